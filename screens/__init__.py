@@ -1,1 +1,1 @@
-"""The screens, built with Textual. They call the engine through `engine.services` only."""
+"""The screens, built with Textual. Of the engine they call services, and know records."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import network_guard
+from engine.base import network_guard
 from engine.model.catalog import embedded_model
 
 os.environ.setdefault(
@@ -21,17 +21,17 @@ LONGEST = (
     "terminal/test_screens.py",
     "workbench/test_first_look.py",
     "screens/test_hostile_text.py",
-    "engine/services/models/test_endpoints.py",
+    "engine/model/service/test_endpoints.py",
     "workbench/test_without_network.py",
-    "engine/worker/endpoints/test_tree_growth.py",
+    "engine/model/endpoints/test_tree_growth.py",
     "screens/shell/test_shell.py",
     "training/test_runs.py",
     "screens/triage/test_triage.py",
-    "engine/worker/endpoints/test_real_peers.py",
+    "engine/model/endpoints/test_real_peers.py",
     "screens/merge_review/test_merge_review.py",
     "screens/overview/test_overview.py",
-    "engine/stages/goals/test_goal_questions.py",
-    "engine/stages/completeness/test_scoring.py",
+    "engine/goals/stages/test_goal_questions.py",
+    "engine/completeness/stages/test_scoring.py",
     "screens/test_snapshots.py",
     "screens/triage/test_calibration.py",
     "screens/conversations/test_conversations.py",
@@ -45,9 +45,9 @@ LONGEST = (
     "screens/models/test_models.py",
     "screens/validation/test_validation.py",
     "workbench/test_simulate_forms.py",
-    "engine/services/simulation/test_service.py",
+    "engine/simulate/service/test_service.py",
     "screens/trees/test_list.py",
-    "engine/stages/test_playing.py",
+    "engine/simulate/stages/test_playing.py",
     "engine/formats/test_containers.py",
     "screens/trees/test_trees.py",
     "screens/shell/test_session.py",

@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 from textual.pilot import Pilot
 
-from engine import folders
-from engine.filters import Filter
-from engine.services.report.files import write_report
-from engine.services.workspace import Workspace
+from engine.base import folders
+from engine.conversations.filters import Filter
+from engine.opener.workspace import Workspace
+from engine.results.report.files import write_report
 from tests.screens.driving import press, settle
 from workbench.app import WorkbenchApp
 

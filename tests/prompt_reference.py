@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from engine.model.prompt_files import prompt_names, prompt_text
-from engine.services.prompts import names, shipped
+from engine.model.service.prompts import names, shipped
 from engine.simulate.prompt_files import places, prompt_kinds, prompt_texts
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "prompts.md"

@@ -15,10 +15,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
+from engine.completeness.records.scores import DecisionRule
+from engine.goals.tables import measurements
 from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.recommended import Recommended
-from engine.records.scores import DecisionRule
-from engine.store.goals import measurements
 from screens.shell.keymap_file import PRESETS
 from workbench.preferences import Chosen
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from tests import command_reference
 from tests.conftest import LONGEST
 from workbench.cli import _with_command, _with_joined_filters, build_parser

@@ -16,8 +16,8 @@ import pytest
 import engine
 import screens
 import workbench
-from engine.errors import FilterError
-from engine.filters import parse_filter
+from engine.base.errors import FilterError
+from engine.conversations.filters import parse_filter
 
 
 def exceptions() -> Iterator[type[BaseException]]:

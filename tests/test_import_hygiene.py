@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.project import Project
+from engine.project.project import Project
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -39,7 +39,7 @@ def foreign(names: set[str]) -> set[str]:
     return {name for name in names if name not in sys.stdlib_module_names} - own
 
 
-@pytest.mark.parametrize("module", ["workbench", "workbench.cli", "engine.folders"])
+@pytest.mark.parametrize("module", ["workbench", "workbench.cli", "engine.base.folders"])
 def test_the_command_line_is_light(module: str) -> None:
     """`workbench --help` needs nothing but the standard library, so it answers at once."""
     assert foreign(pulled_in(module)) == set()
@@ -48,16 +48,16 @@ def test_the_command_line_is_light(module: str) -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "engine.conversation",
-        "engine.errors",
-        "engine.events",
-        "engine.records.conversations",
-        "engine.text",
-        "engine.network_guard",
+        "engine.base.conversation",
+        "engine.base.errors",
+        "engine.base.events",
+        "engine.conversations.records",
+        "engine.base.text",
+        "engine.base.network_guard",
         "engine.formats.inputs",
-        "engine.store.project",
+        "engine.project.project",
         "engine.simulate.samples",
-        "engine.stages.importing",
+        "engine.conversations.stages.importing",
     ],
 )
 def test_what_knows_no_model_needs_only_the_standard_library(module: str) -> None:
@@ -67,7 +67,11 @@ def test_what_knows_no_model_needs_only_the_standard_library(module: str) -> Non
 
 @pytest.mark.parametrize(
     "module",
-    ["engine.worker.client", "engine.stages.completeness.scoring", "engine.services.workspace"],
+    [
+        "engine.model.process.client",
+        "engine.completeness.stages.scoring",
+        "engine.opener.workspace",
+    ],
 )
 def test_the_program_never_loads_llama_cpp(module: str) -> None:
     """The native library is loaded in the model process only: it writes to the descriptors the screens draw on."""
@@ -109,7 +113,14 @@ def test_commands_that_only_read_import_what_they_print(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True
         )
-        unwanted = {*SLOW, "numpy", "httpx", "textual", "engine.formats.inputs", "engine.worker"}
+        unwanted = {
+            *SLOW,
+            "numpy",
+            "httpx",
+            "textual",
+            "engine.formats.inputs",
+            "engine.model.process",
+        }
         assert not set(done.stderr.split()) & unwanted, words
 
 

@@ -14,11 +14,11 @@ import traceback
 import warnings
 from pathlib import Path
 
-from engine import network_guard
-from engine.errors import WorkbenchError
-from engine.run_directory.config import ConfigError, TrainConfig
-from engine.run_directory.disk_full import DISK_FULL, FULL_HINT, is_disk_full
-from engine.run_directory.events import EventLog, RunDirectory, is_out_of_memory, locked
+from engine.base import network_guard
+from engine.base.errors import WorkbenchError
+from engine.training.run_directory.config import ConfigError, TrainConfig
+from engine.training.run_directory.disk_full import DISK_FULL, FULL_HINT, is_disk_full
+from engine.training.run_directory.events import EventLog, RunDirectory, is_out_of_memory, locked
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 143
 _LOCK_SECONDS = 2.0

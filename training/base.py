@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ModelError, ModelFileError
+from engine.base.errors import ModelError, ModelFileError
 from engine.model.gguf_file import read_gguf
-from engine.run_directory.config import TrainConfig
+from engine.training.run_directory.config import TrainConfig
 
 _DIGITS_SPLIT = frozenset(
     ["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"]

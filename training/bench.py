@@ -22,10 +22,10 @@ import torch
 from torch.optim import AdamW
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
-from engine import network_guard
-from engine.rounds import rounds
-from engine.run_directory.config import RETIRED_RECIPE, TrainConfig
-from engine.run_directory.events import RunDirectory
+from engine.base import network_guard
+from engine.base.rounds import rounds
+from engine.training.run_directory.config import RETIRED_RECIPE, TrainConfig
+from engine.training.run_directory.events import RunDirectory
 from training.base import add_adapter, load_base
 from training.curves import Validation
 from training.examples import Example, make_examples, read_logs

@@ -13,7 +13,7 @@ from typing import Any
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from engine.atomic_files import sync_tree, write_atomically
+from engine.base.atomic_files import sync_tree, write_atomically
 from training.curves import Validation
 from training.selection import best_validation
 

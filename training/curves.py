@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import ModelError
+from engine.base.errors import ModelError
+from engine.base.statistics.classification import figures
+from engine.completeness.truncation import truncate
 from engine.model.prompt_files import opening_tokens
-from engine.run_directory.microbatches import padded_length
-from engine.validate.statistics.classification import figures
-from engine.validate.truncation import truncate
+from engine.training.run_directory.microbatches import padded_length
 from training.base import HubTokenizer
 from training.examples import Log, TokenWindow, end_tokens, token_windows
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.errors import DataError
-from engine.run_directory.config import RETIRED_RECIPE, TrainConfig
-from engine.run_directory.events import RunDirectory
+from engine.base.errors import DataError
+from engine.training.run_directory.config import RETIRED_RECIPE, TrainConfig
+from engine.training.run_directory.events import RunDirectory
 from training.base import HubTokenizer
 from training.examples import Example, Log, make_examples, read_logs, token_windows
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainingArguments
 
-from engine.run_directory.events import EventLog
+from engine.training.run_directory.events import EventLog
 from training.datasets import Datasets
 from training.loop import BEST, AdapterTrainer
 from training.selection import CHANCE

@@ -12,14 +12,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from engine.base.conversation import is_answer
+from engine.base.errors import DataError
 from engine.completeness.block import LogItem
 from engine.completeness.logs import SMALLEST_ROOM, pieces_within
 from engine.completeness.windows import Window, plan_windows
-from engine.conversation import is_answer
-from engine.errors import DataError
 from engine.model.interface import Tokenizer
 from engine.model.prompt_files import frame, opening_tokens
-from engine.run_directory.config import WORDS, Recipe
+from engine.training.run_directory.config import WORDS, Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Example:
 
 
 def read_logs(path: Path) -> list[Log]:
-    """Reads a data file; its format is in `engine.run_directory.events.RunDirectory`.
+    """Reads a data file; its format is in `engine.training.run_directory.events.RunDirectory`.
 
     Raises:
         DataError: The file is missing, or a line is no conversation.

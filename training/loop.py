@@ -17,9 +17,9 @@ from torch.nn.functional import cross_entropy, pad
 from torch.nn.utils.rnn import pad_sequence
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainingArguments
 
-from engine.errors import ModelError
-from engine.run_directory.config import TrainConfig
-from engine.run_directory.microbatches import microbatches, padded_length, token_budget
+from engine.base.errors import ModelError
+from engine.training.run_directory.config import TrainConfig
+from engine.training.run_directory.microbatches import microbatches, padded_length, token_budget
 from training.checkpoints import VALIDATION, seal
 from training.curves import Validation
 from training.examples import Example
@@ -92,7 +92,7 @@ class AdapterTrainer(Trainer):
 
         Args:
             validation: Measures the model as it is now.
-            budget: Most tokens of a microbatch, see `engine.run_directory.microbatches.token_budget`.
+            budget: Most tokens of a microbatch, see `engine.training.run_directory.microbatches.token_budget`.
             config: Of it `checkpoint` and `patience` are taken.
             options: Passed on to `transformers.Trainer`.
         """

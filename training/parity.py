@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import ModelError
+from engine.base.errors import ModelError
 from engine.model.interface import LoadOptions
-from engine.run_directory.config import TrainConfig
-from engine.run_directory.events import RunDirectory
-from engine.worker.client import ModelProcess
-from engine.worker.requests import TokenDistribution
+from engine.model.process.client import ModelProcess
+from engine.model.process.requests import TokenDistribution
+from engine.training.run_directory.config import TrainConfig
+from engine.training.run_directory.events import RunDirectory
 from training.base import load_base, load_tokenizer
 from training.examples import read_logs
 

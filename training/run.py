@@ -15,11 +15,11 @@ from typing import Any
 import torch
 from transformers import set_seed
 
-from engine.atomic_files import sync_tree, write_atomically
-from engine.errors import AdapterError
+from engine.base.atomic_files import sync_tree, write_atomically
+from engine.base.errors import AdapterError
 from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
-from engine.run_directory.config import TrainConfig
-from engine.run_directory.events import EventLog, RunDirectory, read_events
+from engine.training.run_directory.config import TrainConfig
+from engine.training.run_directory.events import EventLog, RunDirectory, read_events
 from training.base import HubTokenizer, add_adapter, load_base
 from training.checkpoints import last_checkpoint, step_of
 from training.curves import validate

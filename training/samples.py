@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from engine.completeness.block import LogItem
-from engine.run_directory.events import EventLog
+from engine.training.run_directory.events import EventLog
 from training.base import HubTokenizer
 from training.curves import Point, curve
 from training.examples import Log, token_windows

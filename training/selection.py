@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.validate.statistics.ranking import auroc_error
+from engine.base.statistics.ranking import auroc_error
 from training.curves import Validation
 
 CHANCE = 0.5

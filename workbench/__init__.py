@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.errors import WorkbenchError
+    from engine.base.errors import WorkbenchError
     from workbench.api.messages import (
         ConversationScore,
         Probability,
@@ -31,7 +31,7 @@ _MODULES = {
     "ConversationScore": "workbench.api.messages",
     "Probability": "workbench.api.messages",
     "inspect_scorer": "workbench.api.scorer_for_inspect",
-    "WorkbenchError": "engine.errors",
+    "WorkbenchError": "engine.base.errors",
 }
 
 __all__ = [
@@ -50,7 +50,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from engine.folders import version
+        from engine.base.folders import version
 
         return version()
     if name not in _MODULES:
@@ -60,7 +60,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if name != "inspect_scorer" or (error.name or "").partition(".")[0] != "inspect_ai":
             raise
-        from engine.errors import PackageMissing
+        from engine.base.errors import PackageMissing
 
         raise PackageMissing("Inspect is not installed.", "pip install inspect-ai") from error
     globals()[name] = found

@@ -17,10 +17,10 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 import screens
-from engine.errors import ProjectMoved, WorkbenchError
-from engine.events import FileChanged, JobEnded, Listener, ModelRestarted
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base.errors import ProjectMoved, WorkbenchError
+from engine.base.events import FileChanged, JobEnded, Listener, ModelRestarted
+from engine.base.text import one_line
+from engine.opener.workspace import Services
 from screens.shell.base_app import BaseApp
 from screens.shell.control_guard import CONTROL_GUARD
 from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog, TextDialog

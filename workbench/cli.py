@@ -16,10 +16,10 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import Any, NamedTuple, NoReturn
 
-from engine import network_guard
-from engine.conversation import without_surrogates
-from engine.errors import Cancelled, OutputLost, UsageError, WorkbenchError
-from engine.text import as_json, display_safe
+from engine.base import network_guard
+from engine.base.conversation import without_surrogates
+from engine.base.errors import Cancelled, OutputLost, UsageError, WorkbenchError
+from engine.base.text import as_json, display_safe
 from workbench.exits import CANCELLED, DONE, FAILED, USAGE
 from workbench.interruption import like_ctrl_c
 from workbench.standard_streams import checked

@@ -16,17 +16,17 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from engine.errors import ProjectError, WorkbenchError
-from engine.folders import APP
+from engine.base.errors import ProjectError, WorkbenchError
+from engine.base.folders import APP
+from engine.base.number_format import counted
+from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.catalog_file import cpu_name
 from engine.model.hub.pulls import unfinished
-from engine.number_format import counted
-from engine.services.models.facts import ModelFacts, model_facts
-from engine.services.models.memory import machine_memory
-from engine.store.health import examine, sqlite_facts
-from engine.text import one_line
-from engine.worker.client import ModelProcess
+from engine.model.process.client import ModelProcess
+from engine.model.service.facts import ModelFacts, model_facts
+from engine.model.service.memory import machine_memory
+from engine.project.health import examine, sqlite_facts
 
 Status = Literal["ok", "warn", "bad"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from engine import folders
-from engine.errors import Cancelled, ProgramFault
-from engine.services.workspace import Workspace
+from engine.base import folders
+from engine.base.errors import Cancelled, ProgramFault
+from engine.opener.workspace import Workspace
 from screens.shell.key_table import Place, key_table, markdown
 from screens.shell.keymap_file import read_keymap
 from screens.shell.picker import Beginning, PickerApp

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from engine import network_guard
-from engine.errors import WorkbenchError
+from engine.base import network_guard
+from engine.base.errors import WorkbenchError
+from engine.base.text import one_line
 from engine.model.http.endpoint_book import EndpointBook
 from engine.model.hub.access import DEFAULT_HUB
-from engine.services.network import KEY
-from engine.store import settings
-from engine.store.project import Project
-from engine.text import one_line
+from engine.project import settings
+from engine.project.network import KEY
+from engine.project.project import Project
 from workbench.doctor import Check
 
 SWITCHES = f"`{network_guard.FLAG}`, {network_guard.VARIABLE}=1 or `workbench offline PROJECT on` refuse these too"

@@ -9,8 +9,8 @@ from typing import Any
 
 from textual.screen import Screen
 
-from engine.filters import Filter
-from engine.services.workspace import Services
+from engine.conversations.filters import Filter
+from engine.opener.workspace import Services
 from screens.shell.routes import ReadingOrder
 from screens.widgets.engine_feed import EngineFeed
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import Literal, TextIO
 
-from engine.errors import OutputLost
+from engine.base.errors import OutputLost
 
 
 class Output(TextIOWrapper):

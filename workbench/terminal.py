@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 
 
 def on_terminal() -> bool:

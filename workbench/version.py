@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib import metadata
 
-from engine.folders import version
+from engine.base.folders import version
 
 
 def version_line() -> str:

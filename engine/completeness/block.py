@@ -9,6 +9,7 @@ from itertools import accumulate, chain
 
 import numpy as np
 
+from engine.base.conversation import LogPiece
 from engine.completeness.boundaries import boundaries
 from engine.completeness.inline_remaining import InlineWriter, RemainingRequest
 from engine.completeness.kept_logs import KeptLogs
@@ -21,7 +22,6 @@ from engine.completeness.scoring import (
     QuestionTokens,
 )
 from engine.completeness.windows import Window, plan_windows
-from engine.conversation import LogPiece
 from engine.model.generation import GenerativeModel, Stopped
 from engine.model.interface import HiddenState, Tokenizer
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens

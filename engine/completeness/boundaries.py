@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.conversation import LogPiece
+from engine.base.conversation import LogPiece
 
 RULE = 2
 """Version of the rule below. It is part of the config hash, so that scores of different rules are kept apart."""

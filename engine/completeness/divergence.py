@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 
 from engine.completeness.block import LogItem, prepare
+from engine.completeness.records.divergences import Divergence
 from engine.model.interface import Logits, LogProbs, Span, TokenModel
-from engine.records.divergences import Divergence
 
 HELD = 256
 """Most boundaries whose rows of the base model are held at once; a log with more is read again for the next ones. A row

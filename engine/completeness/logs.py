@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.base.errors import ContextTooSmall
 from engine.completeness.windows import clip, plan_windows
-from engine.errors import ContextTooSmall
 from engine.model.interface import Tokenizer
 
 SMALLEST_ROOM = 96

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.conversation import STEP_OPENING
+from engine.base.conversation import STEP_OPENING
 from engine.model.prompt_files import Prompt
 
 MOST_TASKS = 8

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from engine.conversation import Message
+from engine.base.conversation import Message
 
 FALL = 0.2
 """Least fall of the normalised score over a turn that begins a request."""

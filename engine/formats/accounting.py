@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from engine.conversation import Conversation
+from engine.base.conversation import Conversation
 from engine.formats.json_values import json_text, kind_of
 from engine.formats.messages.chat_message import UNKNOWN_ROLE
 from engine.formats.messages.normalise import RENDERED_CALLS, TIMES
@@ -16,7 +16,7 @@ from engine.formats.messages.parts import part_kind
 from engine.formats.opening.framing import Envelope
 from engine.formats.paths import json_within
 from engine.formats.reader import ParsedRecord
-from engine.records.imports import Account, Place
+from engine.formats.records import Account, Place
 
 _STRUCTURE = frozenset(("role", "speaker", "type", "object"))
 """Keys whose texts say what a value is; they are read and not kept as text."""

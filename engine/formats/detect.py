@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from engine.errors import FormatError, TooMuch, UnknownFormat
+from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.json_values import kind_of
 from engine.formats.messages.normalise import looks_like_message
 from engine.formats.opening import tables, text_turns
@@ -21,7 +21,7 @@ from engine.formats.paths import Condition, read_condition
 from engine.formats.reader import Reader
 from engine.formats.readers import reader_named, recognised
 from engine.formats.recognising import choose_reader
-from engine.records.imports import Detection
+from engine.formats.records import Detection
 
 Join = Callable[[Iterator[Frame]], Iterator[Frame]]
 

@@ -12,8 +12,8 @@ from engine.formats.file_names import suffix
 from engine.formats.opening.containers import Content, cannot_open
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame
 from engine.formats.recognising import reader_of_one
+from engine.formats.records import Detection, Parsed, Rejected
 from engine.formats.single import parse
-from engine.records.imports import Detection, Parsed, Rejected
 
 UNKNOWN = "unknown"
 SKIPPED = "skipped"

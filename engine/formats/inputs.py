@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engine.errors import FormatError, TooMuch, UnknownFormat
+from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.detect import Records, all_records, sample_of
 from engine.formats.file_names import LOG_SUFFIXES, logs_in, stem, suffix
 from engine.formats.input_kinds import Conversations, PassedOver, Unreadable
@@ -29,7 +29,7 @@ from engine.formats.opening.containers import Content, cannot_open, contents
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import Reader
 from engine.formats.readers import all_readers, reader_named
-from engine.records.imports import Input
+from engine.formats.records import Input
 
 STANDARD_INPUT = "standard input"
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from engine.errors import FormatError
+from engine.base.errors import FormatError
 from engine.formats.json_values import BadRecord
 from engine.formats.opening.framing import Frame, load
 from engine.formats.reader import COMPANIONS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from engine.conversation import without_surrogates
+from engine.base.conversation import without_surrogates
 
 MAX_DEPTH = 200
 """Deepest allowed nesting of a record, well below the limit of Python's JSON encoder."""

@@ -18,9 +18,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from engine.conversation import Conversation, Message, ToolCall, with_calls
+from engine.base.conversation import Conversation, Message, ToolCall, with_calls
 from engine.formats.json_values import MAX_DEPTH, nested_deeper, storable
-from engine.records.imports import Leak
+from engine.formats.records import Leak
 
 STOP_TOKENS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.conversation import Conversation
+from engine.base.conversation import Conversation
 from engine.formats.opening.framing import Frame
 
 COMPANIONS = "files beside it"

@@ -7,8 +7,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from engine.errors import FormatError
-from engine.folders import config_dir
+from engine.base.errors import FormatError
+from engine.base.folders import config_dir
 from engine.formats.coded import (
     claude_code,
     cline,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.conversation import MOST_MESSAGES
+from engine.base.conversation import MOST_MESSAGES
 from engine.formats.accounting import account
 from engine.formats.json_values import BadRecord
 from engine.formats.leaks import guard
@@ -14,7 +14,7 @@ from engine.formats.messages.times import dated
 from engine.formats.opening.framing import Frame
 from engine.formats.reader import Reader
 from engine.formats.readers import reader_named
-from engine.records.imports import Parsed, Rejected
+from engine.formats.records import Parsed, Rejected
 
 
 def parse(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rejected:

@@ -6,7 +6,7 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import FormatError
+from engine.base.errors import FormatError
 from engine.formats.detect import Records
 from engine.formats.file_names import stem, suffix
 from engine.formats.input_kinds import Conversations
@@ -14,7 +14,7 @@ from engine.formats.joining import is_answer, is_request
 from engine.formats.opening.bounds import Bounds, Expansion
 from engine.formats.opening.containers import Content
 from engine.formats.readers import reader_named
-from engine.records.imports import Input
+from engine.formats.records import Input
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.conversation import without_surrogates
-from engine.errors import Cancelled, ProgramFault, ProjectError, WorkbenchError
-from engine.events import (
+from engine.base.conversation import without_surrogates
+from engine.base.errors import Cancelled, ProgramFault, ProjectError, WorkbenchError
+from engine.base.events import (
     DataChanged,
     Event,
     JobEnded,
@@ -26,9 +26,9 @@ from engine.events import (
 )
 from engine.jobs.contract import Lane, Progress, Stage, config_hash
 from engine.jobs.rate import Clock, RateMeter
-from engine.records.runs import RunRow, RunState
-from engine.store import runs
-from engine.store.project import Project
+from engine.project import runs
+from engine.project.project import Project
+from engine.project.records import RunRow, RunState
 
 _log = logging.getLogger(__name__)
 

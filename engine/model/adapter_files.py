@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.errors import AdapterError, ModelFileError
+from engine.base.errors import AdapterError, ModelFileError
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.gguf_file import GgufFile, read_gguf
 

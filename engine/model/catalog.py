@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ModelFileError, NameTaken, NotFound, NotYet
+from engine.base.errors import ModelFileError, NameTaken, NotFound, NotYet
 from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
 from engine.model.adapter_merging import LARGEST, MERGED
 from engine.model.catalog_file import CatalogFile

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from engine.errors import ModelError
+from engine.base.errors import ModelError
 from engine.model.chat import ChatMessage, Speaker
 from engine.model.interface import Tokenizer
 from engine.model.prompt_files import started

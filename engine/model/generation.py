@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from engine.errors import ContextTooSmall
+from engine.base.errors import ContextTooSmall
 from engine.model.interface import Capacity, Logits, Sampling, Span, TokenModel
 
 PARALLEL = 24

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import ModelFileError
+from engine.base.errors import ModelFileError
 from engine.model.gguf_layout import Unsound, check_layout
 
 Value = int | float | bool | str

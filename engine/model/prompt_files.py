@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from engine.conversation import STEP_OPENING
-from engine.errors import NotFound, UsageError
+from engine.base.conversation import STEP_OPENING
+from engine.base.errors import NotFound, UsageError
 from engine.model.interface import Tokenizer
 
 _LOG_MARK = "\x1eLOG\x1e"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 
 Role = Literal["instruct", "base", "embedder"]
 FILE = "recommended.toml"

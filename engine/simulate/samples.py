@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from engine.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message
 from engine.simulate.domains import forms, shopping, sql, terminal, travel, underwriting
 from engine.simulate.script import Outcome, Script, Size, break_off
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from engine.conversation import Message, ToolCall
+from engine.base.conversation import Message, ToolCall
 from engine.simulate.voice import Voice, expand
 
 Outcome = Literal["complete", "broken_off", "failed"]

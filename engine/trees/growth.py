@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.errors import ContextTooSmall, ModelError
+from engine.base.errors import ContextTooSmall, ModelError
 from engine.model.interface import Logits, Span, TokenModel, log_probs
 from engine.trees.roster import Job, Live, Roster
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.trees.tree import Kind, Tree
 
 Predicate = Callable[[str, bool], bool | None]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.conversation import LogPiece
-from engine.errors import UsageError
+from engine.base.conversation import LogPiece
+from engine.base.errors import UsageError
 
 At = Literal["last-answer", "end", "every"]
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.model.interface import LogProbs
 from engine.trees.transform import Transform
 

@@ -12,10 +12,11 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.errors import FilterError, WorkbenchError
-from engine.filters import Filter, parse_filter
-from engine.records.comparison import Breakdown, Comparison, Difference, Part
-from engine.services.comparison.formatting import (
+from engine.base.errors import FilterError, WorkbenchError
+from engine.base.text import one_line
+from engine.conversations.filters import Filter, parse_filter
+from engine.opener.workspace import Services
+from engine.results.comparison.formatting import (
     breakdown_lines,
     breakdown_notes,
     change_text,
@@ -29,8 +30,7 @@ from engine.services.comparison.formatting import (
     side_text,
     value_text,
 )
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.results.comparison.records import Breakdown, Comparison, Difference, Part
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen

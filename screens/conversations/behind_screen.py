@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from engine.filters import Filter, ListQuery
-from engine.services.workspace import Services
+from engine.conversations.filters import Filter, ListQuery
+from engine.opener.workspace import Services
 from screens.conversations.screen import ConversationsScreen
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.filter_line import FilterLine

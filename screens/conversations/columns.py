@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from engine import number_format
-from engine.records.conversations import ConversationRow
-from engine.records.scores import DecisionRule
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.completeness.records.scores import DecisionRule
+from engine.opener.records import (
+    ConversationRow,
+)
 from screens.widgets.row_table import Column, Piece
 from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from engine import number_format
-from engine.filters import ListQuery
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.conversations.filters import ListQuery
 from screens.conversations.query import ListCounts, Listing
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.states import STATE_LOOKS

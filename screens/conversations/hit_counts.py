@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from textual.dom import DOMNode
 
-from engine.errors import WorkbenchError
-from engine.filters import Filter
+from engine.base.errors import WorkbenchError
+from engine.conversations.filters import Filter
 from screens.widgets.background import background
 
 Count = Callable[[int, Filter], list[int]]

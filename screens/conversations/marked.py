@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from engine import number_format
-from engine.records.conversations import ConversationRow
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.opener.records import (
+    ConversationRow,
+)
 from screens.shell.clipboard import copy_names
 from screens.shell.dialogs.tagging import TagDialog
 from screens.shell.workbench_screen import WorkbenchScreen

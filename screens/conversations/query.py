@@ -6,11 +6,19 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.filter_fields import TEXT, SortKey
-from engine.filters import Filter, ListQuery
-from engine.records.conversations import ConversationRow, Counts
-from engine.records.scores import DecisionRule, State
-from engine.services.workspace import Services
+from engine.base.outcomes import (
+    State,
+)
+from engine.completeness.records.scores import (
+    DecisionRule,
+)
+from engine.conversations.filter_fields import TEXT, SortKey
+from engine.conversations.filters import Filter, ListQuery
+from engine.opener.records import (
+    ConversationRow,
+    Counts,
+)
+from engine.opener.workspace import Services
 
 STATE_CYCLE: tuple[State | None, ...] = (
     None,

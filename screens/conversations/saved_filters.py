@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.errors import FilterError
-from engine.filters import Filter, parse_filter
-from engine.services.workspace import SavedStore
-from engine.text import display_safe, one_line
+from engine.base.errors import FilterError
+from engine.base.text import display_safe, one_line
+from engine.conversations.filters import Filter, parse_filter
+from engine.opener.workspace import SavedStore
 from screens.shell.dialogs.basic import Dialog, TextDialog, hint_line
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order

@@ -13,13 +13,15 @@ from textual.containers import Horizontal, Vertical
 from textual.timer import Timer
 from textual.widgets import Static
 
-from engine import number_format
-from engine.errors import WorkbenchError
-from engine.filters import Filter, ListQuery
-from engine.records.conversations import ConversationRow
-from engine.services.exports import ExportKind
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
+from engine.base.text import one_line
+from engine.conversations.filters import Filter, ListQuery
+from engine.opener.exports import ExportKind
+from engine.opener.records import (
+    ConversationRow,
+)
+from engine.opener.workspace import Services
 from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns
 from screens.conversations.formatting import no_match, summary_content
 from screens.conversations.hit_counts import HitCounts

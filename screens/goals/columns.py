@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine import number_format
-from engine.records.goals import GoalGroup, MemberRow
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.goals.records import GoalGroup, MemberRow
 from screens.widgets.groups.decisions import GLYPHS
 from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, label_of
 from screens.widgets.ordering import ordered_by

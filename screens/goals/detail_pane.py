@@ -9,10 +9,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.records.goals import GoalGroup, MemberRow
-from engine.services.goals.service import GoalService
-from engine.text import display_safe
+from engine.base import number_format
+from engine.base.text import display_safe
+from engine.goals.records import GoalGroup, MemberRow
+from engine.goals.service.service import GoalService
 from screens.widgets.groups.members import distinct, member_lines
 from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, group_line, label_of
 

@@ -11,13 +11,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from engine import number_format
-from engine.filters import Filter, Term
-from engine.records.goals import GoalGroup, GroupPeriod
-from engine.records.scores import StateCounts
-from engine.services.comparison.two_samples import all_differ
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.completeness.records.scores import StateCounts
+from engine.conversations.filters import Filter, Term
+from engine.goals.records import GoalGroup, GroupPeriod
+from engine.opener.workspace import Services
+from engine.results.comparison.two_samples import all_differ
 from screens.shell.figures import Figure, choose_figure
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.empty_state import EmptyState

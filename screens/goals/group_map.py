@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from engine.text import one_line
+from engine.base.text import one_line
 from screens.widgets.keyed import Keyed
 
 LETTERS = "ABCDEFGH"

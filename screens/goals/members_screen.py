@@ -11,10 +11,10 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.records.goals import GoalDecision, GoalGroup, MemberOrder, MemberRow
-from engine.services.workspace import Services
-from engine.text import display_safe
+from engine.base import number_format
+from engine.base.text import display_safe
+from engine.goals.records import GoalDecision, GoalGroup, MemberOrder, MemberRow
+from engine.opener.workspace import Services
 from screens.goals.columns import member_columns
 from screens.goals.similar_dialog import SimilarDialog
 from screens.shell.clipboard import copy_names

@@ -10,8 +10,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from engine.records.goals import Proposal
-from engine.text import one_line
+from engine.base.text import one_line
+from engine.goals.records import Proposal
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.widgets.groups.evidence import NARROW, evidence_content, proposed_label
 from screens.widgets.groups.text import group_line, label_of

@@ -11,9 +11,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from engine import number_format
-from engine.records.goals import GoalDecision, GoalGroup
-from engine.services.workspace import Services
+from engine.base import number_format
+from engine.goals.records import GoalDecision, GoalGroup
+from engine.opener.workspace import Services
 from screens.goals.columns import rate_of
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.engine_feed import EngineFeed

@@ -8,13 +8,17 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 
-from engine import number_format
-from engine.errors import WorkbenchError
-from engine.records.goals import ClusteringRow, Decide, GoalText
-from engine.records.runs import ClusteringEstimate
-from engine.services.goals.service import GoalService
-from engine.services.run_requests import ClusteringRequest
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
+from engine.base.text import one_line
+from engine.goals.records import (
+    ClusteringRequest,
+    ClusteringRow,
+    Decide,
+    GoalText,
+)
+from engine.goals.service.service import GoalService
+from engine.project.records import ClusteringEstimate
 from screens.shell.dialogs.run_form import KEYS, RunForm, field_line, whole_number
 from screens.widgets.cycle import Cycle
 from screens.widgets.line_input import LineInput

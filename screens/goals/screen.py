@@ -13,10 +13,12 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.errors import WorkbenchError
-from engine.filters import Filter, ListQuery, Term
-from engine.records.goals import (
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
+from engine.base.text import one_line
+from engine.conversations.filters import Filter, ListQuery, Term
+from engine.goals.records import (
+    ClusteringRequest,
     ClusteringRow,
     GoalDecision,
     GoalGroup,
@@ -24,10 +26,8 @@ from engine.records.goals import (
     Proposal,
     SplitProposal,
 )
-from engine.services.exports import ExportKind
-from engine.services.run_requests import ClusteringRequest
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.opener.exports import ExportKind
+from engine.opener.workspace import Services
 from screens.goals.columns import ORDERS, Listed, group_columns, ordered, rate_of
 from screens.goals.detail_pane import DetailPane, read_detail
 from screens.goals.drift_screen import GoalDriftScreen

@@ -12,9 +12,9 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.records.goals import MemberRow
-from engine.services.goals.service import GoalService
-from engine.text import one_line
+from engine.base.text import one_line
+from engine.goals.records import MemberRow
+from engine.goals.service.service import GoalService
 from screens.goals.columns import member_columns
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.routes import ReadingOrder

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.errors import UsageError
-from engine.records.goals import (
+from engine.base.errors import UsageError
+from engine.goals.records import (
     ClusteringRow,
     GoalDecision,
     MemberRow,
@@ -14,7 +14,7 @@ from engine.records.goals import (
     Proposal,
     ReviewProgress,
 )
-from engine.services.goals.service import GoalService
+from engine.goals.service.service import GoalService
 from screens.widgets.groups.decisions import folded
 
 AHEAD = 3

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from textual.content import Content
 
-from engine import number_format
-from engine.records.goals import ClusteringRow, GoalDecision, MergeOrder, ReviewProgress
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.goals.records import ClusteringRow, GoalDecision, MergeOrder, ReviewProgress
 from screens.widgets.agreement import format_agreement
 from screens.widgets.empty_state import CLUSTER, EmptyState
 from screens.widgets.groups.decisions import GLYPHS, decision_text

@@ -9,7 +9,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.records.goals import GoalGroup, MemberRow
+from engine.goals.records import GoalGroup, MemberRow
 from screens.merge_review.cursor import SideMembers
 from screens.merge_review.formatting import near_line
 from screens.widgets.groups.members import DistinctMember, distinct, member_lines

@@ -12,10 +12,10 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.records.goals import GoalDecision, GoalGroup
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.goals.records import GoalDecision, GoalGroup
+from engine.opener.workspace import Services
 from screens.merge_review.replay import ReplayedState, replay
 from screens.shell.clipboard import copy
 from screens.shell.decision_screen import DecisionScreen

@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from engine.records.goals import Pair, Proposal, ReviewProgress
-from engine.text import one_line
+from engine.base.text import one_line
+from engine.goals.records import Pair, Proposal, ReviewProgress
 from screens.widgets.groups.evidence import evidence_content, label_is_models, proposed_label
 from screens.widgets.keyed import Keyed
 from screens.widgets.line_input import LineInput

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from engine import number_format
-from engine.records.goals import MemberRow, Pair
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.goals.records import MemberRow, Pair
 from screens.merge_review.bulk_dialogs import probability_from
 from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
 from screens.shell.group_dialogs import NO_GROUP, pick_group

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.records.goals import GoalDecision, GoalGroup
+from engine.goals.records import GoalDecision, GoalGroup
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.errors import WorkbenchError
-from engine.records.goals import (
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
+from engine.goals.records import (
     ClusteringRow,
     GoalDecision,
     GoalGroup,
@@ -23,7 +23,7 @@ from engine.records.goals import (
     Proposal,
     ReviewProgress,
 )
-from engine.services.workspace import Services
+from engine.opener.workspace import Services
 from screens.merge_review import formatting
 from screens.merge_review.bulk_dialogs import (
     BulkDialog,

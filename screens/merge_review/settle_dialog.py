@@ -12,10 +12,10 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine import number_format
-from engine.records.goals import SettleCandidate
-from engine.services.goals.service import GoalService
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.goals.records import SettleCandidate
+from engine.goals.service.service import GoalService
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.run import refusal_content
 from screens.widgets.background import background

@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.records.goals import GoalGroup
-from engine.text import one_line
+from engine.base.text import one_line
+from engine.goals.records import GoalGroup
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.group_dialogs import group_content
 from screens.widgets.choices import Choices

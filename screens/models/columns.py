@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from engine import number_format
-from engine.services.models.records import ModelRow, PullRow
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.model.service.records import ModelRow, PullRow
 from screens.models import formatting as words
 from screens.widgets.row_table import Column, Piece
 

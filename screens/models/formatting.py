@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from engine import number_format
-from engine.records.kinds_of_work import WORKS, Work
-from engine.services.models.records import (
+from engine.base import number_format
+from engine.base.kinds_of_work import WORKS, Work
+from engine.base.text import one_line
+from engine.model.service.records import (
     Fact,
     HubFileRow,
     HubPage,
@@ -19,7 +20,6 @@ from engine.services.models.records import (
     PullState,
     Recommendation,
 )
-from engine.text import one_line
 from screens.widgets.facts_table import facts_table
 from screens.widgets.states import Look
 

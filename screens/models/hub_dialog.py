@@ -15,10 +15,10 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.errors import WorkbenchError
-from engine.services.models.records import HubPage, HubRow, Recommendation
-from engine.services.models.service import ModelService
-from engine.text import one_line
+from engine.base.errors import WorkbenchError
+from engine.base.text import one_line
+from engine.model.service.records import HubPage, HubRow, Recommendation
+from engine.model.service.service import ModelService
 from screens.models import formatting as words
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.run import refusal_content

@@ -12,11 +12,11 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.errors import WorkbenchError
-from engine.records.kinds_of_work import Work
-from engine.services.models.records import Fact, ModelRow, PullRow
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base.errors import WorkbenchError
+from engine.base.kinds_of_work import Work
+from engine.base.text import one_line
+from engine.model.service.records import Fact, ModelRow, PullRow
+from engine.opener.workspace import Services
 from screens.models import formatting as words
 from screens.models.columns import Item, Listed, model_columns
 from screens.models.hub_dialog import HubDialog, HubRequest

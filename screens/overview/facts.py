@@ -7,21 +7,25 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from engine import number_format
-from engine.errors import FilterError
-from engine.filter_fields import NONE
-from engine.filters import Filter, ListQuery, parse_filter
-from engine.records.calibration import Agreement, CalibrationReport
-from engine.records.conversations import Counts
-from engine.records.goals import ClusteringRow, GoalGroup, LowestGoal
-from engine.records.scores import DecisionRule, Histogram, ScoreSet
-from engine.records.triage import Verdict
-from engine.services.import_accounts import badly_read
-from engine.services.scoring.sets import in_force, name_of, reliability
-from engine.services.training.process import missing_libraries
-from engine.services.workspace import Services
-from engine.shared_text import NOTHING_SHARED, SharedText
-from engine.text import end_of_path, one_line
+from engine.base import number_format
+from engine.base.errors import FilterError
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.base.text import end_of_path, one_line
+from engine.completeness.records.scores import DecisionRule, Histogram, ScoreSet
+from engine.completeness.service.sets import in_force, name_of, reliability
+from engine.conversations.filter_fields import NONE
+from engine.conversations.filters import Filter, ListQuery, parse_filter
+from engine.conversations.service.import_accounts import badly_read
+from engine.conversations.shared_text import NOTHING_SHARED, SharedText
+from engine.goals.records import ClusteringRow, GoalGroup, LowestGoal
+from engine.opener.records import (
+    Counts,
+)
+from engine.opener.workspace import Services
+from engine.questions.records.calibration import Agreement, CalibrationReport
+from engine.training.process import missing_libraries
 from screens.overview.histogram import BINS
 from screens.shell.figures import Figure
 from screens.widgets.groups.text import label_of

@@ -9,8 +9,8 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
-from engine import number_format
-from engine.records.scores import DecisionRule
+from engine.base import number_format
+from engine.completeness.records.scores import DecisionRule
 from screens.widgets.states import STATE_LOOKS, TONES
 
 BINS = 40

@@ -8,15 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from engine import number_format
-from engine.records.calibration import MIN_VERDICTS, Proposal
-from engine.records.conversations import Counts
-from engine.records.goals import LowestGoal
-from engine.records.interval import Interval
-from engine.records.runs import Estimate, RunRow
-from engine.records.scores import ScoreSet
-from engine.records.triage import Verdict
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.interval import Interval
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.base.text import one_line
+from engine.completeness.records.scores import ScoreSet
+from engine.goals.records import LowestGoal
+from engine.opener.records import (
+    Counts,
+)
+from engine.project.records import Estimate, RunRow
+from engine.questions.records.calibration import MIN_VERDICTS, Proposal
 from screens.widgets.stage_names import stage_name, work_of
 
 Kind = Literal[

@@ -14,17 +14,17 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.errors import WorkbenchError
-from engine.events import DataChanged, Event, JobEnded, JobStarted
-from engine.filters import Filter
-from engine.personal_data import replaced_text
-from engine.records.calibration import CalibrationReport
-from engine.records.goals import ReviewProgress
-from engine.records.runs import Estimate
-from engine.records.scores import Mode, ScoreSet
-from engine.services.scoring.sets import in_force, reliability
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base.errors import WorkbenchError
+from engine.base.events import DataChanged, Event, JobEnded, JobStarted
+from engine.base.text import one_line
+from engine.completeness.records.scores import Mode, ScoreSet
+from engine.completeness.service.sets import in_force, reliability
+from engine.conversations.filters import Filter
+from engine.conversations.personal_data import replaced_text
+from engine.goals.records import ReviewProgress
+from engine.opener.workspace import Services
+from engine.project.records import Estimate
+from engine.questions.records.calibration import CalibrationReport
 from screens.overview.facts import (
     GoalsOverview,
     Overview,
@@ -63,7 +63,7 @@ from screens.widgets.pace import Pace
 from screens.widgets.stage_names import work_of
 
 if TYPE_CHECKING:
-    from engine.services.exports import ExportKind
+    from engine.opener.exports import ExportKind
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("scores", "conversations, with their scores and states"),
@@ -468,7 +468,7 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _write_report(self, path: str, redact: bool) -> str:
         """Writes the report and returns what is to be said of it; takes seconds."""
         # imported here because the report needs much that no screen does
-        from engine.services.report.files import write_report
+        from engine.results.report.files import write_report
 
         written = write_report(self.services, Path(path), Filter(), redact=redact)
         told = f"Wrote {one_line(path, 120)} ({written.bytes / 1000:,.0f} kB)."

@@ -8,9 +8,9 @@ from typing import Any
 
 from textual.app import SuspendNotSupported
 
-from engine import number_format
-from engine.errors import WorkbenchError
-from engine.records.conversations import MessageRow
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
+from engine.conversations.records import MessageRow
 from screens.reader import external_programs
 from screens.reader.external_programs import ProgramKind
 from screens.shell.clipboard import copy

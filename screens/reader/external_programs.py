@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from engine.conversation import Message, render_log, with_calls, without_surrogates
-from engine.errors import WorkbenchError
-from engine.records.conversations import MessageRow
-from engine.text import display_safe
+from engine.base.conversation import Message, render_log, with_calls, without_surrogates
+from engine.base.errors import WorkbenchError
+from engine.base.text import display_safe
+from engine.conversations.records import MessageRow
 
 ProgramKind = Literal["pager", "editor"]
 

@@ -12,14 +12,14 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.conversation import with_calls
-from engine.records.runs import RunRow
-from engine.records.scores import ScoreSet, SetMode
-from engine.services.jobs import JobService
-from engine.services.scoring.sets import ScoreSets, reliability
-from engine.services.workspace import ConversationStore
-from engine.text import display_safe, one_line
+from engine.base import number_format
+from engine.base.conversation import with_calls
+from engine.base.text import display_safe, one_line
+from engine.completeness.records.scores import ScoreSet, SetMode
+from engine.completeness.service.sets import ScoreSets, reliability
+from engine.opener.jobs import JobService
+from engine.opener.workspace import ConversationStore
+from engine.project.records import RunRow
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.reading import ReadingDialog

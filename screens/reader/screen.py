@@ -12,12 +12,14 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.records.conversations import ConversationRow
-from engine.records.requests import UndoneMark
-from engine.records.scores import CurvePoint
-from engine.services.workspace import Services
-from engine.text import end_of_path, one_line
+from engine.base import number_format
+from engine.base.text import end_of_path, one_line
+from engine.completeness.records.requests import UndoneMark
+from engine.completeness.records.scores import CurvePoint
+from engine.opener.records import (
+    ConversationRow,
+)
+from engine.opener.workspace import Services
 from screens.reader.exporting import copy_log, copy_message, open_in_program
 from screens.reader.external_programs import ProgramKind
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog

@@ -11,7 +11,7 @@ from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.worker import WorkerFailed
 
-from engine.conversation import without_surrogates
+from engine.base.conversation import without_surrogates
 from screens.shell.lost_terminal import TerminalDriver, calling_when_ended
 
 ResultT = TypeVar("ResultT")

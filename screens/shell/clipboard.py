@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from textual.app import App
 from textual.widget import Widget
 
-from engine import number_format
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
 
 TERMINAL_LIMIT = 74_000
 """Characters that every common terminal accepts; some silently drop a longer text."""

@@ -12,7 +12,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from engine.text import MAX_COMBINING_MARKS, display_safe
+from engine.base.text import MAX_COMBINING_MARKS, display_safe
 
 
 class ControlGuard(LineFilter):

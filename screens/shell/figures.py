@@ -8,8 +8,8 @@ from typing import Any
 
 from textual.content import Content
 
-from engine.filters import Filter
-from engine.text import one_line
+from engine.base.text import one_line
+from engine.conversations.filters import Filter
 from screens.shell.dialogs.basic import ChoiceDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 

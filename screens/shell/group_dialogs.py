@@ -13,12 +13,12 @@ from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine import number_format
-from engine.errors import WorkbenchError
-from engine.number_format import figure
-from engine.records.goals import GoalDecision, GoalGroup, SplitPart, SplitProposal
-from engine.services.goals.service import GoalService
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
+from engine.base.number_format import figure
+from engine.base.text import one_line
+from engine.goals.records import GoalDecision, GoalGroup, SplitPart, SplitProposal
+from engine.goals.service.service import GoalService
 from screens.shell.dialogs.basic import Dialog, TextDialog, hint_line
 from screens.shell.dialogs.run import refusal_content
 from screens.shell.workbench_screen import WorkbenchScreen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.services.network import NetworkService
+from engine.project.network import NetworkService
 
 OWN = "this project's setting"
 

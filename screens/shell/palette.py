@@ -26,10 +26,10 @@ from textual.markup import escape
 from textual.screen import Screen
 from textual.widgets import Input
 
-from engine import number_format
-from engine.errors import FilterError
-from engine.filters import parse_filter
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.errors import FilterError
+from engine.base.text import one_line
+from engine.conversations.filters import parse_filter
 from screens.shell.late_events import IgnoresLateEvents
 from screens.shell.recent_projects import Shell
 from screens.shell.themes import THEMES

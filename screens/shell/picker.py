@@ -19,9 +19,9 @@ from textual.filter import LineFilter
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine import number_format
-from engine.errors import WorkbenchError
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
+from engine.base.text import one_line
 from screens.shell.base_app import BaseApp
 from screens.shell.control_guard import CONTROL_GUARD
 from screens.shell.dialogs.basic import ErrorDialog, TextDialog

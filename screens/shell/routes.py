@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from textual.screen import Screen
 
-from engine.filters import Filter
+from engine.conversations.filters import Filter
 
 
 class ReadingOrder(NamedTuple):

@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from engine import number_format
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
 from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 
 if TYPE_CHECKING:
-    from engine.services.exports import ExportKind
-    from engine.services.forms.exported import ConversationForm
+    from engine.opener.exports import ExportKind
+    from engine.opener.forms.exported import ConversationForm
 
 FORMS: tuple[tuple[ConversationForm, str], ...] = (
     ("openai", "OpenAI: chat messages"),
@@ -107,7 +107,7 @@ def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
 
     def chosen(form: ConversationForm | None) -> None:
         if form is not None:
-            from engine.services.forms.writing import ENDINGS  # it brings all forms
+            from engine.opener.forms.writing import ENDINGS  # it brings all forms
 
             ask_file(
                 screen,

@@ -12,16 +12,16 @@ from textual.content import Content
 from textual.widgets import Static
 from textual.widgets.option_list import Option
 
-from engine import number_format
-from engine.records.goals import (
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.goals.records import (
     LEAST_SHARE,
     SecondGoal,
     SecondGoalJudgement,
     SecondGoalState,
     UndoneJudgement,
 )
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.opener.workspace import Services
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order

@@ -15,15 +15,17 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from engine.errors import ProjectMoved, WorkbenchError
-from engine.events import DataChanged, Event
-from engine.filters import Filter
-from engine.records.conversations import Counts
-from engine.records.runs import RunRow
-from engine.records.scores import Mode
-from engine.services.network import NetworkService
-from engine.services.workspace import ProjectInfo, Services
-from engine.text import one_line
+from engine.base.errors import ProjectMoved, WorkbenchError
+from engine.base.events import DataChanged, Event
+from engine.base.text import one_line
+from engine.completeness.records.scores import Mode
+from engine.conversations.filters import Filter
+from engine.opener.records import (
+    Counts,
+)
+from engine.opener.workspace import ProjectInfo, Services
+from engine.project.network import NetworkService
+from engine.project.records import RunRow
 from screens.shell.dialogs.basic import ErrorDialog
 from screens.shell.dialogs.run import RunDialog
 from screens.shell.late_events import IgnoresLateEvents

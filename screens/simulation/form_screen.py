@@ -15,16 +15,16 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from engine.services.simulation.person_session import PersonSession
-from engine.services.simulation.records import (
+from engine.base.text import display_safe, one_line
+from engine.opener.workspace import Services
+from engine.simulate.service.person_session import PersonSession
+from engine.simulate.service.records import (
     AskedField,
     LiveLine,
     SessionState,
     SimulationOffers,
     chosen_models,
 )
-from engine.services.workspace import Services
-from engine.text import display_safe, one_line
 from screens.shell.dialogs.basic import ChoiceDialog, Dialog, hint_line
 from screens.shell.dialogs.run_form import KEYS, field_line
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen

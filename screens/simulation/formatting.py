@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from engine import number_format
-from engine.records.interval import Interval
-from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
-from engine.records.simulation import PlayEstimate, TranscriptLine
-from engine.services.simulation.records import LivePlay, PlayedSet, PlayItem
-from engine.text import as_json, one_line
+from engine.base import number_format
+from engine.base.interval import Interval
+from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.text import as_json, one_line
+from engine.simulate.records import PlayEstimate, TranscriptLine
+from engine.simulate.service.records import LivePlay, PlayedSet, PlayItem
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.ordering import ordered_by
 from screens.widgets.row_table import Column, Piece

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.widgets import Static
 
-from engine.services.simulation.service import SimulationService
+from engine.simulate.service.service import SimulationService
 from screens.simulation import formatting
 
 LISTEN_SECONDS = 0.4

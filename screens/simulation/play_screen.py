@@ -11,11 +11,11 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.records.simulation import TranscriptLine
-from engine.services.simulation.records import PlayItem
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.opener.workspace import Services
+from engine.simulate.records import TranscriptLine
+from engine.simulate.service.records import PlayItem
 from screens.shell.clipboard import copy
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.simulation import formatting

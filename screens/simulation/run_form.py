@@ -11,9 +11,10 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input
 
-from engine.records.simulation import PlayEstimate
-from engine.services.simulation.records import SimulationOffers, chosen_models
-from engine.services.simulation.request import (
+from engine.base.text import display_safe, one_line
+from engine.simulate.records import PlayEstimate
+from engine.simulate.service.records import SimulationOffers, chosen_models
+from engine.simulate.service.request import (
     BOTH,
     FIELDS,
     KINDS,
@@ -22,8 +23,7 @@ from engine.services.simulation.request import (
     SimulationRequest,
     read_request,
 )
-from engine.services.simulation.service import SimulationService
-from engine.text import display_safe, one_line
+from engine.simulate.service.service import SimulationService
 from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
 from screens.simulation import formatting
 from screens.widgets.cycle import Cycle

@@ -12,20 +12,15 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widgets import Static
 
-from engine.errors import WorkbenchError
-from engine.events import Event, JobEnded, JobStarted
-from engine.records.report import ReportRow, ReportTable
-from engine.services.report_rendering import tab_separated
-from engine.services.simulation.drafts import DraftsFile
-from engine.services.simulation.person_session import PersonSession
-from engine.services.simulation.records import (
-    PlayedSet,
-    PlayItem,
-    SetResults,
-    SimulationOffers,
-)
-from engine.services.simulation.request import SimulationRequest
-from engine.services.workspace import Services
+from engine.base.errors import WorkbenchError
+from engine.base.events import Event, JobEnded, JobStarted
+from engine.base.report_table import ReportRow, ReportTable
+from engine.opener.workspace import Services
+from engine.results.report_rendering import tab_separated
+from engine.simulate.service.drafts import DraftsFile
+from engine.simulate.service.person_session import PersonSession
+from engine.simulate.service.records import PlayedSet, PlayItem, SetResults, SimulationOffers
+from engine.simulate.service.request import SimulationRequest
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import TextDialog, ask_order
 from screens.shell.save_dialogs import ask_file

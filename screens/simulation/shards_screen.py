@@ -13,10 +13,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.services.simulation.drafts import DraftsFile
-from engine.services.simulation.records import DraftShard, ShardDraft, State
-from engine.services.workspace import Services
-from engine.text import display_safe, one_line
+from engine.base.text import display_safe, one_line
+from engine.opener.workspace import Services
+from engine.simulate.service.drafts import DraftsFile
+from engine.simulate.service.records import DraftShard, ShardDraft, State
 from screens.shell.dialogs.basic import TextDialog
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.widgets.background import write_in_order

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine import number_format
-from engine.services.training.records import TrainingRun
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.training.records import TrainingRun
 from screens.training import formatting
 from screens.widgets.row_table import Column, Piece
 from screens.widgets.times import date_and_minute

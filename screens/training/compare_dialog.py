@@ -11,9 +11,9 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.services.training.records import RunDetail
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.training.records import RunDetail
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.training import formatting

@@ -11,10 +11,10 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.services.training.records import RunDetail, Setting, ValidPoint
-from engine.services.training.service import TrainingService
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.training.records import RunDetail, Setting, ValidPoint
+from engine.training.service import TrainingService
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.reading import ReadingDialog

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from engine import number_format
-from engine.services.training.records import (
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.training.records import (
     Parity,
     RunDetail,
     RunState,
@@ -16,8 +17,7 @@ from engine.services.training.records import (
     TrainingEstimate,
     TrainingRun,
 )
-from engine.services.training.run_files import HiddenRun
-from engine.text import one_line
+from engine.training.run_files import HiddenRun
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.states import Look
 from screens.widgets.times import date_and_minute

@@ -10,13 +10,13 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input
 
-from engine.errors import FilterError, WorkbenchError
-from engine.filters import completions, parse_filter
-from engine.services.request_options import label
-from engine.services.training.records import Choice, TrainingChoices, TrainingEstimate
-from engine.services.training.request import OPTIONS, TrainingRequest, read_request
-from engine.services.training.service import TrainingService
-from engine.text import one_line
+from engine.base.errors import FilterError, WorkbenchError
+from engine.base.request_options import label
+from engine.base.text import one_line
+from engine.conversations.filters import completions, parse_filter
+from engine.training.records import Choice, TrainingChoices, TrainingEstimate
+from engine.training.request import OPTIONS, TrainingRequest, read_request
+from engine.training.service import TrainingService
 from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
 from screens.training import formatting
 from screens.widgets.cycle import Cycle

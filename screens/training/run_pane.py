@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical, VerticalScroll
 from textual.widgets import Static
 
-from engine.services.training.records import RunDetail
+from engine.training.records import RunDetail
 from screens.training import formatting
 from screens.widgets.line_plot import Cell, Line, LinePlot, loss_scale, share_scale
 

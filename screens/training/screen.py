@@ -11,12 +11,12 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.errors import WorkbenchError
-from engine.services.training.records import RunDetail, TrainingChoices, TrainingRun
-from engine.services.training.request import TrainingRequest
-from engine.services.training.run_files import HiddenRun
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base.errors import WorkbenchError
+from engine.base.text import one_line
+from engine.opener.workspace import Services
+from engine.training.records import RunDetail, TrainingChoices, TrainingRun
+from engine.training.request import TrainingRequest
+from engine.training.run_files import HiddenRun
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import ChoiceDialog
 from screens.shell.marking import Marking

@@ -10,14 +10,14 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.errors import WorkbenchError
-from engine.records.interval import Interval
-from engine.records.validation import CompletenessTable, TruthTable
-from engine.services.report_rendering import tabbed_lines
-from engine.services.validation import completeness_report
-from engine.services.validation.service import ValidationService
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
+from engine.base.interval import Interval
+from engine.base.text import one_line
+from engine.results.records import CompletenessTable, TruthTable
+from engine.results.report_rendering import tabbed_lines
+from engine.results.validation import completeness_report
+from engine.results.validation.service import ValidationService
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.run import refusal_content

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine import number_format
-from engine.records.trees import TreeRow
-from engine.services.trees.records import TreeItem
-from engine.services.trees.unusual import Deciles
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.trees.records import TreeRow
+from engine.trees.service.records import TreeItem
+from engine.trees.service.unusual import Deciles
 from screens.trees.turn_line import MEASURES, turn_blocks
 from screens.widgets.curve import spread
 from screens.widgets.ordering import ordered_by

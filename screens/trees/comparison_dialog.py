@@ -12,11 +12,13 @@ from textual.content import Content
 from textual.widgets import Input, Static
 from textual.widgets.option_list import Option
 
-from engine.records.runs import Estimate
-from engine.services.run_requests import TreeRequest
-from engine.services.trees.records import TreeItem
-from engine.services.trees.service import TreeService
-from engine.text import display_safe, one_line
+from engine.base.text import display_safe, one_line
+from engine.project.records import Estimate
+from engine.trees.service.records import (
+    TreeItem,
+    TreeRequest,
+)
+from engine.trees.service.service import TreeService
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.run import refusal_content
 from screens.trees.run_form import alpha_from, estimate_content

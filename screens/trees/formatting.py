@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from engine import number_format
-from engine.records.trees import TreeRow
-from engine.services.trees.records import ConfigRow, NodeKind, PropertyBounds
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
 from engine.trees.compare import TreeComparison
 from engine.trees.guarantee import PROVES_NOTHING
+from engine.trees.records import TreeRow
+from engine.trees.service.records import ConfigRow, NodeKind, PropertyBounds
 
 
 def format_bounds(bounds: PropertyBounds) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.services.run_requests import TreeRequest
-from engine.services.trees.records import ConfigRow, OpenTree
-from engine.text import one_line
+from engine.base.text import one_line
+from engine.trees.service.records import (
+    ConfigRow,
+    OpenTree,
+    TreeRequest,
+)
 from screens.shell.dialogs.basic import TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.trees.comparison_dialog import ComparisonDialog

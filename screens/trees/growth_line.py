@@ -6,10 +6,10 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from engine import number_format
-from engine.events import Event, JobEnded, JobProgress, JobStarted
-from engine.services.jobs import JobService
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.events import Event, JobEnded, JobProgress, JobStarted
+from engine.base.text import one_line
+from engine.opener.jobs import JobService
 from screens.widgets.engine_feed import EngineFeed
 
 

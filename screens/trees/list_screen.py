@@ -13,15 +13,18 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.errors import WorkbenchError
-from engine.filters import ListQuery
-from engine.records.trees import TreeRow
-from engine.services.run_requests import TreeRequest
-from engine.services.trees.records import ConfigRow, TreeItem
-from engine.services.trees.unusual import Deciles
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
+from engine.base.text import one_line
+from engine.conversations.filters import ListQuery
+from engine.opener.workspace import Services
+from engine.trees.records import TreeRow
+from engine.trees.service.records import (
+    ConfigRow,
+    TreeItem,
+    TreeRequest,
+)
+from engine.trees.service.unusual import Deciles
 from screens.shell.dialogs.basic import ChoiceDialog, ask_order
 from screens.shell.filter_editing import edit_filter
 from screens.shell.workbench_screen import WorkbenchScreen

@@ -9,13 +9,15 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 
-from engine import number_format
-from engine.filters import ListQuery, parse_filter
-from engine.records.runs import Estimate
-from engine.services.run_requests import TreeRequest
-from engine.services.trees.service import TreeService
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.text import one_line
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.project.records import Estimate
 from engine.trees.places import At
+from engine.trees.service.records import (
+    TreeRequest,
+)
+from engine.trees.service.service import TreeService
 from engine.trees.tree import ALPHA_HELP, Growth
 from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
 from screens.widgets.cycle import Cycle

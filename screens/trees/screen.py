@@ -11,12 +11,12 @@ from textual.containers import Container
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.errors import WorkbenchError
-from engine.records.trees import TreeRow
-from engine.services.trees.records import ConfigRow, OpenTree, PropertyBounds
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base.errors import WorkbenchError
+from engine.base.text import one_line
+from engine.opener.workspace import Services
 from engine.trees.compare import TreeComparison
+from engine.trees.records import TreeRow
+from engine.trees.service.records import ConfigRow, OpenTree, PropertyBounds
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
 from screens.shell.save_dialogs import ask_file

@@ -15,8 +15,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.services.trees.records import NodeColumns
+from engine.base import number_format
+from engine.trees.service.records import NodeColumns
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.trees.tree_view import shown_text
 from screens.widgets.row_table import Column, Piece, RowTable

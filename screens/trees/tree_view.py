@@ -13,10 +13,10 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from engine import number_format
-from engine.services.trees.records import NodeColumns, NodeKind
-from engine.text import display_safe
+from engine.base import number_format
+from engine.base.text import display_safe
 from engine.trees.compare import NodeMatches
+from engine.trees.service.records import NodeColumns, NodeKind
 from screens.trees.layout import Folding, Segment, TreeLayout
 from screens.widgets.keyed import Keyed
 from screens.widgets.movement import movement

@@ -11,8 +11,8 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
-from engine import number_format
-from engine.records.trees import TreeRow
+from engine.base import number_format
+from engine.trees.records import TreeRow
 from screens.widgets.curve import block_rows, spread
 from screens.widgets.states import TONES
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from engine import number_format
-from engine.records.calibration import (
+from engine.base import number_format
+from engine.base.interval import Interval, Share
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.base.text import one_line
+from engine.questions.records.calibration import (
     MIN_OF_EACH,
     MIN_VERDICTS,
     CalibrationReport,
     CompletionRate,
 )
-from engine.records.example_probes import LEAST_OF_EACH, ExampleProbe, ExampleProbeChange
-from engine.records.interval import Interval, Share
-from engine.records.triage import Verdict
-from engine.text import one_line
+from engine.questions.records.example_probes import LEAST_OF_EACH, ExampleProbe, ExampleProbeChange
 from screens.widgets.agreement import format_agreement
 from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.states import VERDICT_LOOKS

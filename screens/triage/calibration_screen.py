@@ -11,13 +11,15 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.errors import FilterError
-from engine.filters import Filter, ListQuery, parse_filter
-from engine.records.calibration import CalibrationReport
-from engine.records.scores import DecisionRule
-from engine.records.triage import Verdict
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base.errors import FilterError
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.base.text import one_line
+from engine.completeness.records.scores import DecisionRule
+from engine.conversations.filters import Filter, ListQuery, parse_filter
+from engine.opener.workspace import Services
+from engine.questions.records.calibration import CalibrationReport
 from screens.shell.dialogs.basic import TextDialog
 from screens.shell.figures import Figure, choose_figure
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen

@@ -7,12 +7,20 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from engine import number_format
-from engine.records.calibration import Agreement
-from engine.records.conversations import ConversationRow
-from engine.records.example_probes import ExampleProbe, ExampleProbeChange
-from engine.records.triage import QueueOrder, Verdict, VerdictRow
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.base.text import one_line
+from engine.opener.records import (
+    ConversationRow,
+)
+from engine.questions.records.calibration import Agreement
+from engine.questions.records.example_probes import ExampleProbe, ExampleProbeChange
+from engine.questions.records.triage import (
+    QueueOrder,
+    VerdictRow,
+)
 from screens.widgets.agreement import format_agreement
 from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.states import VERDICT_LOOKS

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from engine.filters import Filter, ListQuery
-from engine.records.triage import QueueOrder, TriagePage
-from engine.services.workspace import Services
+from engine.conversations.filters import Filter, ListQuery
+from engine.opener.workspace import Services
+from engine.questions.records.triage import QueueOrder, TriagePage
 from screens.triage.formatting import TriageStatus
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.records.triage import TriageItem, TriagePage
+from engine.questions.records.triage import TriageItem, TriagePage
 
 FEW_LEFT = 100
 """The next page of a long queue is read when fewer items than this are left."""

@@ -8,8 +8,8 @@ from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
-from engine import number_format
-from engine.records.calibration import ReliabilityBin
+from engine.base import number_format
+from engine.questions.records.calibration import ReliabilityBin
 
 Cell = tuple[str, str]
 _DIAGONAL: Cell = ("·", "$tone-muted")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from engine.records.triage import VerdictRow
-from engine.text import display_safe
+from engine.base.text import display_safe
+from engine.questions.records.triage import VerdictRow
 from screens.shell.dialogs.basic import TextDialog
 from screens.shell.dialogs.tagging import TagDialog
 from screens.shell.workbench_screen import WorkbenchScreen

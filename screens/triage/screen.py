@@ -12,13 +12,20 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widgets import Static
 
-from engine.errors import FilterError, WorkbenchError
-from engine.events import DataChanged, Event
-from engine.filters import Filter, parse_filter
-from engine.records.calibration import Agreement
-from engine.records.triage import QueueOrder, TriagePlace, Verdict, VerdictRow
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base.errors import FilterError, WorkbenchError
+from engine.base.events import DataChanged, Event
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.base.text import one_line
+from engine.conversations.filters import Filter, parse_filter
+from engine.opener.workspace import Services
+from engine.questions.records.calibration import Agreement
+from engine.questions.records.triage import (
+    QueueOrder,
+    TriagePlace,
+    VerdictRow,
+)
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import ChoiceDialog, ask_which_first
 from screens.shell.filter_editing import edit_filter

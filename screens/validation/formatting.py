@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from engine.filters import parse_filter
-from engine.number_format import signed
-from engine.records.report import ReportRow, ReportTable
-from engine.records.triage import Verdict
-from engine.records.validation import Missing
-from engine.services.validation.records import ValidationReport
-from engine.text import one_line
+from engine.base.number_format import signed
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.base.report_table import ReportRow, ReportTable
+from engine.base.text import one_line
+from engine.conversations.filters import parse_filter
+from engine.results.records import Missing
+from engine.results.validation.records import ValidationReport
 from screens.shell.figures import Figure
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.report_columns import first_figure

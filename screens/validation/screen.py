@@ -13,13 +13,13 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.errors import Cancelled, WorkbenchError
-from engine.filters import ListQuery
-from engine.records.report import Plot, ReportRow, ReportTable
-from engine.services.report_rendering import tab_separated
-from engine.services.validation.records import ValidationProgress, ValidationReport
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base.errors import Cancelled, WorkbenchError
+from engine.base.report_table import Plot, ReportRow, ReportTable
+from engine.base.text import one_line
+from engine.conversations.filters import ListQuery
+from engine.opener.workspace import Services
+from engine.results.report_rendering import tab_separated
+from engine.results.validation.records import ValidationProgress, ValidationReport
 from screens.shell.clipboard import copy
 from screens.shell.figures import Figure, choose_figure
 from screens.shell.save_dialogs import ask_file

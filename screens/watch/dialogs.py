@@ -11,8 +11,8 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from engine.services.watch.service import RulesInForce, WatchRequest
-from engine.services.watch.signals import PRECISION
+from engine.results.watch.service import RulesInForce, WatchRequest
+from engine.results.watch.signals import PRECISION
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.importing import PathSuggester
 from screens.watch.formatting import rules_lines

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.filter_fields import NOVEL
-from engine.filters import Filter, Term
-from engine.services.watch.chart import Chart, Part
-from engine.services.watch.service import NOVEL_LABEL
+from engine.conversations.filter_fields import NOVEL
+from engine.conversations.filters import Filter, Term
+from engine.results.watch.chart import Chart, Part
+from engine.results.watch.service import NOVEL_LABEL
 from screens.shell.figures import Figure
 
 

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from textual.content import Content
 
-from engine.number_format import bar, counted, difference, percent_range, probability
-from engine.records.scores import State
-from engine.services.watch.chart import Chart, GoalShift
-from engine.services.watch.live_events import LiveEvent
-from engine.services.watch.service import RulesInForce
-from engine.text import end_of_path, one_line
+from engine.base.number_format import bar, counted, difference, percent_range, probability
+from engine.base.outcomes import (
+    State,
+)
+from engine.base.text import end_of_path, one_line
+from engine.results.watch.chart import Chart, GoalShift
+from engine.results.watch.live_events import LiveEvent
+from engine.results.watch.service import RulesInForce
 from screens.widgets.row_table import Column, Piece
 from screens.widgets.states import STATE_LOOKS
 

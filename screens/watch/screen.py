@@ -12,12 +12,12 @@ from textual.containers import Container
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.number_format import counted
-from engine.services.watch.chart import Chart
-from engine.services.watch.live_events import MOST_EVENTS, LiveEvent
-from engine.services.watch.service import WatchRequest
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base.number_format import counted
+from engine.base.text import one_line
+from engine.opener.workspace import Services
+from engine.results.watch.chart import Chart
+from engine.results.watch.live_events import MOST_EVENTS, LiveEvent
+from engine.results.watch.service import WatchRequest
 from screens.shell.dialogs.basic import TextDialog
 from screens.shell.figures import choose_figure
 from screens.shell.workbench_screen import WorkbenchScreen

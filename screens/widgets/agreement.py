@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine import number_format
-from engine.records.calibration import Agreement
+from engine.base import number_format
+from engine.questions.records.calibration import Agreement
 
 
 def format_agreement(agreement: Agreement) -> str:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from textual.dom import DOMNode
 from textual.worker import Worker
 
-from engine.errors import ProgramFault, WorkbenchError
+from engine.base.errors import ProgramFault, WorkbenchError
 
 T = TypeVar("T")
 THREADS = 6

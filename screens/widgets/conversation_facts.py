@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine import number_format
-from engine.errors import WorkbenchError
-from engine.records.conversations import ConversationRow, LeakRow, MessageRow
-from engine.records.goals import GoalOfConversation
-from engine.records.requests import Request
-from engine.records.scores import DecisionRule, RemainingRow, ScoreRow
-from engine.records.triage import VerdictRow
-from engine.services.workspace import Services
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
+from engine.completeness.records.requests import Request
+from engine.completeness.records.scores import DecisionRule, RemainingRow, ScoreRow
+from engine.conversations.records import (
+    LeakRow,
+    MessageRow,
+)
+from engine.goals.records import GoalOfConversation
+from engine.opener.records import (
+    ConversationRow,
+)
+from engine.opener.workspace import Services
+from engine.questions.records.triage import VerdictRow
 
 
 @dataclass(frozen=True, slots=True)

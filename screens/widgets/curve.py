@@ -11,8 +11,8 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
-from engine import number_format
-from engine.records.scores import CurvePoint, DecisionRule
+from engine.base import number_format
+from engine.completeness.records.scores import CurvePoint, DecisionRule
 from screens.widgets.reach import format_reach
 from screens.widgets.states import STATE_LOOKS, TONES
 

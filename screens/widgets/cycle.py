@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from engine.text import one_line
+from engine.base.text import one_line
 from screens.widgets.keyed import Keyed
 
 

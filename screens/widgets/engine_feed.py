@@ -13,11 +13,11 @@ from textual.app import App
 from textual.message import Message
 from textual.signal import Signal
 
-from engine.events import Event, JobEnded, JobProgress
+from engine.base.events import Event, JobEnded, JobProgress
 
 if TYPE_CHECKING:
-    from engine.services.models.records import PullRow
-    from engine.services.training.records import TrainingRun
+    from engine.model.service.records import PullRow
+    from engine.training.records import TrainingRun
 
 
 class EngineMessage(Message, bubble=False):

@@ -7,9 +7,9 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from engine import number_format
-from engine.records.triage import EarlierActs
-from engine.text import display_safe, one_line
+from engine.base import number_format
+from engine.base.text import display_safe, one_line
+from engine.questions.records.triage import EarlierActs
 from screens.widgets.conversation_facts import Facts
 from screens.widgets.curve import Curve, CurveData
 from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS

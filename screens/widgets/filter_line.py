@@ -16,9 +16,9 @@ from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.errors import FilterError, WorkbenchError
-from engine.filters import Completion, Filter, completions, parse_filter, unfinished
-from engine.text import display_safe, one_line
+from engine.base.errors import FilterError, WorkbenchError
+from engine.base.text import display_safe, one_line
+from engine.conversations.filters import Completion, Filter, completions, parse_filter, unfinished
 from screens.widgets.background import background
 from screens.widgets.keyed import Keyed
 from screens.widgets.line_input import MOST_TYPED, LineInput

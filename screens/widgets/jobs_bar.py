@@ -11,16 +11,16 @@ from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
-from engine import number_format
-from engine.events import Event, JobEnded, JobProgress, JobStarted
-from engine.services.jobs import JobService
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.events import Event, JobEnded, JobProgress, JobStarted
+from engine.base.text import one_line
+from engine.opener.jobs import JobService
 from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.stage_names import stage_name
 
 if TYPE_CHECKING:
-    from engine.services.models.records import PullRow
-    from engine.services.training.records import TrainingRun
+    from engine.model.service.records import PullRow
+    from engine.training.records import TrainingRun
 
 _OUTCOMES = {
     "done": ("✓", "$tone-complete"),

@@ -13,7 +13,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from engine import number_format
+from engine.base import number_format
 from screens.widgets.states import TONES
 
 AXIS = 6

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine import number_format
-from engine.records.scores import CurvePoint
+from engine.base import number_format
+from engine.completeness.records.scores import CurvePoint
 
 
 @dataclass(frozen=True, slots=True)

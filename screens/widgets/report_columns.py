@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.number_format import ends, signed
-from engine.records.interval import Interval
-from engine.records.report import Cell, ReportColumn, ReportRow, ReportTable
-from engine.services.report_rendering import UNKNOWN, format_cell
-from engine.text import one_line
+from engine.base.interval import Interval
+from engine.base.number_format import ends, signed
+from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.text import one_line
+from engine.results.report_rendering import UNKNOWN, format_cell
 from screens.widgets.row_table import Column, Piece
 
 LEVEL = 0.05
-"""A corrected p below it rules out chance; see `engine.validate.statistics.significance`."""
+"""A corrected p below it rules out chance; see `engine.base.statistics.significance`."""
 Listed = tuple[int, ReportRow]
 """The id of a row in its table, and the row."""
 NO_COLUMNS: list[Column[Listed]] = [Column("name", "", 20, lambda row: [], flexible=True)]

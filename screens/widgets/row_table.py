@@ -22,8 +22,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from engine.errors import WorkbenchError
-from engine.text import display_safe
+from engine.base.errors import WorkbenchError
+from engine.base.text import display_safe
 from screens.widgets.background import background
 from screens.widgets.keyed import Keyed
 from screens.widgets.movement import movement

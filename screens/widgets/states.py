@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.records.scores import State
-from engine.records.triage import Verdict
+from engine.base.outcomes import (
+    State,
+    Verdict,
+)
 
 TONES = {
     "tone--complete",

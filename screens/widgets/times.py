@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.text import one_line
+from engine.base.text import one_line
 
 
 def date_and_minute(time: str) -> str:

@@ -19,12 +19,14 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.completeness import example_probe, near_duplicates, probe
+from engine.base.statistics.ranking import auroc
+from engine.completeness import probe
 from engine.completeness.probe import Bools, Floats, Ints, States
-from engine.stages.logs import logs_of
-from engine.store.completeness import hidden_states
-from engine.store.project import Project
-from engine.validate.statistics.ranking import auroc
+from engine.completeness.tables import hidden_states
+from engine.conversations import near_duplicates
+from engine.conversations.logs import logs_of
+from engine.project.project import Project
+from engine.questions import example_probe
 
 DRAWS = 8
 MARKS = (5, 10, 15, 20, 30, 40, 50)

@@ -10,13 +10,13 @@ import numpy.typing as npt
 from engine.goals.clusters.clustering import Clusters
 from engine.goals.clusters.granularity import granularity
 from engine.goals.clusters.neighbours import Neighbours
-from engine.goals.embedders.embedder import Embedder
-from engine.goals.embedders.vectors import Indices, Numbers, Vectors
 from engine.goals.merges.features import NAMES, PRIOR, RobustScale, features
 from engine.goals.merges.merge_probability import Floats, MergeModel, refit
 from engine.goals.merges.order import ranked
 from engine.goals.questions.distinctive_words import distinctive_words
-from engine.records.goals import MergeOrder
+from engine.goals.records import MergeOrder
+from engine.model.embedders.embedder import Embedder
+from engine.model.embedders.vectors import Indices, Numbers, Vectors
 
 NEIGHBOURS = 10
 WORDS = 8

@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.folders import cache_dir, data_dir
+from engine.base.folders import cache_dir, data_dir
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.neighbours import Neighbours
 from engine.goals.clusters.proposing_k import propose_k
 from engine.goals.clusters.settling import NEIGHBOURS, settle
-from engine.goals.embedders.embedder import Embedder, embedder_for
-from engine.goals.embedders.vectors import Numbers, Vectors, unit_rows
 from engine.goals.questions.distinctive_words import distinctive_words
 from engine.goals.questions.phrase_labels import phrase_labels
 from engine.goals.questions.questions import (
@@ -42,11 +40,13 @@ from engine.goals.questions.word_kinds import (
     stem,
     stems,
 )
+from engine.goals.tables.clusterings import word_label
 from engine.model.catalog import Catalog
+from engine.model.embedders.embedder import Embedder, embedder_for
+from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
+from engine.model.process.asker import ProcessAsker
+from engine.model.process.client import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
-from engine.store.goals.clusterings import word_label
-from engine.worker.asker import ProcessAsker
-from engine.worker.client import ModelProcess
 from tests.benchmarks.goal_board import Board, merged
 from tests.benchmarks.goal_quality import read, text_of
 
@@ -197,7 +197,7 @@ def _asked(
     asker: ProcessAsker, texts: Sequence[str], vectors: Vectors, labels: Numbers,
     words: Mapping[int, Sequence[str]],
 ) -> dict[int, str]:  # fmt: skip
-    """Labels of a model, asked as `engine.stages.goals.labelling` asks."""
+    """Labels of a model, asked as `engine.goals.stages.labelling` asks."""
     prompt = parse_prompt("label", prompt_text("label"))
     found = {}
     for number in words:

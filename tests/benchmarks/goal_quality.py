@@ -24,9 +24,9 @@ from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.neighbours import Neighbours
 from engine.goals.clusters.proposing_k import propose_k
 from engine.goals.clusters.settling import NEIGHBOURS, settle
-from engine.goals.embedders.embedder import Embedder, embedder_for
-from engine.goals.embedders.vectors import Numbers, Vectors
-from engine.records.goals import MergeOrder
+from engine.goals.records import MergeOrder
+from engine.model.embedders.embedder import Embedder, embedder_for
+from engine.model.embedders.vectors import Numbers, Vectors
 from tests.benchmarks.goal_board import Board, every_threshold, merged, work_queue
 
 DECISIONS = (0, 5, 10, 20, 40)

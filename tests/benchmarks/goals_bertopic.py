@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import adjusted_rand_score, v_measure_score
 
-from engine.goals.embedders.embedder import embedder_for
+from engine.model.embedders.embedder import embedder_for
 from tests.benchmarks.goal_quality import TEXTS, read, text_of
 
 RIVAL = """

@@ -18,8 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from engine.store.conversations import ConversationStore
-from engine.store.project import Project
+from engine.opener.conversation_store import ConversationStore
+from engine.project.project import Project
 from tests.terminal.pty import Session
 from workbench.bench.startup import make_project
 from workbench.bench.terminal import FRAME_END

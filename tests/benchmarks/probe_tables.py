@@ -15,13 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.completeness import near_duplicates, probe
+from engine.base.statistics.ranking import auroc
+from engine.completeness import probe
+from engine.completeness.endings import draw_cuts, matched
 from engine.completeness.probe import Bools, Floats, Ints, States
-from engine.stages.logs import logs_of
-from engine.store.completeness import hidden_states
-from engine.store.project import Project
-from engine.validate.endings import draw_cuts, matched
-from engine.validate.statistics.ranking import auroc
+from engine.completeness.tables import hidden_states
+from engine.conversations import near_duplicates
+from engine.conversations.logs import logs_of
+from engine.project.project import Project
 
 DRAWS = 20
 SHARES = (0.0, 0.2, 0.4)

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import v_measure_score
 
+from engine.base.conversation import Message
+from engine.completeness.request_view import requests_of
 from engine.completeness.starts_by_curve import FALL, starts_by_curve
-from engine.conversation import Message
-from engine.filters import ListQuery
-from engine.store import conversations
-from engine.store.completeness import requests, scores
-from engine.store.conversations import ConversationStore
-from engine.store.project import Project
-from engine.store.truth import truth_by_conversation
-from engine.views.requests import requests_of
+from engine.completeness.tables import requests, scores
+from engine.conversations.filters import ListQuery
+from engine.conversations.tables import conversations
+from engine.conversations.tables.truth import truth_by_conversation
+from engine.opener.conversation_store import ConversationStore
+from engine.project.project import Project
 from workbench.cli import main
 
 PAIRS = 40

@@ -26,14 +26,17 @@ from pathlib import Path
 
 import numpy as np
 
+from engine.base.conversation import Conversation, Message, render_log
 from engine.completeness.block import log_item
-from engine.conversation import Conversation, Message, render_log
-from engine.records.imports import Parsed
-from engine.services.run_requests import ScoringRequest
-from engine.services.workspace import Workspace
-from engine.store import imports, runs, sources
-from engine.store.completeness import hidden_states
-from engine.store.completeness.hidden_states import BoundaryPlace, StateEntry
+from engine.completeness.records.scoring_request import (
+    ScoringRequest,
+)
+from engine.completeness.tables import hidden_states
+from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
+from engine.conversations.tables import imports, sources
+from engine.formats.records import Parsed
+from engine.opener.workspace import Workspace
+from engine.project import runs
 
 DIMENSIONS = 576
 """Numbers in a hidden state of the default model."""

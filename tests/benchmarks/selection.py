@@ -22,16 +22,16 @@ from unittest import mock
 
 import numpy as np
 
+from engine.base.statistics.classification import figures
 from engine.completeness.training_data import LEAST_FOR_TEST, SELECTION_SHARE, Usable, drawn
-from engine.filters import ListQuery
+from engine.completeness.training_view import items, usable
+from engine.completeness.truncation import truncate
+from engine.conversations.filters import ListQuery
 from engine.model.catalog import embedded_model
-from engine.run_directory.config import TrainConfig
-from engine.run_directory.events import EventLog, RunDirectory
-from engine.store import conversations
-from engine.store.project import Project
-from engine.validate.statistics.classification import figures
-from engine.validate.truncation import truncate
-from engine.views.training_data import items, usable
+from engine.opener import conversation_store as conversations
+from engine.project.project import Project
+from engine.training.run_directory.config import TrainConfig
+from engine.training.run_directory.events import EventLog, RunDirectory
 from training.curves import Validation
 from training.examples import Log
 from training.selection import best_validation

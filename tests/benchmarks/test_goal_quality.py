@@ -10,9 +10,9 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from engine.goals.clusters.clustering import cluster
-from engine.goals.embedders.tfidf import TfidfEmbedder
-from engine.goals.embedders.vectors import Numbers
-from engine.records.goals import MergeOrder
+from engine.goals.records import MergeOrder
+from engine.model.embedders.tfidf import TfidfEmbedder
+from engine.model.embedders.vectors import Numbers
 from tests.benchmarks.goal_board import Board, every_threshold, merged, work_queue
 from tests.benchmarks.goal_quality import main, measure, read
 from tests.engine.goals.groups import same_partition, wishes

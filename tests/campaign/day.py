@@ -29,25 +29,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from engine.conversation import Conversation
-from engine.errors import UsageError
+from engine.base.conversation import Conversation
+from engine.base.errors import UsageError
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.completeness.stages.fitting import FittingStage
+from engine.completeness.stages.reading_states import ReadingStage
+from engine.conversations.growing import GrowingFiles
+from engine.conversations.stages.importing import ImportStage
+from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobRunner, RunOutcome
 from engine.model.catalog import embedded_model
 from engine.model.interface import LoadOptions
-from engine.records.triage import Verdict
-from engine.services.watch.growing import GrowingFiles
-from engine.services.watch.watching import Event, WatchStage
+from engine.model.model_work import RunModel
+from engine.model.process.client import ModelProcess
+from engine.project.project import Project
+from engine.questions.tables import verdicts
+from engine.results.watch.watching import Event, WatchStage
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.stages.completeness.fitting import FittingStage
-from engine.stages.completeness.reading_states import ReadingStage
-from engine.stages.importing import ImportStage
-from engine.stages.model_work import RunModel
-from engine.store import conversations, verdicts
-from engine.store.project import Project
-from engine.worker.client import ModelProcess
+from tests.engine.completeness import scored
 from tests.engine.model.weights import ALL_BUT_FIRST, write_shallow
-from tests.engine.stages import scored
 
 PAST = 20
 MORE = 5

@@ -33,14 +33,16 @@ from pathlib import Path
 from typing import Any, get_args
 from unittest.mock import patch
 
+from engine.base.errors import FilterError, WorkbenchError
 from engine.completeness.block import Question
-from engine.errors import FilterError, WorkbenchError
-from engine.filter_fields import FIELDS
-from engine.filters import ListQuery, parse_filter
+from engine.completeness.service.outside import import_scores
+from engine.conversations.filter_fields import FIELDS
+from engine.conversations.filters import ListQuery, parse_filter
 from engine.formats.inputs import open_inputs
 from engine.formats.mappings.mapping import load_mapping
-from engine.goals.embedders.remote import HttpEmbedder
 from engine.model.catalog import embedded_model
+from engine.model.embedders.remote import HttpEmbedder
+from engine.model.endpoints.client import EndpointModel
 from engine.model.gguf_file import read_gguf
 from engine.model.http import retry_waits
 from engine.model.http.address import parse_address
@@ -49,19 +51,17 @@ from engine.model.http.fleet import Fleet
 from engine.model.http.probe import probe
 from engine.model.http.served_models import served_models
 from engine.model.interface import LoadOptions, Sampling
-from engine.run_directory.events import RunDirectory
-from engine.services.exports import export_lines
-from engine.services.scoring.outside import import_scores
-from engine.services.training.history import RunHistory
-from engine.services.training.run_files import runs_folder
-from engine.services.triage.answers import import_answers
-from engine.services.workspace import Workspace
+from engine.opener import conversation_store as conversations
+from engine.opener.exports import export_lines
+from engine.opener.workspace import Workspace
+from engine.project.project import Project
+from engine.questions.service.answers import import_answers
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.store import conversations
-from engine.store.project import Project
+from engine.training.history import RunHistory
+from engine.training.run_directory.events import RunDirectory
+from engine.training.run_files import runs_folder
 from engine.trees.growth import Budget
 from engine.trees.tree import TreeOptions
-from engine.worker.endpoints.client import EndpointModel
 from screens.training.compare_dialog import compare_content
 from screens.training.detail_dialogs import detail_content
 from screens.training.formatting import headline, summary_content
@@ -70,12 +70,12 @@ from tests.campaign.stopping import until_stopped
 from tests.engine.completeness.test_block import JUDGE, item
 from tests.engine.formats.test_golden import INPUTS
 from tests.engine.formats.test_hostile import check
+from tests.engine.model.endpoints.test_replies import CHAT, LOGS, RAW
+from tests.engine.model.endpoints.test_scoring import PLAIN, TAGGED
+from tests.engine.model.endpoints.test_tree_growth import PLACE
+from tests.engine.model.endpoints.toy_endpoint import at_once, capabilities
 from tests.engine.model.http.toy_peer import NAMES, Handler, Manner, running
 from tests.engine.model.toy import END
-from tests.engine.worker.endpoints.test_replies import CHAT, LOGS, RAW
-from tests.engine.worker.endpoints.test_scoring import PLAIN, TAGGED
-from tests.engine.worker.endpoints.test_tree_growth import PLACE
-from tests.engine.worker.endpoints.toy_endpoint import at_once, capabilities
 from tests.screens.training.training_runs import finish, write_run
 from workbench.cli import main as workbench
 from workbench.commands import train

@@ -33,15 +33,15 @@ from pathlib import Path
 from typing import Any
 
 from engine.model.catalog import embedded_model
-from engine.run_directory.events import RunDirectory
-from engine.services.exports import export_lines
-from engine.services.training.history import RunHistory
+from engine.opener.exports import export_lines
+from engine.project.project import Project
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.store.project import Project
+from engine.training.history import RunHistory
+from engine.training.run_directory.events import RunDirectory
 from tests.campaign.forked import ForkedCommand, run_here
 from tests.campaign.stopping import until_stopped
+from tests.engine.model.tuned import tune
 from tests.engine.model.weights import ALL_BUT_FIRST, write_shallow
-from tests.engine.services.tuned import tune
 from tests.workbench.test_simulate_sharded import PLUMS
 
 COUNT = 40

@@ -29,10 +29,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from engine.errors import ProjectError, ProjectMoved
+from engine.base.errors import ProjectError, ProjectMoved
+from engine.project import settings
+from engine.project.project import Project
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.store import settings
-from engine.store.project import Project
 from tests.campaign.forked import ForkedCommand, run_here
 from tests.campaign.stopping import until_stopped
 

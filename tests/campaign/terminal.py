@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from engine.conversation import without_surrogates
+from engine.base.conversation import without_surrogates
 from tests.campaign.kills import process_state
 from tests.campaign.stopping import until_stopped
 from tests.campaign.walk import OFTEN, PROJECTS, SIZES, bound_keys, prepared, temporary_place

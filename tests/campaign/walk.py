@@ -42,18 +42,18 @@ from textual.events import Paste
 from textual.pilot import Pilot
 from textual.worker import WorkerFailed
 
-from engine.conversation import without_surrogates
-from engine.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
+from engine.base.conversation import without_surrogates
+from engine.base.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
 from engine.model.catalog import embedded_model
-from engine.services.workspace import TABLES, Workspace
+from engine.opener.workspace import TABLES, Workspace
+from engine.project.project import Project
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.store.project import Project
 from screens.shell.control_guard import ControlGuard
 from screens.shell.key_table import key_table
 from tests.campaign.kills import descendants
 from tests.campaign.stopping import until_stopped
+from tests.engine.model.tuned import tune
 from tests.engine.model.weights import ALL_BUT_FIRST, write_shallow
-from tests.engine.services.tuned import tune
 from tests.screens.driving import one_parse_of_each_style, wait_for_idle
 from tests.screens.goals.goal_project import build
 from tests.screens.test_hostile_text import CONTROL

@@ -1,5 +1,5 @@
-"""The real model of the tests, in this process and in a process of its own; expanded to F32 where results must be
-exact.
+"""Projects and models of the engine's tests: the real model in this process and in a process of its own, expanded to
+F32 where results must be exact.
 """
 
 from __future__ import annotations
@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from engine.base import folders
+from engine.goals.service.service import GoalService
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, quantize
-from engine.worker.client import ModelProcess
+from engine.model.process.client import ModelProcess
+from engine.project.project import Project
+from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_goals
+from tests.engine.model.tuned import tune
 from tests.engine.model.weights import SMALL, write_shallow
 
 
@@ -67,3 +72,37 @@ def shared_process(
     client.load(shallow_weights, LoadOptions(context=SMALL.context))
     yield client
     client.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """An empty project that is closed after the test."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def clustered(tmp_path: Path) -> Iterator[Project]:
+    """Eight conversations on each of four topics, in about eight clusters, and one without user text."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        fill_topics(opened)
+        cluster(opened)
+        yield opened
+
+
+@pytest.fixture
+def goals(clustered: Project) -> GoalService:
+    """The goal service of the clustered project."""
+    return stored_goals(clustered)
+
+
+@pytest.fixture
+def tuned(quick_weights: Path) -> None:
+    """Records in the catalogue that the default model was tuned."""
+    tune(quick_weights, folders.data_dir(), folders.cache_dir())
+
+
+@pytest.fixture
+def tuned_shallow(shallow_weights: Path) -> None:
+    """The same with the shallow model, for what happens around replies; an adapter does not fit it."""
+    tune(shallow_weights, folders.data_dir(), folders.cache_dir())

@@ -12,42 +12,44 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar, cast
 
-from engine import folders
-from engine.events import DataChanged, Event, JobEnded, JobProgress, Listener
+from engine.base import folders
+from engine.base.events import DataChanged, Event, JobEnded, JobProgress, Listener
+from engine.completeness.service.requests import RequestService
+from engine.completeness.service.runs import ScoringRuns
+from engine.completeness.service.sets import ScoreSets
+from engine.completeness.tables import scores
+from engine.completeness.tables.score_sets import ScoreConfig
+from engine.completeness.tables.scores import ScoreEntry
+from engine.conversations.tables.saved import SavedStore
+from engine.goals.service.service import GoalService
+from engine.goals.views.decision_log import DecisionLog
+from engine.goals.views.merge_queue_cache import MergeQueueCache
 from engine.model.catalog import Catalog
-from engine.records.conversations import ConversationRow
-from engine.records.triage import VerdictRow
-from engine.services.comparison.service import ComparisonService
-from engine.services.exports import ExportFiles
-from engine.services.goals.service import GoalService
-from engine.services.models.endpoints import Endpoints
-from engine.services.models.run_setup import RunSetup
-from engine.services.models.service import ModelService
-from engine.services.network import NetworkService
-from engine.services.project_file import ProjectFileService
-from engine.services.requests import RequestService
-from engine.services.scoring.runs import ScoringRuns
-from engine.services.scoring.sets import ScoreSets
-from engine.services.training.base import Machine
-from engine.services.training.run_files import runs_folder
-from engine.services.training.service import TrainingService
-from engine.services.triage.calibration import CalibrationService
-from engine.services.triage.example_probes import ExampleProbeService
-from engine.services.validation.service import ValidationService
-from engine.services.watch.service import WatchService
-from engine.services.workspace import ProjectInfo, Services, Workspace
-from engine.store.completeness import scores
-from engine.store.completeness.score_sets import ScoreConfig
-from engine.store.completeness.scores import ScoreEntry
-from engine.store.conversations import ConversationStore
-from engine.store.project import Project
-from engine.store.saved import SavedStore
-from engine.store.triage import TriageStore
-from engine.views.decision_log import DecisionLog
-from engine.views.merge_queue_cache import MergeQueueCache
-from engine.worker.client import ModelProcess
-from tests.engine.services.goals.goal_project import stages_of
-from tests.engine.services.models.test_service import TunedOnly
+from engine.model.process.client import ModelProcess
+from engine.model.service.endpoints import Endpoints
+from engine.model.service.run_setup import RunSetup
+from engine.model.service.service import ModelService
+from engine.opener.conversation_store import ConversationStore
+from engine.opener.exports import ExportFiles
+from engine.opener.project_file import ProjectFileService
+from engine.opener.records import (
+    ConversationRow,
+)
+from engine.opener.search.triage import TriageStore
+from engine.opener.workspace import ProjectInfo, Services, Workspace
+from engine.project.network import NetworkService
+from engine.project.project import Project
+from engine.questions.records.triage import VerdictRow
+from engine.questions.service.calibration import CalibrationService
+from engine.questions.service.example_probes import ExampleProbeService
+from engine.results.comparison.service import ComparisonService
+from engine.results.validation.service import ValidationService
+from engine.results.watch.service import WatchService
+from engine.training.base import Machine
+from engine.training.run_files import runs_folder
+from engine.training.service import TrainingService
+from tests.engine.goals.service.goal_project import stages_of
+from tests.engine.model.service.test_service import TunedOnly
 from tests.screens.samples import CONFIG, SCORED, Sample, boundary, samples, store
 from tests.screens.simulation.played import ScriptedSimulations
 from tests.screens.stand_ins import RecordedJobs, RecordedRunner

@@ -7,14 +7,15 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.conversation import Conversation, Message, Role, ToolCall
-from engine.records.imports import Leak, Parsed
-from engine.store import imports, runs, settings, sources
-from engine.store.completeness import remaining, score_sets, scores
-from engine.store.completeness.remaining import RemainingEntry
-from engine.store.completeness.score_sets import ScoreConfig
-from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
-from engine.store.project import Project
+from engine.base.conversation import Conversation, Message, Role, ToolCall
+from engine.completeness.tables import remaining, score_sets, scores
+from engine.completeness.tables.remaining import RemainingEntry
+from engine.completeness.tables.score_sets import ScoreConfig
+from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.conversations.tables import imports, sources
+from engine.formats.records import Leak, Parsed
+from engine.project import runs, settings
+from engine.project.project import Project
 
 CONFIG = "5f0c1d"
 SCORED = ScoreConfig(CONFIG, "base", "SmolLM2-135M-Instruct", noise=0.006)

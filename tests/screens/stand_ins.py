@@ -6,18 +6,20 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NoReturn, cast
 
-from engine.errors import WorkbenchError
-from engine.events import JobProgress
-from engine.filters import Filter
+from engine.base.errors import WorkbenchError
+from engine.base.events import JobProgress
+from engine.completeness.records.scores import Mode
+from engine.completeness.service.runs import ScoringRuns
+from engine.conversations.filters import Filter
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
-from engine.records.conversations import ConversationRow
-from engine.records.runs import Estimate, RunRow
-from engine.records.scores import Mode
-from engine.services.jobs import JobService
-from engine.services.scoring.runs import ScoringRuns
-from engine.store.conversations import ConversationStore
-from engine.store.project import Project
+from engine.opener.conversation_store import ConversationStore
+from engine.opener.jobs import JobService
+from engine.opener.records import (
+    ConversationRow,
+)
+from engine.project.project import Project
+from engine.project.records import Estimate, RunRow
 
 
 class RecordedJobs(JobService):

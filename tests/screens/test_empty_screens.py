@@ -11,9 +11,9 @@ import pytest
 from textual.widgets import OptionList, Static
 
 import screens
+from engine.conversations.stages.importing import ImportStage
 from engine.jobs.runner import JobRunner
-from engine.stages.importing import ImportStage
-from engine.store.project import Project
+from engine.project.project import Project
 from screens.shell.dialogs.basic import ChoiceDialog, Dialog
 from screens.shell.dialogs.importing import ImportDialog
 from screens.shell.dialogs.run import RunDialog

@@ -12,10 +12,12 @@ from rich.style import Style
 from textual.color import Color
 from textual.pilot import Pilot
 
-from engine.conversation import ToolCall, without_surrogates
-from engine.events import JobEnded, JobProgress
-from engine.records.imports import Leak
-from engine.records.triage import Verdict
+from engine.base.conversation import ToolCall, without_surrogates
+from engine.base.events import JobEnded, JobProgress
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.formats.records import Leak
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
 from screens.shell.dialogs.basic import ErrorDialog

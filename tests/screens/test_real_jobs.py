@@ -12,11 +12,11 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from engine import folders
-from engine.services.workspace import Workspace
+from engine.base import folders
+from engine.opener.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
 from screens.shell.dialogs.run import RunDialog
-from tests.engine.services.tuned import tune
+from tests.engine.model.tuned import tune
 from tests.screens.driving import press, settle, text, until
 from workbench.app import WorkbenchApp
 

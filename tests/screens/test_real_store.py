@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.conversation import Conversation, Message
-from engine.records.imports import Parsed
-from engine.records.triage import Verdict
-from engine.services.workspace import Services
-from engine.store import imports, sources
-from engine.store.project import Project
-from engine.store.triage import TriageStore
+from engine.base.conversation import Conversation, Message
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.conversations.tables import imports, sources
+from engine.formats.records import Parsed
+from engine.opener.search.triage import TriageStore
+from engine.opener.workspace import Services
+from engine.project.project import Project
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, press, settle, text
 from tests.screens.project import ScreenProject

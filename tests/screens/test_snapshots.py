@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from engine.events import JobProgress
+from engine.base.events import JobProgress
 from tests.screens.goals.goal_project import clustered
 from tests.screens.picturing import Picture, looks_as_before
 from tests.screens.project import project
@@ -51,7 +51,7 @@ def test_picture(
     monkeypatch.setattr("screens.widgets.filter_line.TYPING_REST", 3600.0)
     minutes = count()
     monkeypatch.setattr(
-        "engine.views.decision_log.utc_now", lambda: f"2026-10-31T10:{next(minutes):02}:00Z"
+        "engine.goals.views.decision_log.utc_now", lambda: f"2026-10-31T10:{next(minutes):02}:00Z"
     )
     support = clustered() if picture[2][0] in "156" else project()
     support.jobs.running = [JOB]

@@ -7,16 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.completeness.tables import remaining, score_sets, scores
+from engine.completeness.tables.remaining import RemainingEntry
+from engine.completeness.tables.score_sets import ScoreConfig
+from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.conversations.stages.importing import ImportStage
+from engine.conversations.tables import conversations
 from engine.jobs.runner import JobRunner
-from engine.records.triage import Verdict
-from engine.stages.importing import ImportStage
-from engine.store import conversations, runs, settings, verdicts
-from engine.store.completeness import remaining, score_sets, scores
-from engine.store.completeness.remaining import RemainingEntry
-from engine.store.completeness.score_sets import ScoreConfig
-from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
-from engine.store.project import Project
-from tests.engine.store.support import mark
+from engine.project import runs, settings
+from engine.project.project import Project
+from engine.questions.tables import verdicts
+from tests.engine.project.support import mark
 from tests.terminal.payloads import NAME, PAYLOADS
 
 CONFIG = "hostile"

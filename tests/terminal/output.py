@@ -14,7 +14,7 @@ import unicodedata
 from codecs import getincrementaldecoder
 
 CELL_MARKS = 8
-"""Combining marks that one cell may have, as `engine.text` allows."""
+"""Combining marks that one cell may have, as `engine.base.text` allows."""
 ACCEPTED = re.compile(
     r"\x1b\["
     r"(?:(?P<colours>[\d;]*m)"

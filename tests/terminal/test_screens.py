@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.project import Project
+from engine.project.project import Project
 from screens.shell.key_table import Place, key_table
-from tests.engine.services.goals.goal_project import cluster
+from tests.engine.goals.service.goal_project import cluster
 from tests.terminal import hostile
 from tests.terminal.payloads import NAME, PAYLOADS
 from tests.terminal.pty import Session, typed

@@ -9,8 +9,8 @@ import pytest
 
 from engine.completeness.block import LogItem, Question, question_tokens
 from engine.model.interface import LoadOptions
-from engine.run_directory.config import TrainConfig
-from engine.worker.client import ModelProcess
+from engine.model.process.client import ModelProcess
+from engine.training.run_directory.config import TrainConfig
 from tests.training.tiny_runs import item, tiny_base
 from training.base import load_base
 from training.curves import Point, curve, validate

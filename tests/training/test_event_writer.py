@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from engine.completeness.block import LogItem
-from engine.run_directory.events import Event, EventLog, read_events
+from engine.training.run_directory.events import Event, EventLog, read_events
 from training.datasets import Datasets
 from training.event_writer import VALIDATION_SPEEDUP, EventWriter
 from training.examples import Example, Log

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engine.base.errors import DataError
 from engine.completeness.block import LogItem
-from engine.errors import DataError
-from engine.run_directory.config import WORDS, Recipe
+from engine.training.run_directory.config import WORDS, Recipe
 from tests.training.tiny_runs import item
 from training.examples import Example, Log, make_example, make_examples, read_logs
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.errors import ModelError, ModelFileError
+from engine.base.errors import ModelError, ModelFileError
 from engine.model.adapter_files import AdapterOrigin, refuse_other_base
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.gguf_file import F16, F32, read_gguf

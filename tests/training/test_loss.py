@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine.run_directory.config import TrainConfig
+from engine.training.run_directory.config import TrainConfig
 from tests.training.tiny_runs import tiny_base
 from training.base import add_adapter, load_base
 from training.curves import Validation

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.validate.statistics.ranking import auroc_error
+from engine.base.statistics.ranking import auroc_error
 from training.curves import Validation
 from training.selection import best_validation, validations_without_gain
 

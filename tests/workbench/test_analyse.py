@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.project import Project
-from tests.engine.store.support import fill, talk
+from engine.project.project import Project
+from tests.engine.project.support import fill, talk
 from tests.shared_data import shared_file
 from workbench.cli import main
 

@@ -133,11 +133,11 @@ if ORIGINAL is not None:
 
     def test_the_original_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         """All three schemas give people with the same fields and answers."""
-        from engine.filters import Filter
-        from engine.services.profiles.user_texts import within
-        from engine.store.project import Project
-        from engine.validate.learners import is_signs
-        from engine.validate.traits import FIELDS
+        from engine.conversations.filters import Filter
+        from engine.project.project import Project
+        from engine.results.metrics.learners import is_signs
+        from engine.results.metrics.traits import FIELDS
+        from engine.simulate.profiles.user_texts import within
 
         path = str(tmp_path / "o.wb")
         assert main(["import", path, str(ORIGINAL)]) == 0

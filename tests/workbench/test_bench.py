@@ -9,18 +9,18 @@ from typing import Any, get_args
 
 import pytest
 
-from engine.errors import UsageError, WorkbenchError
-from engine.filter_fields import SortKey
-from engine.filters import ListQuery, parse_filter
+from engine.base.errors import UsageError, WorkbenchError
+from engine.conversations.filter_fields import SortKey
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.stages.importing import ImportStage
 from engine.formats.inputs import open_inputs
+from engine.formats.records import Parsed
 from engine.jobs.runner import JobRunner
-from engine.records.imports import Parsed
+from engine.opener.conversation_store import ConversationStore
+from engine.project.project import Project
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.stages.importing import ImportStage
-from engine.store.conversations import ConversationStore
-from engine.store.project import Project
-from tests.engine.services.tuned import tune
-from tests.engine.store.support import check_whole, content
+from tests.engine.model.tuned import tune
+from tests.engine.project.support import check_whole, content
 from workbench.bench import BUDGET, PARTS, run, runner
 from workbench.bench.bare_import import bare_import
 from workbench.bench.datasets import long_items, scoring_blocks, write_import_file

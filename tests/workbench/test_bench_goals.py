@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import WorkbenchError
+from engine.base.errors import WorkbenchError
 from workbench.bench import goals
 from workbench.bench.goals import TASKS, bench_goals
 from workbench.bench.runner import run

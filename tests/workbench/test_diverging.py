@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.project import Project
-from tests.engine.store.support import fill, talk
+from engine.project.project import Project
+from tests.engine.project.support import fill, talk
 from workbench.cli import main
 
 

@@ -21,12 +21,12 @@ import pytest
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
 from engine.model.hub.pulls import PullPlan
 from engine.model.manifest import PULLED, Manifest, PartFile
-from engine.services.models.memory import MachineMemory
-from engine.store import runs
-from engine.store.project import Project
+from engine.model.service.memory import MachineMemory
+from engine.project import runs
+from engine.project.project import Project
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
-from tests.engine.store.support import REPOSITORY, fill, in_child, talk
+from tests.engine.project.support import REPOSITORY, fill, in_child, talk
 from workbench.doctor import Check, folder_check, report, terminal_check
 
 NOBODY = 65534

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.project.project import Project
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.store.project import Project
 from tests.command_line import data, workbench
-from tests.engine.store.support import fill, talk
+from tests.engine.project.support import fill, talk
 from tests.terminal.pty import Session
 
 SECONDS = 120
@@ -37,8 +37,8 @@ sys.exit(main(sys.argv[1:]))
 """
 """A program that stands still after each call of a function of the real one."""
 
-EXPORT = ("engine.services.line_files", "as_json")
-BACKUP = ("engine.store.file.backups", "_vacuum")
+EXPORT = ("engine.conversations.service.line_files", "as_json")
+BACKUP = ("engine.project.file.backups", "_vacuum")
 ENDING = [signal.SIGTERM, signal.SIGHUP]
 
 

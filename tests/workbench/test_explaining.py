@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import WorkbenchError
-from engine.store.project import Project
+from engine.base.errors import WorkbenchError
+from engine.project.project import Project
 from tests import command_reference
 from workbench.cli import main
 from workbench.commands import explaining
@@ -35,7 +35,7 @@ def test_a_code_says_what_happened_why_and_what_to_do(code: str) -> None:
 
 
 def test_every_error_for_a_person_has_a_code() -> None:
-    """No class outside `engine/errors.py` is an error for a person, and each code is one that something raises."""
+    """No class outside `engine/base/errors.py` is an error for a person, and each code is one that something raises."""
     codes = explaining.codes()
     raised, elsewhere = set(), set()
     for path in (path for root in ROOTS for path in (REPOSITORY / root).rglob("*.py")):

@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 
-from engine.conversation import Conversation, render_log
+from engine.base.conversation import Conversation, render_log
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.conversations.tables import conversations
 from engine.formats.inputs import open_inputs
-from engine.records.imports import Parsed
-from engine.records.triage import Verdict
-from engine.store import conversations, verdicts
-from engine.store.project import Project
-from tests.engine.store.support import fill, give_scores, talk, with_tools
+from engine.formats.records import Parsed
+from engine.project.project import Project
+from engine.questions.tables import verdicts
+from tests.engine.project.support import fill, give_scores, talk, with_tools
 from workbench.cli import main
 
 BESIDE = ["--with", "scores,verdicts,goals,trees"]

@@ -15,18 +15,24 @@ from typing import Literal
 
 import pytest
 
-from engine import folders
+from engine.base import folders
+from engine.base.conversation import Conversation
+from engine.base.errors import Cancelled
+from engine.base.outcomes import (
+    State,
+)
 from engine.completeness import bundled_probe
 from engine.completeness.bundled_probe import BundledProbe
-from engine.conversation import Conversation
-from engine.errors import Cancelled
-from engine.records.runs import Estimate
-from engine.records.scores import CurvePoint, ScoreRow, State
+from engine.completeness.records.scores import (
+    CurvePoint,
+    ScoreRow,
+)
+from engine.completeness.stages import fitting
+from engine.project.records import Estimate
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.stages.completeness import fitting
 from screens.shell.picker import Beginning
 from tests.command_line import data, workbench
-from tests.engine.services.tuned import tune
+from tests.engine.model.tuned import tune
 from workbench import launcher
 from workbench.cli import main
 from workbench.commands import first_look, narration

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from engine.goals.service.run_stages import ABOUT_KEY
 from engine.model.catalog import embedded_model
-from engine.services.goals.run_stages import ABOUT_KEY
-from engine.store import settings
-from engine.store.project import Project
-from tests.engine.stages import goal_runs
+from engine.project import settings
+from engine.project.project import Project
+from tests.engine.goals import goal_runs
 from workbench.cli import main
 
 CLUSTER = ("run", "cluster")

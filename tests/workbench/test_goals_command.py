@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from engine.records.goals import GoalDecision
-from engine.services.goals.service import GoalService
-from engine.store.project import Project
+from engine.goals.records import GoalDecision
+from engine.goals.service.service import GoalService
+from engine.project.project import Project
 from workbench.cli import main
 from workbench.exits import USAGE, WITH_GAPS
 

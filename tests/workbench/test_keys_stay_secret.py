@@ -21,11 +21,11 @@ import pytest
 
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointEntry
-from engine.run_directory.events import RunDirectory
-from engine.services.models.endpoints import Endpoints
-from engine.services.training import process
-from tests.engine.services.training.training_project import wait_for
-from tests.engine.store.support import REPOSITORY
+from engine.model.service.endpoints import Endpoints
+from engine.training import process
+from engine.training.run_directory.events import RunDirectory
+from tests.engine.project.support import REPOSITORY
+from tests.engine.training.training_project import wait_for
 
 LAB, HUB = "sk-canary-of-the-lab-4711", "hf_canaryOfTheHub0815"
 
@@ -235,7 +235,7 @@ def test_the_model_process_gets_none(tmp_path: Path) -> None:
     """The model process is started without the keys, so that they are in no core dump of it."""
     code = (
         "import pathlib, sys\n"
-        "from engine.worker.client import ModelProcess\n"
+        "from engine.model.process.client import ModelProcess\n"
         "process = ModelProcess(pathlib.Path(sys.argv[1]))\n"
         "process.machine()\n"
         "print(pathlib.Path(f'/proc/{process.pid}/environ').read_bytes())\n"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message
+from engine.project import runs
+from engine.project.project import Project
 from engine.simulate.samples import write_jsonl
-from engine.store import runs
-from engine.store.project import Project
 from tests.command_line import data, workbench
 
 TABLE = """\

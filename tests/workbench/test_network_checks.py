@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from engine import folders, network_guard
+from engine.base import folders, network_guard
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
-from engine.services.network import NetworkService
-from engine.store.project import Project
+from engine.project.network import NetworkService
+from engine.project.project import Project
 from workbench.doctor import Check
 from workbench.network_checks import network_checks
 

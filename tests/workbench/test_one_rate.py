@@ -11,10 +11,15 @@ from typing import Any
 
 import pytest
 
+from engine.base.outcomes import (
+    State,
+)
 from engine.completeness.boundaries import NO_TEXT
-from engine.filters import ListQuery
-from engine.records.scores import DecisionRule, State
-from engine.services.workspace import Workspace
+from engine.completeness.records.scores import (
+    DecisionRule,
+)
+from engine.conversations.filters import ListQuery
+from engine.opener.workspace import Workspace
 from screens.conversations.formatting import summary_content
 from screens.conversations.query import Listing, read_counts
 from screens.goals.columns import rate_of

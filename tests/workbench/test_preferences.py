@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import folders
+from engine.base import folders
 from screens.shell.themes import THEMES
 from workbench import cli
 from workbench.commands import opening

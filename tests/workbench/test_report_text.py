@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.records.interval import Interval
-from engine.records.report import ReportColumn, ReportRow, ReportTable
+from engine.base.interval import Interval
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from workbench.commands.report_text import table_lines
 
 TABLE = ReportTable(

@@ -10,14 +10,14 @@ from random import Random
 
 import pytest
 
-from engine.run_directory.events import locked
-from engine.services.reproduction.data_sets import RUN, RUN_WITHOUT_TAG
-from engine.services.training import runs
-from engine.store import settings
-from engine.store.completeness import generated_ends
-from engine.store.project import Project
-from tests.engine.services.training.training_project import bare_run, fake_trainers
-from tests.engine.services.validation.test_completeness import (
+from engine.completeness.tables import generated_ends
+from engine.project import settings
+from engine.project.project import Project
+from engine.results.reproduction.data_sets import RUN, RUN_WITHOUT_TAG
+from engine.training import runs
+from engine.training.run_directory.events import locked
+from tests.engine.project.support import fill
+from tests.engine.results.validation.test_completeness import (
     COUNT,
     config,
     flat,
@@ -25,7 +25,7 @@ from tests.engine.services.validation.test_completeness import (
     score,
     training_run,
 )
-from tests.engine.store.support import fill
+from tests.engine.training.training_project import bare_run, fake_trainers
 from tests.screens.trees.tree_project import with_trees
 from workbench.cli import main
 from workbench.commands.reproduce import DONE_KEY, draw_filter, run_once

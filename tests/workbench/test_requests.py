@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from engine.store import runs, settings
-from engine.store.completeness import requests, score_sets, scores
-from engine.store.completeness.score_sets import ScoreConfig
-from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
-from engine.store.project import Project
-from tests.engine.stages import goal_runs
-from tests.engine.store.support import fill, talk
+from engine.completeness.tables import requests, score_sets, scores
+from engine.completeness.tables.score_sets import ScoreConfig
+from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.project import runs, settings
+from engine.project.project import Project
+from tests.engine.goals import goal_runs
+from tests.engine.project.support import fill, talk
 from workbench.cli import main
 
 TALKS = (

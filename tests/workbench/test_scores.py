@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.project.project import Project
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.store.project import Project
-from tests.engine.store.support import fill, give_scores, talk
+from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
 
 

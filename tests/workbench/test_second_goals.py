@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.filters import ListQuery, parse_filter
+from engine.conversations.filters import ListQuery, parse_filter
 from tests.screens.goals.goal_project import clustered
 from workbench.cli import main
 

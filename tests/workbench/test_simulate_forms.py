@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import UsageError
-from engine.services.simulation.forms import dummies, forms_of, profiles_of, rules_of
-from engine.services.simulation.request import SimulationRequest
-from engine.services.simulation.result_tables import form_table
+from engine.base.errors import UsageError
+from engine.conversations.tables import conversations
+from engine.project.project import Project
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.table import FormRow
-from engine.store import conversations
-from engine.store.project import Project
+from engine.simulate.service.forms import dummies, forms_of, profiles_of, rules_of
+from engine.simulate.service.request import SimulationRequest
+from engine.simulate.service.result_tables import form_table
 from workbench.cli import build_parser, main
 from workbench.commands.playing import read_request
 from workbench.commands.report_text import table_lines

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from engine.errors import UsageError
-from engine.records.simulation import PlayRow
-from engine.services.simulation.sharded import (
+from engine.base.errors import UsageError
+from engine.simulate.records import PlayRow
+from engine.simulate.service.sharded import (
     load_instructions,
     load_sources,
     read_drafts,

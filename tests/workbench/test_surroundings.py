@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.project import Project
-from tests.engine.store.support import fill, talk
+from engine.project.project import Project
+from tests.engine.project.support import fill, talk
 
 
 @pytest.fixture

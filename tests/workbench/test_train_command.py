@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from engine.run_directory.events import RunDirectory, read_events
-from engine.services.training import adapter_in_use, runs
-from engine.services.training.process import has_process
-from engine.services.training.request import DEFAULTS, TYPED, TrainingRequest, read_request
-from engine.services.training.run_files import all_runs, manifest_summary
-from engine.services.training.runs import TrainingRuns
-from engine.store.project import Project
+from engine.project.project import Project
+from engine.training import adapter_in_use, runs
+from engine.training.process import has_process
+from engine.training.request import DEFAULTS, TYPED, TrainingRequest, read_request
+from engine.training.run_directory.events import RunDirectory, read_events
+from engine.training.run_files import all_runs, manifest_summary
+from engine.training.runs import TrainingRuns
 from screens.training.run_form import HELD_OUT
-from tests.engine.services.training.training_project import (
+from tests.engine.training.training_project import (
     bare_run,
     fake_trainers,
     talks_without_counting,

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from engine.run_directory.events import RunDirectory, read_events
-from engine.services.training.process import Trainers, pid_of
-from engine.services.training.run_files import runs_folder
-from engine.store.project import Project
+from engine.project.project import Project
+from engine.training.process import Trainers, pid_of
+from engine.training.run_directory.events import RunDirectory, read_events
+from engine.training.run_files import runs_folder
 from tests.command_line import data, process
-from tests.engine.services.training.training_project import fill_with_talks, wait_for, wait_for_end
+from tests.engine.training.training_project import fill_with_talks, wait_for, wait_for_end
 from workbench.exits import WITH_GAPS
 
 if importlib.util.find_spec("peft") is None:

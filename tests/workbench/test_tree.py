@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message
 from engine.simulate.samples import write_jsonl
 from tests.command_line import data, workbench
 

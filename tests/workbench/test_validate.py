@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from engine.conversation import Conversation, Message
-from engine.records.imports import Parsed
-from engine.store import imports, sources
-from engine.store.project import Project
-from engine.store.trees import TreeConfig, TreeEntry
+from engine.base.conversation import Conversation, Message
+from engine.conversations.tables import imports, sources
+from engine.formats.records import Parsed
+from engine.project.project import Project
+from engine.trees.tables import TreeConfig, TreeEntry
 from engine.trees.tree import TreeOptions
 from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store
 from workbench.cli import main

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from engine.records.triage import Verdict
-from engine.store.project import Project
-from engine.store.triage import TriageStore
-from tests.engine.store.support import fill, talk
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.opener.search.triage import TriageStore
+from engine.project.project import Project
+from tests.engine.project.support import fill, talk
 from workbench.cli import main
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.store.project import Project
+from engine.project.project import Project
 from workbench.cli import main
 from workbench.exits import USAGE
 

@@ -10,11 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.errors import WorkbenchError
-from engine.records.scores import Mode
-from engine.services.run_requests import ScoringRequest
-from engine.services.scoring.one_conversation import ConversationScore
-from engine.services.workspace import Workspace
+from engine.base.errors import WorkbenchError
+from engine.completeness.records.scores import Mode
+from engine.completeness.records.scoring_request import (
+    ScoringRequest,
+)
+from engine.completeness.service.one_conversation import ConversationScore
+from engine.opener.workspace import Workspace
 
 __all__ = ["ConversationScore", "Probability", "complete", "end_model", "score"]
 

@@ -11,23 +11,41 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import NotFound, WorkbenchError
-from engine.events import Event, JobProgress, Listener
-from engine.filter_fields import SortKey
-from engine.filters import ListQuery
+from engine.base.errors import NotFound, WorkbenchError
+from engine.base.events import Event, JobProgress, Listener
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.completeness.records.scores import Mode, ScoreSet
+from engine.completeness.records.scoring_request import (
+    ScoringRequest,
+)
+from engine.completeness.service.sets import in_force
+from engine.conversations.filter_fields import SortKey
+from engine.conversations.filters import ListQuery
+from engine.conversations.selection import check_limit
+from engine.conversations.stages.checking import CheckStage
+from engine.conversations.stages.importing import ImportStage
+from engine.conversations.tables import conversations
+from engine.goals.records import (
+    DEFAULT_TEXT,
+    ClusteringRequest,
+    Decide,
+    GoalDecision,
+    GoalGroup,
+    GoalText,
+    Proposal,
+)
 from engine.jobs.contract import Stage
-from engine.records.goals import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal
-from engine.records.scores import Mode, ScoreSet
-from engine.records.triage import Verdict, VerdictRow
-from engine.services.exports import ExportKind, export_lines
-from engine.services.run_requests import ClusteringRequest, ScoringRequest, TreeRequest
-from engine.services.scoring.sets import in_force
-from engine.services.table_export import table_lines
-from engine.services.workspace import Workspace
-from engine.stages.checking import CheckStage
-from engine.stages.importing import ImportStage
-from engine.stages.selection import check_limit
-from engine.store import conversations
+from engine.opener.exports import ExportKind, export_lines
+from engine.opener.table_export import table_lines
+from engine.opener.workspace import Workspace
+from engine.questions.records.triage import (
+    VerdictRow,
+)
+from engine.trees.service.records import (
+    TreeRequest,
+)
 from workbench.commands.options import read_filter
 
 if TYPE_CHECKING:
@@ -249,7 +267,7 @@ class Project:
         """Grows the response trees that are missing, as `workbench run trees` does; `trees` reads them.
 
         Args:
-            request: How they grow (`engine.services.run_requests.TreeRequest`); its filter and limit are not used.
+            request: How they grow (`engine.trees.service.records.TreeRequest`); its filter and limit are not used.
             progress: As in `import_files`.
 
         Raises:
@@ -458,7 +476,7 @@ def open(path: str | Path, *, create: bool = False, read_only: bool = False) -> 
     ['b']
     >>> p.count("turns>")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
-    engine.errors.FilterError: ...
+    engine.base.errors.FilterError: ...
     >>> p.close()
     """
     return Project(path, create=create, read_only=read_only)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine.store.sql import MESSAGE_BITS
+from engine.project.sql import MESSAGE_BITS
 
 
 def bare_import(project: Path, source: Path) -> tuple[int, float]:
@@ -25,7 +25,7 @@ def bare_import(project: Path, source: Path) -> tuple[int, float]:
     """
     conn = sqlite3.connect(project, isolation_level=None)
     try:
-        # the settings of engine.store.project
+        # the settings of engine.project.project
         conn.execute("PRAGMA journal_mode = WAL")
         conn.execute("PRAGMA synchronous = NORMAL")
         conn.execute("PRAGMA foreign_keys = ON")

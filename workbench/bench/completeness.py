@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from engine.completeness.probe import cross_fit
+from engine.completeness.records.scores import Mode
+from engine.completeness.stages.scoring import question_for
 from engine.model.catalog import Catalog
+from engine.model.process.client import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
-from engine.records.scores import Mode
-from engine.stages.completeness.scoring import question_for
-from engine.worker.client import ModelProcess
 from workbench.bench.datasets import long_items, scoring_blocks
 from workbench.bench.tuning import tuned_entry
 
@@ -57,7 +57,7 @@ def bench_completeness(
         fitted: Conversations with made states that a probe is fitted to.
 
     Returns:
-        For mode `tuned` the figures of `engine.worker.bench_scoring`: `tokens_per_s`, `raw_decode_tokens_per_s`,
+        For mode `tuned` the figures of `engine.model.process.bench_scoring`: `tokens_per_s`, `raw_decode_tokens_per_s`,
         `fraction_of_raw`, `per_boundary_tokens_per_s`, `speedup_over_reprompt` and what belongs to them; the same
         for mode `base` with `base_` in front, and those against bare decoding for `probe` with `probe_`.
         `probe_fit_seconds` is the time of one cross-fit; `model` says what ran.

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from engine.base.conversation import Conversation, Message, render_log
 from engine.completeness.block import LogItem, log_item
 from engine.completeness.boundaries import boundaries
-from engine.conversation import Conversation, Message, render_log
+from engine.jobs.blocks import blocks
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.stages.blocks import blocks
 
 
 def scoring_blocks(chars: int) -> list[list[LogItem]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.errors import WorkbenchError
+from engine.base.errors import WorkbenchError
 
 SIZES = (1_000, 10_000, 100_000)
 TASKS = ("propose_k", "cluster", "sklearn", "index", "brute")

@@ -16,21 +16,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from engine import network_guard
-from engine.conversation import render_log
-from engine.errors import EndpointAway, EndpointError, PackageMissing
+from engine.base import network_guard
+from engine.base.conversation import render_log
+from engine.base.errors import EndpointAway, EndpointError, PackageMissing
 from engine.model.catalog import Catalog
+from engine.model.endpoints.client import EndpointModel
 from engine.model.http.address import Address, parse_address
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.client import EndpointClient
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
+from engine.model.process.client import ModelProcess
+from engine.model.process.model_client import ModelClient
+from engine.model.process.requests import WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.simulate.samples import sample_conversations
-from engine.worker.client import ModelProcess
-from engine.worker.endpoints.client import EndpointModel
-from engine.worker.model_client import ModelClient
-from engine.worker.requests import WrittenReply
 from workbench.bench.tuning import tuned_entry
 
 CONTEXT = 2048

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.errors import WorkbenchError
+from engine.base.errors import WorkbenchError
+from engine.base.rounds import rounds
+from engine.conversations.stages.importing import ImportStage
 from engine.jobs.runner import JobDone, JobRunner
-from engine.rounds import rounds
-from engine.stages.importing import ImportStage
-from engine.store.project import Project
+from engine.project.project import Project
 from workbench.bench.bare_import import bare_import
 from workbench.bench.datasets import write_import_file, write_mapped_file
 

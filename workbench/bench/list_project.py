@@ -10,13 +10,16 @@ from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
 
-from engine.conversation import Conversation, Message, Role
-from engine.records.imports import Parsed
-from engine.records.triage import Verdict
-from engine.store import imports, runs, settings, sources
-from engine.store.completeness import score_sets, scores
-from engine.store.project import Project
-from engine.store.triage import TriageStore
+from engine.base.conversation import Conversation, Message, Role
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.completeness.tables import score_sets, scores
+from engine.conversations.tables import imports, sources
+from engine.formats.records import Parsed
+from engine.opener.search.triage import TriageStore
+from engine.project import runs, settings
+from engine.project.project import Project
 
 RARE_WORD, COMMON_WORD = "zeppelin", "please"
 """A word of about one conversation in a hundred, and one of about every second."""

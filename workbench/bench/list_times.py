@@ -15,10 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
-from engine.filter_fields import SortKey
-from engine.filters import ListQuery, parse_filter
-from engine.store.conversations import ConversationStore
-from engine.store.project import Project
+from engine.conversations.filter_fields import SortKey
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.opener.conversation_store import ConversationStore
+from engine.project.project import Project
 from workbench.bench.list_project import COMMON_WORD, RARE_WORD, SOURCES, TAG
 
 SCREEN, PAGE, PAGES = 60, 200, 100

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.errors import WorkbenchError
+from engine.base.errors import WorkbenchError
 from workbench.bench.list_project import write_list_project
 
 ROWS = 100_000

@@ -10,10 +10,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from engine.errors import NotFound
+from engine.base.errors import NotFound
 from engine.model.catalog import Catalog
-from engine.store.health import sqlite_facts
-from engine.worker.client import ModelProcess
+from engine.model.process.client import ModelProcess
+from engine.project.health import sqlite_facts
 from workbench.bench.completeness import bench_completeness
 from workbench.bench.goals import SIZES, bench_goals
 from workbench.bench.http import bench_http

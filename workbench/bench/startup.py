@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.errors import WorkbenchError
+from engine.base.errors import WorkbenchError
+from engine.base.rounds import rounds
+from engine.conversations.stages.importing import ImportStage
 from engine.jobs.runner import JobRunner
-from engine.rounds import rounds
+from engine.project.project import Project
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.stages.importing import ImportStage
-from engine.store.project import Project
 from workbench.bench.terminal import Terminal, drawn, plain
 
 PAINT_SECONDS = 60.0

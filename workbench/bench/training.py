@@ -14,14 +14,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from engine.base.conversation import render_log
+from engine.base.errors import WorkbenchError
+from engine.base.network_guard import child_environment
 from engine.completeness.block import log_item
-from engine.conversation import render_log
-from engine.errors import WorkbenchError
 from engine.model.catalog import embedded_model
-from engine.network_guard import child_environment
-from engine.run_directory.config import TrainConfig
-from engine.run_directory.events import RunDirectory
 from engine.simulate.samples import sample_conversations
+from engine.training.run_directory.config import TrainConfig
+from engine.training.run_directory.events import RunDirectory
 
 EXAMPLES, BATCH = 6, 2
 

@@ -6,18 +6,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from engine.conversation import render_log
-from engine.errors import UsageError
+from engine.base.conversation import render_log
+from engine.base.errors import UsageError
 from engine.model.catalog import Catalog
+from engine.model.process.client import ModelProcess
 from engine.simulate.samples import sample_conversations
 from engine.trees.places import places
 from engine.trees.tree import TreeOptions
-from engine.worker.client import ModelProcess
 from workbench.bench.tuning import tuned_entry
 
 OPTIONS = TreeOptions(alpha=0.003, max_tokens=32, stop=("\n",))
 AT_ONCE = 8
-"""Trees of a round; a run grows 4 to 16 together, see `engine.stages.blocks`."""
+"""Trees of a round; a run grows 4 to 16 together, see `engine.jobs.blocks`."""
 
 LEAST_CHARS = 900
 """About 300 tokens of log."""
@@ -38,7 +38,7 @@ def bench_trees(
         seconds: Time for all rounds.
 
     Returns:
-        The figures of `engine.worker.bench_trees`, and `speedup_over_reprompt`, `speedup_over_sequential`,
+        The figures of `engine.model.process.bench_trees`, and `speedup_over_reprompt`, `speedup_over_sequential`,
         `overhead_over_raw`.
     """
     tuned_entry(catalog, process, progress)

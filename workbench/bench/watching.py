@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from engine.completeness.stages.reading_states import QUESTION
 from engine.model.catalog import Catalog
-from engine.stages.completeness.reading_states import QUESTION
-from engine.worker.client import ModelProcess
+from engine.model.process.client import ModelProcess
 from workbench.bench.datasets import long_items
 from workbench.bench.tuning import tuned_entry
 
@@ -32,8 +32,8 @@ def bench_watch(
         most, seconds: Rounds, and time for them.
 
     Returns:
-        The figures of `engine.worker.bench_scoring.bench_growing`, and `model`, which says what ran. What the watch
-        does besides, such as imports, is not in them.
+        The figures of `engine.model.process.bench_scoring.bench_growing`, and `model`, which says what ran. What the
+        watch does besides, such as imports, is not in them.
     """
     tuned_entry(catalog, process, progress)
     model = catalog.runnable(catalog.entry(None))

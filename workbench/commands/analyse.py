@@ -8,17 +8,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.errors import NotFound, NotYet
-from engine.filters import ListQuery
-from engine.records.report import CellKind
-from engine.services.simulation.result_tables import aptitude_json, aptitude_table
-from engine.services.workspace import Workspace
-from engine.store import conversations
-from engine.store.sql import snapshot
-from engine.store.truth import truth_by_record, truth_of_duplicates
-from engine.text import one_line
-from engine.validate.aptitude import Scored, aptitudes
-from engine.validate.turns import TurnRow, by_turns
+from engine.base.errors import NotFound, NotYet
+from engine.base.report_table import CellKind
+from engine.base.text import one_line
+from engine.completeness.turns import TurnRow, by_turns
+from engine.conversations.filters import ListQuery
+from engine.conversations.tables import conversations
+from engine.conversations.tables.truth import truth_by_record, truth_of_duplicates
+from engine.opener import (
+    conversation_store,
+)
+from engine.opener.workspace import Workspace
+from engine.project.sql import snapshot
+from engine.results.metrics.aptitude import Scored, aptitudes
+from engine.simulate.service.result_tables import aptitude_json, aptitude_table
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, read_filter
 from workbench.commands.report_text import cell_lines, table_lines
@@ -45,7 +48,7 @@ def analyse(arguments: argparse.Namespace) -> int:
         workspace.project.reading() as conn,
         snapshot(conn),
     ):
-        ids = conversations.ids(conn, query)
+        ids = conversation_store.ids(conn, query)
         if not ids:
             raise NotFound("No conversation matches.", "Leave out --filter, or import some.")
         result = _TABLES[arguments.subcommand](conn, ids)

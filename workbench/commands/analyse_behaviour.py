@@ -8,8 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.errors import NotFound
-from engine.services.profiles.labelling import (
+from engine.base.errors import NotFound
+from engine.conversations.tables.truth import truth_by_conversation
+from engine.opener.workspace import Workspace
+from engine.simulate.profiles.labelling import (
     AgreementRow,
     LabelRow,
     agreement_rows,
@@ -17,9 +19,7 @@ from engine.services.profiles.labelling import (
     label_rows,
     tag_labels,
 )
-from engine.services.workspace import Workspace
 from engine.simulate.recsim.behaviour import SCHEMAS
-from engine.store.truth import truth_by_conversation
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_options

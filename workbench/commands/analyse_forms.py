@@ -8,11 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.errors import NotYet
-from engine.services.simulation.form_picture import draw_forms
-from engine.services.simulation.result_tables import form_model_table
-from engine.services.workspace import Workspace
+from engine.base.errors import NotYet
+from engine.opener.workspace import Workspace
 from engine.simulate.forms.table import by_model
+from engine.simulate.service.form_picture import draw_forms
+from engine.simulate.service.result_tables import form_model_table
 from workbench.commands.narration import Result, narrate
 from workbench.commands.report_text import table_lines
 from workbench.exits import DONE

@@ -8,21 +8,21 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from engine.errors import UsageError
-from engine.goals.embedders.embedder import embedder_for
-from engine.services.profiles.guesses import guessed, guessing_simulation
-from engine.services.profiles.user_texts import PredictionTask, across, within
-from engine.services.workspace import Workspace
-from engine.store.project import Project
-from engine.text import one_line
-from engine.validate.learners import Vectorise, linear, most_frequent, nearest
-from engine.validate.profile_prediction import (
+from engine.base.errors import UsageError
+from engine.base.text import one_line
+from engine.model.embedders.embedder import embedder_for
+from engine.opener.workspace import Workspace
+from engine.project.project import Project
+from engine.results.metrics.learners import Vectorise, linear, most_frequent, nearest
+from engine.results.metrics.profile_prediction import (
     PredictionRow,
     Predictor,
     Question,
     evaluate_predictors,
     questions_for,
 )
+from engine.simulate.profiles.guesses import guessed, guessing_simulation
+from engine.simulate.profiles.user_texts import PredictionTask, across, within
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_options

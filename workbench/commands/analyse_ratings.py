@@ -8,13 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.errors import NotFound
-from engine.services.profiles.labelling import label_rows, tag_labels
-from engine.services.profiles.ratings import rated_by_turns, rating_agreement, rating_simulation
-from engine.services.workspace import Workspace
+from engine.base.errors import NotFound
+from engine.conversations.tables.truth import truth_by_conversation
+from engine.opener.workspace import Workspace
+from engine.questions.rating_scales import RATING
+from engine.simulate.profiles.labelling import label_rows, tag_labels
+from engine.simulate.profiles.ratings import rated_by_turns, rating_agreement, rating_simulation
 from engine.simulate.recsim.rating import PARTS
-from engine.simulate.recsim.rating_scales import RATING
-from engine.store.truth import truth_by_conversation
 from workbench.commands.analyse import turn_json, turn_lines
 from workbench.commands.analyse_behaviour import agreement_lines, flat_agreement, label_lines
 from workbench.commands.narration import Result, narrate

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.services.workspace import Workspace
-from engine.store.goals import clusterings
-from engine.text import one_line
-from engine.views.goal_inputs import stored_clustering
+from engine.base.text import one_line
+from engine.goals.tables import clusterings
+from engine.goals.views.goal_inputs import stored_clustering
+from engine.opener.workspace import Workspace
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import share
 from workbench.exits import DONE, WITH_GAPS

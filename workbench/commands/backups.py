@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from engine.errors import UsageError
-from engine.number_format import counted, size
-from engine.store.file.backups import KEEP, Backup, back_up, backups_of, restore
+from engine.base.errors import UsageError
+from engine.base.number_format import counted, size
+from engine.project.file.backups import KEEP, Backup, back_up, backups_of, restore
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.exits import DONE
 

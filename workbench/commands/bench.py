@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine import folders
-from engine.errors import UsageError
+from engine.base import folders
+from engine.base.errors import UsageError
 from workbench.bench.comparing import Compared, compare_results, other_machine
 from workbench.bench.runner import BUDGET, run
 from workbench.commands.narration import narrate, print_json

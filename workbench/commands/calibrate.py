@@ -6,13 +6,13 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.errors import WorkbenchError
-from engine.filters import ListQuery
-from engine.number_format import percent_range
-from engine.records.calibration import Agreement, CalibrationReport, CompletionRate
-from engine.records.interval import Interval, Share
-from engine.services.workspace import Workspace
-from engine.text import one_line
+from engine.base.errors import WorkbenchError
+from engine.base.interval import Interval, Share
+from engine.base.number_format import percent_range
+from engine.base.text import one_line
+from engine.conversations.filters import ListQuery
+from engine.opener.workspace import Workspace
+from engine.questions.records.calibration import Agreement, CalibrationReport, CompletionRate
 from workbench.commands.narration import narrate, print_json
 from workbench.commands.options import add_filter, probability, read_filter
 from workbench.commands.scores import narrate_set

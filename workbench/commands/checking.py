@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from engine.services.workspace import Workspace
-from engine.stages.checking import CheckStage
+from engine.conversations.stages.checking import CheckStage
+from engine.opener.workspace import Workspace
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.exits import DONE
 

@@ -6,14 +6,18 @@ import argparse
 from pathlib import Path
 from typing import Any, get_args
 
-from engine.records.goals import DEFAULT_TEXT, Decide, GoalText
-from engine.services.goals.run_stages import ABOUT_KEY
-from engine.services.run_requests import ClusteringRequest
-from engine.services.workspace import Workspace
-from engine.store import settings
-from engine.store.goals import vectors
-from engine.text import one_line
-from engine.views.goal_inputs import stored_clustering
+from engine.base.text import one_line
+from engine.goals.records import (
+    DEFAULT_TEXT,
+    ClusteringRequest,
+    Decide,
+    GoalText,
+)
+from engine.goals.service.run_stages import ABOUT_KEY
+from engine.goals.tables import vectors
+from engine.goals.views.goal_inputs import stored_clustering
+from engine.opener.workspace import Workspace
+from engine.project import settings
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import add_filter, positive, read_filter, share
 from workbench.exits import DONE, WITH_GAPS

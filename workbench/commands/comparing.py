@@ -8,15 +8,11 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.errors import UsageError
-from engine.records.comparison import Breakdown, ClusteringComparison, Comparison
-from engine.services.comparison.formatting import (
-    breakdown_lines,
-    clustering_lines,
-    comparison_lines,
-)
-from engine.services.report.comparing import Compared
-from engine.services.workspace import Workspace
+from engine.base.errors import UsageError
+from engine.opener.workspace import Workspace
+from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
+from engine.results.comparison.records import Breakdown, ClusteringComparison, Comparison
+from engine.results.report.comparing import Compared
 from workbench.commands.narration import print_json, print_text
 from workbench.commands.options import add_filter, read_filter
 from workbench.exits import DONE

@@ -7,14 +7,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
+from engine.base.number_format import duration
+from engine.completeness.records.scoring_request import (
+    STEP_STOP,
+    ScoringRequest,
+)
+from engine.conversations.stages.checking import CheckStage
+from engine.conversations.stages.importing import ImportStage
 from engine.jobs.contract import Stage
-from engine.number_format import duration
-from engine.services.run_requests import STEP_STOP, ScoringRequest, TreeRequest
-from engine.services.workspace import Workspace
+from engine.opener.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.stages.checking import CheckStage
-from engine.stages.importing import ImportStage
+from engine.trees.service.records import (
+    TreeRequest,
+)
 from engine.trees.transform import Transform
 from engine.trees.tree import TreeOptions
 from workbench.commands import first_look

@@ -10,13 +10,15 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from engine.number_format import counted
-from engine.records.interval import Z95
-from engine.services.run_requests import ScoringRequest
-from engine.services.workspace import Workspace
-from engine.stages.completeness.diverging import DivergenceStage
-from engine.store.completeness import divergences
-from engine.text import one_line
+from engine.base.interval import Z95
+from engine.base.number_format import counted
+from engine.base.text import one_line
+from engine.completeness.records.scoring_request import (
+    ScoringRequest,
+)
+from engine.completeness.stages.diverging import DivergenceStage
+from engine.completeness.tables import divergences
+from engine.opener.workspace import Workspace
 from workbench.commands.narration import Result, run_stages
 from workbench.commands.options import add_filter, add_model, positive, read_filter
 from workbench.exits import DONE, WITH_GAPS

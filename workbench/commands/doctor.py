@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from engine import folders
-from engine.text import display_safe
+from engine.base import folders
+from engine.base.text import display_safe
 from workbench.commands.narration import print_json
 from workbench.doctor import report
 from workbench.exits import DONE, FAILED

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.errors import NotFound
-from engine.filters import Term
-from engine.number_format import counted, figure, figure_range, percent_range, probability
-from engine.records.example_probes import (
+from engine.base.errors import NotFound
+from engine.base.number_format import counted, figure, figure_range, percent_range, probability
+from engine.base.text import one_line
+from engine.conversations.filters import Term
+from engine.opener.workspace import Workspace
+from engine.questions.records.example_probes import (
     LEAST_OF_EACH,
     NOT,
     SUCCESS,
@@ -18,8 +20,6 @@ from engine.records.example_probes import (
     ExampleProbeChange,
     Proposed,
 )
-from engine.services.workspace import Workspace
-from engine.text import one_line
 from workbench.commands.narration import print_json, print_text
 from workbench.commands.options import positive, share
 from workbench.exits import DONE

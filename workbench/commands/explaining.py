@@ -14,9 +14,9 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.markdown import Markdown
 
-from engine import errors
-from engine.errors import Cancelled, NotFound, UsageError, WorkbenchError
-from engine.text import one_line
+from engine.base import errors
+from engine.base.errors import Cancelled, NotFound, UsageError, WorkbenchError
+from engine.base.text import one_line
 from workbench.commands.narration import print_json, print_text
 from workbench.exits import CANCELLED, DONE, FAILED, USAGE
 
@@ -152,7 +152,7 @@ def glossary() -> dict[str, tuple[str, str]]:
 
 
 def codes() -> dict[str, type[WorkbenchError]]:
-    """The classes of errors by their codes, in the order of `engine.errors`."""
+    """The classes of errors by their codes, in the order of `engine.base.errors`."""
     return {
         name: kind
         for name, kind in vars(errors).items()
@@ -193,6 +193,6 @@ _HEAD = """\
 Every error has a code. On a terminal it stands below the message, with `--json` in the field `code`, on the screens in
 the dialog; in Python it is `error.code`. `workbench help CODE` shows what stands here. Codes stay; messages may change.
 
-This page is generated from `engine/errors.py`: `python -m tests.command_reference`.
+This page is generated from `engine/base/errors.py`: `python -m tests.command_reference`.
 
 """

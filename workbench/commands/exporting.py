@@ -9,23 +9,23 @@ from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
-from engine.errors import UsageError
-from engine.filters import ListQuery
-from engine.number_format import counted
-from engine.personal_data import Redactor
-from engine.services.exports import ExportKind, export_lines, redacted_lines
-from engine.services.forms.annotation import settings_file
-from engine.services.forms.exported import Beside, ConversationForm
-from engine.services.forms.writing import (
+from engine.base.errors import UsageError
+from engine.base.number_format import counted
+from engine.conversations.filters import ListQuery
+from engine.conversations.personal_data import Redactor
+from engine.conversations.service.line_files import write_file, write_lines
+from engine.opener.exports import ExportKind, export_lines, redacted_lines
+from engine.opener.forms.annotation import settings_file
+from engine.opener.forms.exported import Beside, ConversationForm
+from engine.opener.forms.writing import (
     ENDINGS,
     form_lines,
     losses_in_words,
     write_form,
     write_form_to_stream,
 )
-from engine.services.line_files import write_file, write_lines
-from engine.services.table_export import TableColumns, table_lines, write_table
-from engine.services.workspace import Workspace
+from engine.opener.table_export import TableColumns, table_lines, write_table
+from engine.opener.workspace import Workspace
 from workbench.commands.narration import narrate, narrate_redacted, print_json
 from workbench.commands.options import add_filter, add_formulas, add_redact, read_filter
 from workbench.commands.scores import narrate_set

@@ -16,26 +16,39 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engine.errors import Cancelled, UnknownFormat, WorkbenchError
-from engine.filters import ListQuery
+from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
+from engine.base.number_format import counted, duration, probability
+from engine.base.outcomes import (
+    State,
+)
+from engine.base.text import one_line
+from engine.completeness.records.scores import (
+    LEAST_FOR_PROBE,
+    ScoreRow,
+)
+from engine.completeness.records.scoring_request import (
+    ScoringRequest,
+)
+from engine.completeness.service.estimate import ScoringRun
+from engine.completeness.stages.fitting import FittingStage
+from engine.completeness.stages.reading_states import ReadingStage
+from engine.completeness.tables import scores
+from engine.conversations.filters import ListQuery
+from engine.conversations.service.import_accounts import account_lines
+from engine.conversations.stages.checking import CheckStage
+from engine.conversations.stages.importing import ImportStage
+from engine.conversations.tables import conversations
+from engine.goals.records import (
+    ClusteringRequest,
+)
 from engine.jobs.contract import Stage
 from engine.jobs.time_left import TimeLeft
-from engine.number_format import counted, duration, probability
-from engine.records.conversations import ConversationRow
-from engine.records.runs import Estimate
-from engine.records.scores import LEAST_FOR_PROBE, ScoreRow, State
-from engine.services.import_accounts import account_lines
-from engine.services.run_requests import ClusteringRequest, ScoringRequest
-from engine.services.scoring.estimate import ScoringRun
-from engine.services.workspace import Workspace
-from engine.stages.checking import CheckStage
-from engine.stages.completeness.fitting import FittingStage
-from engine.stages.completeness.reading_states import ReadingStage
-from engine.stages.importing import ImportStage
-from engine.stages.tuning import TuningStage
-from engine.store import conversations
-from engine.store.completeness import scores
-from engine.text import one_line
+from engine.model.stages import TuningStage
+from engine.opener.records import (
+    ConversationRow,
+)
+from engine.opener.workspace import Workspace
+from engine.project.records import Estimate
 from workbench.commands.cluster import clustering_json
 from workbench.commands.mapping import map_command, with_command
 from workbench.commands.narration import Narrator, narrate, print_json, print_text, run_stages

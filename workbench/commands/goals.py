@@ -9,13 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
-from engine.errors import NotFound, NotYet, UsageError
-from engine.number_format import counted, figure
-from engine.records.goals import GoalDecision, GoalGroup, MergeOrder, Proposal
-from engine.services.goals.decision_files import import_decisions
-from engine.services.goals.service import GoalService
-from engine.services.workspace import Services, Workspace
-from engine.text import one_line
+from engine.base.errors import NotFound, NotYet, UsageError
+from engine.base.number_format import counted, figure
+from engine.base.text import one_line
+from engine.goals.records import GoalDecision, GoalGroup, MergeOrder, Proposal
+from engine.goals.service.decision_files import import_decisions
+from engine.goals.service.service import GoalService
+from engine.opener.workspace import Services, Workspace
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.commands.options import add_filter, positive, read_filter, share
 from workbench.exits import DONE, WITH_GAPS

@@ -7,9 +7,10 @@ import threading
 from dataclasses import asdict
 from typing import Any
 
-from engine import folders
-from engine.errors import Cancelled, UsageError
-from engine.events import JobEnded, JobProgress, JobStarted, Outcome
+from engine.base import folders
+from engine.base.errors import Cancelled, UsageError
+from engine.base.events import JobEnded, JobProgress, JobStarted, Outcome
+from engine.base.text import one_line
 from engine.model.hub.access import hub_from_environment
 from engine.model.hub.pulls import (
     PullPlan,
@@ -22,10 +23,9 @@ from engine.model.hub.pulls import (
 )
 from engine.model.hub.repositories import HubRepository, look_at, search
 from engine.model.recommended import RecommendedSet, recommended_sets, set_for
-from engine.services.models.memory import machine_memory
-from engine.services.models.pulls import Rate
-from engine.services.models.service import hub_of
-from engine.text import one_line
+from engine.model.service.memory import machine_memory
+from engine.model.service.pulls import Rate
+from engine.model.service.service import hub_of
 from workbench.commands.models import open_catalog
 from workbench.commands.narration import Narrator, narrate, print_json, print_text
 from workbench.commands.options import positive

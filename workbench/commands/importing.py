@@ -8,16 +8,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.conversation import Conversation, render_log
-from engine.errors import UnknownFormat, WorkbenchError
+from engine.base.conversation import Conversation, render_log
+from engine.base.errors import UnknownFormat, WorkbenchError
+from engine.conversations.service.import_accounts import account_lines
+from engine.conversations.stages.checking import CheckStage
+from engine.conversations.stages.importing import ImportStage
 from engine.formats.inputs import open_inputs
 from engine.formats.opening.bounds import Bounds
 from engine.formats.readers import unusable
-from engine.records.imports import PLACES, Parsed, SourceReport
-from engine.services.import_accounts import account_lines
-from engine.services.workspace import Workspace
-from engine.stages.checking import CheckStage
-from engine.stages.importing import ImportStage
+from engine.formats.records import PLACES, Parsed, SourceReport
+from engine.opener.workspace import Workspace
 from workbench.commands.mapping import (
     ask_for_mapping,
     file_to_map,

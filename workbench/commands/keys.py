@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from engine import folders
+from engine.base import folders
 from workbench import launcher
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.exits import DONE, FAILED

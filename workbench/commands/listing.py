@@ -12,14 +12,16 @@ from typing import Any, get_args
 
 from rich.cells import cell_len
 
-from engine.errors import UsageError
-from engine.filter_fields import ANY, COUNTED, DOTTED, SortKey
-from engine.filters import Filter, ListQuery, Term
-from engine.number_format import counted, probability
-from engine.records.conversations import ConversationRow
-from engine.services.workspace import Services, Workspace
-from engine.store.conversations import ConversationStore
-from engine.text import as_json, one_line
+from engine.base.errors import UsageError
+from engine.base.number_format import counted, probability
+from engine.base.text import as_json, one_line
+from engine.conversations.filter_fields import ANY, COUNTED, DOTTED, SortKey
+from engine.conversations.filters import Filter, ListQuery, Term
+from engine.opener.conversation_store import ConversationStore
+from engine.opener.records import (
+    ConversationRow,
+)
+from engine.opener.workspace import Services, Workspace
 from workbench.commands.narration import narrate
 from workbench.commands.options import add_filter, positive, read_filter
 from workbench.commands.scores import narrate_set

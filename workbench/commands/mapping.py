@@ -9,13 +9,13 @@ import shlex
 from dataclasses import asdict
 from os import PathLike
 
-from engine.conversation import Conversation
-from engine.errors import FormatError, UnknownFormat, UsageError
-from engine.records.imports import PLACES
-from engine.services.import_accounts import file_of, shares_line
-from engine.services.mapping_draft import Line, MappingDraft, format_name
-from engine.services.mapping_trial import Trial
-from engine.text import one_line
+from engine.base.conversation import Conversation
+from engine.base.errors import FormatError, UnknownFormat, UsageError
+from engine.base.text import one_line
+from engine.conversations.service.import_accounts import file_of, shares_line
+from engine.conversations.service.mapping_draft import Line, MappingDraft, format_name
+from engine.conversations.service.mapping_trial import Trial
+from engine.formats.records import PLACES
 from workbench.commands.narration import print_json, print_text
 
 _MESSAGES_SHOWN = 6

@@ -7,9 +7,9 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.errors import UsageError
-from engine.number_format import counted
-from engine.store.merging import Taken, merge
+from engine.base.errors import UsageError
+from engine.base.number_format import counted
+from engine.opener.merging import Taken, merge
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.exits import DONE, WITH_GAPS
 

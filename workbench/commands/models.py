@@ -8,17 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engine import folders
-from engine.errors import Cancelled, ModelFileError, UsageError
+from engine.base import folders
+from engine.base.errors import Cancelled, ModelFileError, UsageError
+from engine.base.text import one_line
 from engine.model.catalog import RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
 from engine.model.http.client import REQUEST_SECONDS
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.fleet import Prices
 from engine.model.hub.pulls import unfinished
-from engine.services.models import checking
-from engine.services.models.adding import add_file
-from engine.services.models.endpoints import endpoint_json, endpoint_summary
-from engine.services.models.facts import (
+from engine.model.process.client import ModelProcess
+from engine.model.service import checking
+from engine.model.service.adding import add_file
+from engine.model.service.endpoints import endpoint_json, endpoint_summary
+from engine.model.service.facts import (
     AdapterFacts,
     ModelFacts,
     adapter_facts,
@@ -26,11 +28,9 @@ from engine.services.models.facts import (
     ggufs_in,
     model_facts,
 )
-from engine.services.models.memory import MachineMemory, machine_memory
-from engine.services.models.pulls import Pulls
-from engine.services.models.tuning import sample_text
-from engine.text import one_line
-from engine.worker.client import ModelProcess
+from engine.model.service.memory import MachineMemory, machine_memory
+from engine.model.service.pulls import Pulls
+from engine.model.service.tuning import sample_text
 from workbench.commands.narration import ask_first, narrate, print_json, print_text
 from workbench.commands.options import above_zero
 from workbench.exits import FAILED

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from engine import folders
-from engine.errors import Cancelled, UsageError
-from engine.events import Event, JobEnded, JobProgress, JobStarted, ModelRestarted
+from engine.base import folders
+from engine.base.errors import Cancelled, UsageError
+from engine.base.events import Event, JobEnded, JobProgress, JobStarted, ModelRestarted
+from engine.base.number_format import duration
+from engine.base.text import as_json, display_safe, one_line
+from engine.conversations.personal_data import Kind, replaced_text
 from engine.jobs.contract import Stage
 from engine.jobs.time_left import TimeLeft, in_words
-from engine.number_format import duration
-from engine.personal_data import Kind, replaced_text
-from engine.services.workspace import Workspace
-from engine.text import as_json, display_safe, one_line
+from engine.opener.workspace import Workspace
 
 LINE_SECONDS = 10.0
 """Seconds between two progress lines when standard error is not a terminal."""

@@ -6,8 +6,8 @@ import argparse
 from contextlib import closing
 from pathlib import Path
 
-from engine.services.network import NetworkService
-from engine.store.project import Project
+from engine.project.network import NetworkService
+from engine.project.project import Project
 from workbench.commands.narration import print_json, print_text
 
 

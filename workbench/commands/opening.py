@@ -7,8 +7,8 @@ import difflib
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.errors import NotFound, UsageError
-from engine.text import display_safe
+from engine.base.errors import NotFound, UsageError
+from engine.base.text import display_safe
 from workbench.commands.options import most_unpacked_option
 from workbench.commands.showing import show_rest
 from workbench.exits import DONE

@@ -7,9 +7,9 @@ import math
 
 from rich.cells import cell_len
 
-from engine.errors import FilterError
-from engine.filters import Filter, parse_filter
-from engine.text import display_safe
+from engine.base.errors import FilterError
+from engine.base.text import display_safe
+from engine.conversations.filters import Filter, parse_filter
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

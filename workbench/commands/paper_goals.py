@@ -6,13 +6,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.services.goals.paper_report import as_json, gold_goals, keep
-from engine.services.goals.run_stages import ABOUT_KEY
-from engine.services.run_requests import ClusteringRequest
-from engine.services.workspace import Workspace
-from engine.stages.goals.as_paper import PaperStage, Wanted
-from engine.store import settings
-from engine.text import one_line
+from engine.base.text import one_line
+from engine.goals.records import (
+    ClusteringRequest,
+)
+from engine.goals.service.paper_report import as_json, gold_goals, keep
+from engine.goals.service.run_stages import ABOUT_KEY
+from engine.goals.stages.as_paper import PaperStage, Wanted
+from engine.opener.workspace import Workspace
+from engine.project import settings
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.commands.options import add_filter, positive, read_filter, share
 from workbench.exits import DONE

@@ -6,11 +6,12 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from engine.errors import UsageError
-from engine.number_format import duration
-from engine.records.simulation import PlayEstimate, PlayRow
-from engine.services.request_options import read_value
-from engine.services.simulation.request import (
+from engine.base.errors import UsageError
+from engine.base.number_format import duration
+from engine.base.request_options import read_value
+from engine.opener.workspace import Workspace
+from engine.simulate.records import PlayEstimate, PlayRow
+from engine.simulate.service.request import (
     COMMON,
     DEFAULTS,
     FIELDS,
@@ -19,8 +20,7 @@ from engine.services.simulation.request import (
     SimulationOptions,
     SimulationRequest,
 )
-from engine.services.simulation.simulations import Simulation
-from engine.services.workspace import Workspace
+from engine.simulate.service.simulations import Simulation
 from workbench.commands.narration import narrate, run_stages
 from workbench.exits import DONE, WITH_GAPS
 

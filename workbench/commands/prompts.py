@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from engine.errors import UsageError
-from engine.services.prompts import names, shipped
-from engine.services.workspace import Workspace
-from engine.text import display_safe
+from engine.base.errors import UsageError
+from engine.base.text import display_safe
+from engine.model.service.prompts import names, shipped
+from engine.opener.workspace import Workspace
 from workbench.commands.narration import narrate, print_json, print_text
 
 

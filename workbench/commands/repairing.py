@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from engine.number_format import counted
-from engine.store.file.repair import Repair, repair
-from engine.store.project import Project
+from engine.base.number_format import counted
+from engine.project.file.repair import Repair, repair
+from engine.project.project import Project
 from workbench.commands.narration import print_json, print_text
 from workbench.exits import DONE, WITH_GAPS
 

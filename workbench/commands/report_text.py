@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
-from engine.number_format import figure_range
-from engine.records.interval import Interval
-from engine.records.report import Cell, CellKind, ReportColumn, ReportRow, ReportTable
-from engine.services.report_rendering import format_cell
-from engine.text import one_line
+from engine.base.interval import Interval
+from engine.base.number_format import figure_range
+from engine.base.report_table import Cell, CellKind, ReportColumn, ReportRow, ReportTable
+from engine.base.text import one_line
+from engine.results.report_rendering import format_cell
 
 NOTHING = "-"
 """Printed for a figure that is unknown."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from engine.errors import UsageError
-from engine.services.report.comparing import Compared
-from engine.services.report.files import Written, write_report
-from engine.services.workspace import Workspace
+from engine.base.errors import UsageError
+from engine.opener.workspace import Workspace
+from engine.results.report.comparing import Compared
+from engine.results.report.files import Written, write_report
 from workbench.commands.comparing import add_sides, compared
 from workbench.commands.narration import narrate, narrate_redacted, print_json
 from workbench.commands.options import add_filter, add_redact, read_filter

@@ -13,21 +13,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from engine.errors import Cancelled, NameTaken, NotFound, NotYet, UsageError, WorkbenchError
-from engine.filters import ListQuery, parse_filter
-from engine.records.report import ReportTable
-from engine.services.line_files import written_beside
-from engine.services.report.files import write_document
-from engine.services.reproduction.data_sets import RUN, RUN_WITHOUT_TAG, DataSet, read_data_set
-from engine.services.reproduction.document import as_json, document
-from engine.services.reproduction.paper import DATA_SETS
-from engine.services.reproduction.tables import tables
-from engine.services.training.runs import TrainingRuns
-from engine.services.workspace import Workspace
-from engine.store import settings
-from engine.store.file.backups import restore
-from engine.store.project import Project
-from engine.text import as_json as json_text
+from engine.base.errors import Cancelled, NameTaken, NotFound, NotYet, UsageError, WorkbenchError
+from engine.base.report_table import ReportTable
+from engine.base.text import as_json as json_text
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.service.line_files import written_beside
+from engine.opener.workspace import Workspace
+from engine.project import settings
+from engine.project.file.backups import restore
+from engine.project.project import Project
+from engine.results.report.files import write_document
+from engine.results.reproduction.data_sets import RUN, RUN_WITHOUT_TAG, DataSet, read_data_set
+from engine.results.reproduction.document import as_json, document
+from engine.results.reproduction.paper import DATA_SETS
+from engine.results.reproduction.tables import tables
+from engine.training.runs import TrainingRuns
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.commands.options import positive, share
 from workbench.commands.report_text import table_lines

@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from engine.base.errors import NotFound, NotYet, UsageError
+from engine.base.number_format import counted, probability
+from engine.base.outcomes import (
+    State,
+)
+from engine.base.text import one_line
+from engine.completeness.request_view import requests_of
+from engine.completeness.service.requests import asking_simulation
 from engine.completeness.starts_by_curve import FALL
-from engine.errors import NotFound, NotYet, UsageError
-from engine.filters import ListQuery
-from engine.number_format import counted, probability
-from engine.records.scores import State
-from engine.services.requests import asking_simulation
-from engine.services.workspace import Services, Workspace
-from engine.text import one_line
-from engine.views.requests import requests_of
+from engine.conversations.filters import ListQuery
+from engine.opener.workspace import Services, Workspace
 from workbench.commands.goals import conversation
 from workbench.commands.narration import Result, narrate, print_json, print_text, run_stages
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from engine.errors import NotFound, UsageError
-from engine.services.workspace import Workspace
-from engine.text import one_line
+from engine.base.errors import NotFound, UsageError
+from engine.base.text import one_line
+from engine.opener.workspace import Workspace
 from workbench.commands.narration import print_json, print_text
 from workbench.commands.options import read_filter
 from workbench.exits import DONE

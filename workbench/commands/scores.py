@@ -8,12 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.errors import NotFound, UsageError
-from engine.number_format import counted
-from engine.records.scores import ScoreSet
-from engine.services.scoring.outside import IDS, SCORES, import_scores
-from engine.services.scoring.sets import ScoreSets, in_force, name_of, reliability
-from engine.services.workspace import Workspace
+from engine.base.errors import NotFound, UsageError
+from engine.base.number_format import counted
+from engine.completeness.records.scores import ScoreSet
+from engine.completeness.service.outside import IDS, SCORES, import_scores
+from engine.completeness.service.sets import ScoreSets, in_force, name_of, reliability
+from engine.opener.workspace import Workspace
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.exits import DONE, WITH_GAPS
 

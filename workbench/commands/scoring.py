@@ -7,14 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
-from engine.errors import UsageError
-from engine.number_format import counted, duration
-from engine.records.runs import Estimate
-from engine.records.scores import Mode
-from engine.services.run_requests import ScoringRequest
-from engine.services.scoring.sets import in_force
-from engine.services.training import adapter_in_use
-from engine.services.workspace import Workspace
+from engine.base.errors import UsageError
+from engine.base.number_format import counted, duration
+from engine.completeness.records.scores import Mode
+from engine.completeness.records.scoring_request import (
+    ScoringRequest,
+)
+from engine.completeness.service.sets import in_force
+from engine.opener.workspace import Workspace
+from engine.project.records import Estimate
+from engine.training import adapter_in_use
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import add_filter, add_model, part_of, positive, read_filter
 from workbench.commands.scores import set_lines, set_text, sets_json

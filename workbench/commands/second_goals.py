@@ -6,11 +6,11 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.errors import NotFound, NotYet, UsageError
-from engine.number_format import figure
-from engine.records.goals import LEAST_SHARE, SecondGoal
-from engine.services.workspace import Services, Workspace
-from engine.text import one_line
+from engine.base.errors import NotFound, NotYet, UsageError
+from engine.base.number_format import figure
+from engine.base.text import one_line
+from engine.goals.records import LEAST_SHARE, SecondGoal
+from engine.opener.workspace import Services, Workspace
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.exits import DONE
 

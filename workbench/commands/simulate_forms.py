@@ -8,8 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.records.simulation import PlayRow
-from engine.services.simulation.forms import (
+from engine.opener.workspace import Workspace
+from engine.simulate.forms.form_session import Rules
+from engine.simulate.forms.table import table_of
+from engine.simulate.records import PlayRow
+from engine.simulate.service.forms import (
     KIND,
     forms_of,
     forms_simulation,
@@ -17,11 +20,8 @@ from engine.services.simulation.forms import (
     rules_of,
     write_run,
 )
-from engine.services.simulation.result_tables import form_table
-from engine.services.simulation.simulations import ProjectSimulations, Simulation
-from engine.services.workspace import Workspace
-from engine.simulate.forms.form_session import Rules
-from engine.simulate.forms.table import table_of
+from engine.simulate.service.result_tables import form_table
+from engine.simulate.service.simulations import ProjectSimulations, Simulation
 from workbench.commands.narration import Result, narrate
 from workbench.commands.playing import add_request, exit_code, played, read_request
 from workbench.commands.report_text import table_lines

@@ -6,10 +6,10 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.services.simulation.recsim import KIND, recsim_simulation
-from engine.services.simulation.result_tables import task_table
-from engine.services.workspace import Workspace
+from engine.opener.workspace import Workspace
 from engine.simulate.recsim.table import by_task
+from engine.simulate.service.recsim import KIND, recsim_simulation
+from engine.simulate.service.result_tables import task_table
 from workbench.commands.narration import Result
 from workbench.commands.playing import add_request, exit_code, played, read_request
 from workbench.commands.report_text import table_lines

@@ -8,12 +8,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.errors import NameTaken
-from engine.records.report import CellKind
-from engine.records.simulation import PlayRow
-from engine.services.simulation.request import OPTIONS
-from engine.services.simulation.result_tables import aptitude_json, aptitude_table
-from engine.services.simulation.sharded import (
+from engine.base.errors import NameTaken
+from engine.base.report_table import CellKind
+from engine.base.text import one_line
+from engine.opener.workspace import Workspace
+from engine.results.metrics.aptitude import Scored, aptitudes
+from engine.simulate.records import PlayRow
+from engine.simulate.service.request import OPTIONS
+from engine.simulate.service.result_tables import aptitude_json, aptitude_table
+from engine.simulate.service.sharded import (
     KIND,
     MAKING,
     drafts_of,
@@ -26,13 +29,10 @@ from engine.services.simulation.sharded import (
     write_drafts,
     write_logs,
 )
-from engine.services.workspace import Workspace
 from engine.simulate.sharded.log import CATEGORIES
 from engine.simulate.sharded.making.draft import Draft
 from engine.simulate.sharded.making.play import holds
 from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
-from engine.text import one_line
-from engine.validate.aptitude import Scored, aptitudes
 from workbench.commands.narration import Result, narrate
 from workbench.commands.playing import add_request, exit_code, played, read_request
 from workbench.commands.report_text import cell_lines, table_lines

@@ -6,10 +6,10 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.errors import UsageError
-from engine.records.goals import SplitProposal
-from engine.services.workspace import Workspace
-from engine.text import one_line
+from engine.base.errors import UsageError
+from engine.base.text import one_line
+from engine.goals.records import SplitProposal
+from engine.opener.workspace import Workspace
 from workbench.commands.narration import Result, narrate, run_stages
 from workbench.commands.options import positive
 from workbench.commands.report_text import cell_lines

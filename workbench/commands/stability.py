@@ -7,13 +7,13 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from engine.base.text import one_line
 from engine.goals.clusters.stability import DISSOLVED, STABLE
-from engine.services.workspace import Workspace
-from engine.stages.goals.stabilising import StabilityStage
-from engine.store.goals import answers as goal_answers
-from engine.store.goals import clusterings
-from engine.text import one_line
-from engine.views.goal_inputs import stored_clustering
+from engine.goals.stages.stabilising import StabilityStage
+from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import clusterings
+from engine.goals.views.goal_inputs import stored_clustering
+from engine.opener.workspace import Workspace
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.commands.options import positive
 from workbench.exits import DONE

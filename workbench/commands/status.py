@@ -7,15 +7,18 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from engine.filters import ListQuery
-from engine.number_format import counted, probability
-from engine.records.conversations import Counts
-from engine.records.runs import RunRow
-from engine.records.scores import DecisionRule
-from engine.services.workspace import Workspace
-from engine.store import quarantine, runs
-from engine.store.project import Project
-from engine.text import one_line
+from engine.base.number_format import counted, probability
+from engine.base.text import one_line
+from engine.completeness.records.scores import DecisionRule
+from engine.conversations.filters import ListQuery
+from engine.conversations.tables import quarantine
+from engine.opener.records import (
+    Counts,
+)
+from engine.opener.workspace import Workspace
+from engine.project import runs
+from engine.project.project import Project
+from engine.project.records import RunRow
 from workbench.commands.narration import print_json, print_text
 from workbench.commands.options import add_filter, read_filter
 from workbench.commands.scores import set_lines, sets_json

@@ -13,14 +13,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from engine import folders
-from engine.errors import Cancelled, ProjectMissing, TrainingFailed, UsageError
-from engine.number_format import counted, duration
-from engine.run_directory.events import Event, read_events
-from engine.services.training import adapter_in_use, process
-from engine.services.training.history import RunHistory
-from engine.services.training.records import TrainingEstimate, TrainingRun
-from engine.services.training.request import (
+from engine.base import folders
+from engine.base.errors import Cancelled, ProjectMissing, TrainingFailed, UsageError
+from engine.base.number_format import counted, duration
+from engine.base.text import one_line
+from engine.opener.workspace import Workspace
+from engine.project.project import Project
+from engine.training import adapter_in_use, process
+from engine.training.history import RunHistory
+from engine.training.records import TrainingEstimate, TrainingRun
+from engine.training.request import (
     DEFAULTS,
     OPTIONS,
     TYPED,
@@ -28,11 +30,9 @@ from engine.services.training.request import (
     read_request,
     read_settings,
 )
-from engine.services.training.run_files import hidden_runs
-from engine.services.training.runs import TrainingRuns
-from engine.services.workspace import Workspace
-from engine.store.project import Project
-from engine.text import one_line
+from engine.training.run_directory.events import Event, read_events
+from engine.training.run_files import hidden_runs
+from engine.training.runs import TrainingRuns
 from workbench.commands.narration import ask_first, narrate, print_json, print_text
 from workbench.commands.options import read_filter
 from workbench.exits import DONE

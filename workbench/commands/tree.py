@@ -8,25 +8,28 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.conversation import render_log
-from engine.errors import NotFound, UsageError
-from engine.filters import Filter, ListQuery, Term
-from engine.number_format import bar, counted
-from engine.records.trees import TreeRow
-from engine.services.trees.export_lines import meanings_line, tree_line
-from engine.services.trees.meanings import AnswerMeanings
-from engine.services.trees.over_conversations import TOO_WIDE
-from engine.services.workspace import Workspace
-from engine.stages.trees import tree_row
-from engine.store import conversations
-from engine.text import one_line
+from engine.base.conversation import render_log
+from engine.base.errors import NotFound, UsageError
+from engine.base.number_format import bar, counted
+from engine.base.text import one_line
+from engine.conversations.filters import Filter, ListQuery, Term
+from engine.conversations.tables import conversations
+from engine.model.process.requests import GrownTree
+from engine.opener import (
+    conversation_store,
+)
+from engine.opener.workspace import Workspace
 from engine.trees.growth import Budget
 from engine.trees.guarantee import PROVES_NOTHING, ProbabilityBounds, guarantee, parse_predicate
 from engine.trees.meaning import Meanings
 from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
 from engine.trees.places import Place, places
+from engine.trees.records import TreeRow
+from engine.trees.service.export_lines import meanings_line, tree_line
+from engine.trees.service.meanings import AnswerMeanings
+from engine.trees.service.over_conversations import TOO_WIDE
+from engine.trees.stages.growing import tree_row
 from engine.trees.tree import ROOT, Kind, Tree
-from engine.worker.requests import GrownTree
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.commands.options import positive, share
 from workbench.commands.trees import growth_options, request_from
@@ -145,7 +148,7 @@ def _places(workspace: Workspace, arguments: argparse.Namespace) -> list[Place]:
     name = arguments.conversation
     query = ListQuery(Filter((Term("name", ":", (name,)),)))
     with workspace.project.reading() as conn:
-        found = conversations.rows(conn, conversations.ids(conn, query)[:1000])
+        found = conversation_store.rows(conn, conversation_store.ids(conn, query)[:1000])
         exact = [row for row in found if row.external_id == name]
         if not exact:
             near = ", ".join(one_line(row.external_id, 40) for row in found[:3])

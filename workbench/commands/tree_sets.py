@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.errors import NotFound, UsageError
-from engine.number_format import counted
-from engine.services.trees.records import ConfigRow, NodeColumns
-from engine.services.workspace import Workspace
-from engine.text import one_line
+from engine.base.errors import NotFound, UsageError
+from engine.base.number_format import counted
+from engine.base.text import one_line
+from engine.opener.workspace import Workspace
+from engine.trees.service.records import ConfigRow, NodeColumns
 from workbench.commands.goals import conversation
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.commands.options import positive, share

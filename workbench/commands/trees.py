@@ -8,11 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from engine.number_format import counted
-from engine.services.run_requests import STEP_STOP, TreeRequest
-from engine.services.workspace import Workspace
-from engine.store import trees
+from engine.base.number_format import counted
+from engine.completeness.records.scoring_request import (
+    STEP_STOP,
+)
+from engine.opener.workspace import Workspace
+from engine.trees import tables as trees
 from engine.trees.places import At
+from engine.trees.service.records import (
+    TreeRequest,
+)
 from engine.trees.transform import Transform
 from engine.trees.tree import ALPHA_HELP, Growth, TreeOptions
 from workbench.commands.narration import narrate, print_json, print_text, run_stages

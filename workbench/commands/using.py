@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from engine import folders
+from engine.base import folders
+from engine.base.kinds_of_work import WORKS
+from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL
-from engine.records.kinds_of_work import WORKS
-from engine.services.models.endpoints import Endpoints
-from engine.services.models.in_use import ModelsInUse
-from engine.services.training import adapter_in_use
-from engine.store.project import Project
-from engine.text import one_line
+from engine.model.service.endpoints import Endpoints
+from engine.model.service.in_use import ModelsInUse
+from engine.project.project import Project
+from engine.training import adapter_in_use
 from workbench.commands.models import open_catalog
 from workbench.commands.narration import print_json, print_text
 

@@ -7,12 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
-from engine.errors import NotYet, UsageError
-from engine.filters import ListQuery
-from engine.number_format import figure
-from engine.records.scores import Mode
-from engine.records.validation import CompletenessTable, Contrast
-from engine.services.validation import (
+from engine.base.errors import NotYet, UsageError
+from engine.base.number_format import figure
+from engine.base.statistics.records import (
+    Contrast,
+)
+from engine.completeness.records.scores import Mode
+from engine.conversations.filters import ListQuery
+from engine.opener.workspace import Workspace
+from engine.results.metrics import conclusions
+from engine.results.records import (
+    CompletenessTable,
+)
+from engine.results.validation import (
     all_metrics,
     completeness_report,
     every_boundary,
@@ -20,13 +27,11 @@ from engine.services.validation import (
     picture,
     trees_report,
 )
-from engine.services.validation import verdicts as validation_of_verdicts
-from engine.services.validation.completeness import completeness_table, only_run
-from engine.services.validation.goals import GoalValidation, goal_validation
-from engine.services.validation.trees import TreeValidation, config_name, tree_validation
-from engine.services.validation.verdicts import VerdictValidation, verdict_validation
-from engine.services.workspace import Workspace
-from engine.validate import conclusions
+from engine.results.validation import verdicts as validation_of_verdicts
+from engine.results.validation.completeness import completeness_table, only_run
+from engine.results.validation.goals import GoalValidation, goal_validation
+from engine.results.validation.trees import TreeValidation, config_name, tree_validation
+from engine.results.validation.verdicts import VerdictValidation, verdict_validation
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, positive, read_filter
 from workbench.commands.report_text import table_lines

@@ -5,15 +5,20 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from engine.errors import NotYet, UsageError
-from engine.filters import ListQuery
-from engine.number_format import counted
-from engine.records.triage import Verdict, VerdictKind
-from engine.services.triage.agreement import PeopleAgreement, people_agreement
-from engine.services.triage.answers import import_answers
-from engine.services.workspace import Services, Workspace
-from engine.store import verdicts
-from engine.store.verdicts import Act
+from engine.base.errors import NotYet, UsageError
+from engine.base.number_format import counted
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.conversations.filters import ListQuery
+from engine.opener.workspace import Services, Workspace
+from engine.questions.records.triage import (
+    VerdictKind,
+)
+from engine.questions.service.agreement import PeopleAgreement, people_agreement
+from engine.questions.service.answers import import_answers
+from engine.questions.tables import verdicts
+from engine.questions.tables.verdicts import Act
 from workbench.commands.goals import conversation
 from workbench.commands.narration import print_json, print_text
 from workbench.commands.options import add_filter, read_filter

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.errors import Cancelled, UsageError
-from engine.number_format import counted, percent_range
-from engine.services.watch.growing import Growing, GrowingLines
-from engine.services.watch.service import WatchRequest, growing_files
-from engine.services.watch.signals import PRECISION, Rules
-from engine.services.workspace import Workspace
+from engine.base.errors import Cancelled, UsageError
+from engine.base.number_format import counted, percent_range
+from engine.conversations.growing import Growing, GrowingLines
+from engine.opener.workspace import Workspace
+from engine.results.watch.service import WatchRequest, growing_files
+from engine.results.watch.signals import PRECISION, Rules
 from workbench.commands.narration import narrate, run_stages
 from workbench.commands.options import above_zero, most_unpacked_option, share
 from workbench.exits import DONE

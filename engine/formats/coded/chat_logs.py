@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engine.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object, kind_of, object_or_empty
 from engine.formats.messages.call_messages import messages_given
 from engine.formats.messages.normalise import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from engine.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, json_text, objects_in
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import created_at, looks_like_message, messages_of

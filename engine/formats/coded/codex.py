@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from engine.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message
 from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import BadRecord, as_object, object_or_empty
 from engine.formats.messages.chat_message import ChatMessage

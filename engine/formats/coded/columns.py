@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from engine.conversation import Message, Role
+from engine.base.conversation import Message, Role
 from engine.formats.json_values import BadRecord
 from engine.formats.messages.normalise import looks_like_message, messages_of
 from engine.formats.messages.roles import role_of_speaker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from engine.conversation import Conversation, Message, Role
+from engine.base.conversation import Conversation, Message, Role
 from engine.formats.coded.columns import IDS, RowColumns, columns_of, messages_of_row, named_column
 from engine.formats.json_values import BadRecord, as_object
 from engine.formats.messages.normalise import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from engine.form_scores import Count, fields, form_scores
+from engine.base.form_scores import Count, fields, form_scores
 from engine.formats.json_values import BadRecord, list_or_empty
 from engine.formats.reader import COMPANIONS, ParsedRecord, Reader
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, json_text, list_or_empty, object_or_empty
 from engine.formats.messages.chat_message import as_message, langchain_message
 from engine.formats.messages.normalise import created_at, messages_of

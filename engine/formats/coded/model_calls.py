@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-from engine.conversation import Conversation
+from engine.base.conversation import Conversation
 from engine.formats.json_values import BadRecord, object_or_empty
 from engine.formats.messages.call_messages import messages_answered, messages_given, text_given
 from engine.formats.messages.normalise import created_at, read_messages, record_id

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.conversation import Conversation
+from engine.base.conversation import Conversation
 from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import json_text, list_or_empty, object_or_empty
 from engine.formats.messages.chat_message import ChatMessage

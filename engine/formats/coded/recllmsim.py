@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from engine.conversation import Conversation
+from engine.base.conversation import Conversation
 from engine.formats.json_values import as_object
 from engine.formats.messages.normalise import (
     created_at,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from engine.conversation import Message
+from engine.base.conversation import Message
 from engine.formats.accounting import strings
 from engine.formats.json_values import json_text
 from engine.formats.paths import json_within

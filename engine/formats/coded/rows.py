@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.conversation import Conversation, Message, Role
+from engine.base.conversation import Conversation, Message, Role
 from engine.formats.coded.columns import (
     TIMES,
     columns_of,

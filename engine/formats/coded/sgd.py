@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from engine.conversation import Conversation, Message, ToolCall
+from engine.base.conversation import Conversation, Message, ToolCall
 from engine.formats.json_values import BadRecord, as_object, kind_of
 from engine.formats.messages.normalise import messages_of, record_id
 from engine.formats.reader import ParsedRecord

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.conversation import Conversation
+from engine.base.conversation import Conversation
 from engine.formats.json_values import BadRecord, as_object, kind_of
 from engine.formats.messages.normalise import (
     created_at,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.conversation import Conversation
+from engine.base.conversation import Conversation
 from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import BadRecord, json_text, list_or_empty
 from engine.formats.messages.chat_message import ChatMessage

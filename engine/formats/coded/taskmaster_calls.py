@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from engine.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, as_object
 from engine.formats.messages.normalise import messages_of, record_id
 from engine.formats.reader import ParsedRecord

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any, Literal, get_args
 
-from engine.conversation import Role
-from engine.errors import FormatError
+from engine.base.conversation import Role
+from engine.base.errors import FormatError
 from engine.formats.paths import BadPath, Condition, Path, read_condition, read_path
 
 Destination = Role | Literal["metadata", "left out"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from engine.conversation import Conversation, Message, Role
+from engine.base.conversation import Conversation, Message, Role
 from engine.formats.json_values import BadRecord, json_text, kind_of
 from engine.formats.mappings.arranging import OTHER_BRANCHES, arranged
 from engine.formats.mappings.mapping import (

@@ -1,4 +1,4 @@
-"""Converts messages from files into `engine.conversation.Message`: roles, contents, tool calls.
+"""Converts messages from files into `engine.base.conversation.Message`: roles, contents, tool calls.
 
 All formats share one vocabulary of roles, because exports mix them; a format only defines where its messages are.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from engine.conversation import Message, ToolCall
+from engine.base.conversation import Message, ToolCall
 from engine.formats.json_values import BadRecord, json_text, kind_of
 from engine.formats.messages.order import newest_first, order_keys
 from engine.formats.messages.parts import (

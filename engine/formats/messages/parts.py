@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from engine.conversation import Message, Role, ToolCall
+from engine.base.conversation import Message, Role, ToolCall
 from engine.formats.json_values import BadRecord, json_text, kind_of, storable
 
 PartKind = Literal["text", "call", "answer", "reasoning", "media", "mark", "unknown"]

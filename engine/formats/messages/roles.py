@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from engine.conversation import Role
+from engine.base.conversation import Role
 
 CHAT_ROLES: dict[str, Role] = {
     "system": "system",

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine.errors import Cancelled
+from engine.base.errors import Cancelled
 
 FREELY_UNPACKED = 256 << 20
 """Number of bytes to which any file may unpack."""

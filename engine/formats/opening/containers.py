@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, BinaryIO, Literal, cast
 
-from engine.errors import FormatError, TooMuch
+from engine.base.errors import FormatError, TooMuch
 from engine.formats.json_values import BadRecord, json_text
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Bounds, Expansion, Reading
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from engine.errors import FormatError, TooMuch
+from engine.base.errors import FormatError, TooMuch
 from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED, Bounds, Reading
 from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
 from engine.formats.opening.tables import column_names, row_frame

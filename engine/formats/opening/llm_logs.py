@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from engine.errors import TooMuch
+from engine.base.errors import TooMuch
 from engine.formats.json_values import json_text, object_or_empty, storable
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Reading
 from engine.formats.opening.databases import Database, DatabaseDamaged, ValueTooLarge

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from engine.errors import FormatError
+from engine.base.errors import FormatError
 from engine.formats.opening.bounds import Reading, unlimited
 
 CHUNK = 1 << 18

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.errors import NotYet, UsageError
+from engine.base.errors import NotYet, UsageError
 from engine.goals.clusters.kmeans import (
     FULL_BATCH_ROWS,
     RESTARTS,
@@ -20,8 +20,8 @@ from engine.goals.clusters.kmeans import (
     solve,
     sums_of,
 )
-from engine.goals.embedders.threads import one_thread
-from engine.goals.embedders.vectors import (
+from engine.model.embedders.threads import one_thread
+from engine.model.embedders.vectors import (
     Floats,
     Indices,
     Numbers,

@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.goals.clusters.kmeans import canonical_order, closest, solve
-from engine.goals.embedders.vectors import Numbers, Vectors
+from engine.model.embedders.vectors import Numbers, Vectors
 
 Floats = npt.NDArray[np.float64]
 

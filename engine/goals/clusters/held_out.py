@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.errors import NotYet, UsageError
+from engine.base.errors import NotYet, UsageError
 from engine.goals.clusters.membership import assign, membership_of
-from engine.goals.embedders.vectors import Floats, Mask, Numbers, Vectors, has_vector
+from engine.model.embedders.vectors import Floats, Mask, Numbers, Vectors, has_vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engine.goals.embedders.threads import one_thread
-from engine.goals.embedders.vectors import (
+from engine.model.embedders.threads import one_thread
+from engine.model.embedders.vectors import (
     BLOCK,
     Floats,
     Indices,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.goals.clusters.clustering import CUT, outlier_limits
 from engine.goals.clusters.kmeans import nearest, sums_of
-from engine.goals.embedders.vectors import (
+from engine.model.embedders.vectors import (
     Floats,
     Indices,
     Numbers,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from engine.atomic_files import make_folder, replacing, write_atomically
-from engine.goals.embedders.vectors import Floats, Indices, Numbers, Vectors, blocks, has_vector
+from engine.base.atomic_files import make_folder, replacing, write_atomically
+from engine.model.embedders.vectors import Floats, Indices, Numbers, Vectors, blocks, has_vector
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from engine.goals.clusters.kmeans import canonical_order
-from engine.goals.embedders.threads import one_thread
-from engine.goals.embedders.vectors import Floats, Vectors, blocks, has_vector
+from engine.model.embedders.threads import one_thread
+from engine.model.embedders.vectors import Floats, Vectors, blocks, has_vector
 
 FIT_ROWS = 50_000
 _EDGE = 0.995

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.errors import NotYet
+from engine.base.errors import NotYet
 from engine.goals.clusters.kmeans import canonical_order, closest, solve, sums_of
-from engine.goals.embedders.threads import one_thread
-from engine.goals.embedders.vectors import Numbers, Vectors, has_vector
+from engine.model.embedders.threads import one_thread
+from engine.model.embedders.vectors import Numbers, Vectors, has_vector
 
 SAMPLE = 4_000
 LEAST, MOST = 2, 200

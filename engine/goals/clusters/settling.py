@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.goals.clusters.neighbours import NearestRows
-from engine.goals.embedders.vectors import Mask, Numbers, blocks
+from engine.model.embedders.vectors import Mask, Numbers, blocks
 
 NEIGHBOURS = 10
 SHARE = 0.6

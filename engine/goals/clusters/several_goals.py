@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.goals.clusters.clustering import split
-from engine.goals.embedders.vectors import Indices, Vectors, mean_direction
+from engine.model.embedders.vectors import Indices, Vectors, mean_direction
 
 LEAST_MEMBERS = 8
 """Fewest members of a group that is looked at."""

@@ -14,10 +14,10 @@ from typing import Literal
 
 import numpy as np
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.kmeans import FULL_BATCH_ROWS
-from engine.goals.embedders.vectors import Numbers, Vectors
+from engine.model.embedders.vectors import Numbers, Vectors
 
 Kind = Literal["seed", "bootstrap"]
 

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from engine.errors import NotFound, NotYet, UsageError
-from engine.records.goals import GoalDecision, Pair, part_ids
+from engine.base.errors import NotFound, NotYet, UsageError
+from engine.goals.records import GoalDecision, Pair, part_ids
 
 Ids = npt.NDArray[np.int64]
 

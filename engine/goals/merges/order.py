@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.goals.merges.merge_probability import Floats, MergeModel, design
-from engine.records.goals import MergeOrder
+from engine.goals.records import MergeOrder
 
 
 def expected_error_reduction(model: MergeModel, features: Floats, masses: Floats) -> Floats:

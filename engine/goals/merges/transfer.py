@@ -25,9 +25,9 @@ from itertools import combinations
 
 import numpy as np
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.goals.merges.merge_state import Group, Ids, MergeState
-from engine.records.goals import DecisionKind, GoalDecision
+from engine.goals.records import DecisionKind, GoalDecision
 
 SHARE = 0.5
 """A share above this is a majority."""

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.errors import NotYet
+from engine.base.errors import NotYet
 from engine.goals.clusters.kmeans import RESTARTS, canonical_order, closest, solve
-from engine.goals.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
 from engine.goals.questions.questions import EXAMPLES
+from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
 from engine.model.prompt_files import Prompt
 
 Ask = Callable[[Prompt, str], str]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.goals.embedders.vectors import Floats, Numbers, Vectors, has_vector, unit_rows
+from engine.model.embedders.vectors import Floats, Numbers, Vectors, has_vector, unit_rows
 
 
 @dataclass(frozen=True, slots=True)

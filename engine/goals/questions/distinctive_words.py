@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.goals.embedders.tfidf import MOST_CHARS, term_counter
-from engine.goals.embedders.vectors import Numbers
+from engine.model.embedders.tfidf import MOST_CHARS, term_counter
+from engine.model.embedders.vectors import Numbers
 
 TEXTS = 500
 """Most texts of a cluster that are read; of more, a random sample."""

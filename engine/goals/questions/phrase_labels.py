@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engine.goals.embedders.vectors import Numbers
 from engine.goals.questions.phrases import (
     ADJECTIVES,
     Phrase,
@@ -28,6 +27,7 @@ from engine.goals.questions.phrases import (
 from engine.goals.questions.questions import Named, clipped
 from engine.goals.questions.spaceless_phrases import SpacelessPhrases, pairs
 from engine.goals.questions.word_kinds import is_content, stem, stems
+from engine.model.embedders.vectors import Numbers
 
 TEXTS = 200
 """Most texts of a cluster that are read; of more, a random sample."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)

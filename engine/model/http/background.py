@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
-from engine import network_guard
-from engine.errors import Cancelled
+from engine.base import network_guard
+from engine.base.errors import Cancelled
 from engine.model.http.address import Address
 
 T = TypeVar("T")

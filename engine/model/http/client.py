@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import EndpointAway, RequestRefused
+from engine.base.errors import EndpointAway, RequestRefused
+from engine.base.number_format import duration
+from engine.base.text import one_line
 from engine.model.http.address import Address
 from engine.model.http.background import BackgroundRun
 from engine.model.http.request_limit import RequestLimit
 from engine.model.http.retry_waits import wait_after, wait_for_quota
-from engine.number_format import duration
-from engine.text import one_line
 
 if TYPE_CHECKING:
     import httpx

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from engine.errors import RequestRefused
+from engine.base.errors import RequestRefused
 from engine.model.http.capabilities import Template, Tokens
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]

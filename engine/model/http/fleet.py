@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from engine.errors import EndpointAway, EndpointError
+from engine.base.errors import EndpointAway, EndpointError
 from engine.model.http.background import BackgroundRun
 from engine.model.http.client import Account, EndpointClient
 

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Mapping, Sequence
 from math import exp
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from engine.errors import EndpointAway, EndpointError, RequestRefused
+from engine.base.errors import EndpointAway, EndpointError, RequestRefused
+from engine.base.text import one_line
 from engine.model.http.address import Address
 from engine.model.http.background import BackgroundRun
 from engine.model.http.capabilities import Capabilities, Prefill, Template, Tokens
 from engine.model.http.client import EndpointClient
 from engine.model.http.dialects import grammar_for, laid_out, token_ids
 from engine.model.http.responses import Step, Written, written
-from engine.text import one_line
 
 if TYPE_CHECKING:
     import httpx

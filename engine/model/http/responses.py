@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from engine.conversation import without_surrogates
-from engine.errors import RequestRefused
+from engine.base.conversation import without_surrogates
+from engine.base.errors import RequestRefused
 
 _NAMED = "token_id:"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.errors import EndpointError, UsageError
+from engine.base.errors import EndpointError, UsageError
+from engine.base.text import one_line
 from engine.model.http.address import Address
 from engine.model.http.client import EndpointClient
-from engine.text import one_line
 
 
 def served_models(asker: EndpointClient) -> list[str]:

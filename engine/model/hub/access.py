@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from engine import network_guard
-from engine.errors import HubError, ModelError, NetworkRefused, UsageError, WorkbenchError
-from engine.text import one_line
+from engine.base import network_guard
+from engine.base.errors import HubError, ModelError, NetworkRefused, UsageError, WorkbenchError
+from engine.base.text import one_line
 
 DEFAULT_HUB = "https://huggingface.co"
 KEYRING_SERVICE = "conversation-workbench"

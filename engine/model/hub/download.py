@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from engine import network_guard
-from engine.errors import HubError, ModelError, Paused
+from engine.base import network_guard
+from engine.base.errors import HubError, ModelError, Paused
 from engine.model.hub.access import BUSY, Hub, hub_library, is_this_machine, port_of
 from engine.model.manifest import PartFile
 

@@ -19,8 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from engine.atomic_files import make_folder
-from engine.errors import (
+from engine.base.atomic_files import make_folder
+from engine.base.errors import (
     HubError,
     ModelError,
     ModelFileError,

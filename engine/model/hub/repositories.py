@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import HubError, NotFound, UsageError
+from engine.base.errors import HubError, NotFound, UsageError
 from engine.model.hub.access import Hub
 from engine.model.manifest import PartFile
 

@@ -9,7 +9,7 @@ from typing import Any
 import llama_cpp
 import numpy as np
 
-from engine.errors import ContextTooSmall
+from engine.base.errors import ContextTooSmall
 from engine.model.interface import Span
 from engine.model.memory_plan import MAX_SEQUENCES
 

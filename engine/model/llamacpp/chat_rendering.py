@@ -21,7 +21,7 @@ from typing import Any
 from jinja2 import TemplateError
 from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
-from engine.errors import ModelError
+from engine.base.errors import ModelError
 
 MOST_STEPS = 5_000_000
 """Lines of Python that the making of one prompt may take; a chat of 1,000 messages takes about 50,000."""

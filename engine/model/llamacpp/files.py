@@ -8,7 +8,7 @@ from pathlib import Path
 
 import llama_cpp
 
-from engine.errors import ModelError
+from engine.base.errors import ModelError
 
 log = logging.getLogger(__name__)
 _WARNING, _ERROR = 3, 4

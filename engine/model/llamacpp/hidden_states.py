@@ -16,7 +16,7 @@ import numpy as np
 from llama_cpp._ctypes_extensions import load_shared_library
 from numpy.typing import NDArray
 
-from engine.errors import ModelError
+from engine.base.errors import ModelError
 
 TENSOR = b"result_norm"
 FLOAT_BYTES = 4

@@ -10,7 +10,7 @@ from typing import Any
 
 import llama_cpp
 
-from engine.errors import ModelFileError, OutOfMemory
+from engine.base.errors import ModelFileError, OutOfMemory
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp.files import forward_log

@@ -17,7 +17,7 @@ import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import Cancelled, ContextTooSmall, ModelError, ModelFileError, OutOfMemory
+from engine.base.errors import Cancelled, ContextTooSmall, ModelError, ModelFileError, OutOfMemory
 from engine.model.adapter_files import refuse_other_base, refuse_without_numbers
 from engine.model.cache_layout import apart, widest
 from engine.model.gguf_file import read_gguf

@@ -9,7 +9,7 @@ import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import ModelError
+from engine.base.errors import ModelError
 from engine.model.interface import Sampling
 from engine.model.llamacpp.schemas import grammar_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.conversation import Message
+from engine.base.conversation import Message
 from engine.simulate.domains.people import day, reference
 from engine.simulate.domains.trip import TIMES, Trip
 from engine.simulate.script import Request, Script, write_closing, write_opening, write_requests

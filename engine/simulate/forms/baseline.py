@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from engine.form_scores import fields
+from engine.base.form_scores import fields
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.forms.form import copy_answers
 from engine.simulate.forms.form_session import FormSession, Module, ObjectReply, RunOver, understood

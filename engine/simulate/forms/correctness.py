@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.form_scores import Count, Path, fields
+from engine.base.form_scores import Count, Path, fields
 
 ENOUGH_WORDS = 0.75
 """Least share of the words of a known answer that a free text must contain."""

@@ -11,8 +11,8 @@ from importlib import resources
 from pathlib import PurePath
 from typing import Any
 
-from engine.errors import UsageError
-from engine.form_scores import Field, Path, fields, is_field
+from engine.base.errors import UsageError
+from engine.base.form_scores import Field, Path, fields, is_field
 
 TOPICS = {
     "ss5": "social security card application",

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from engine.errors import UsageError
-from engine.form_scores import Path
+from engine.base.errors import UsageError
+from engine.base.form_scores import Path
 
 FACTS = 10
 """Most facts in the prompt of a simulated user for one question."""

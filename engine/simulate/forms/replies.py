@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from engine.form_scores import Field, fields, is_field
+from engine.base.form_scores import Field, fields, is_field
 
 JOINS_LINES = "; "
 """Replaces a line break within a string of a reply."""

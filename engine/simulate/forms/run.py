@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
-from engine.form_scores import fields, form_scores
+from engine.base.form_scores import fields, form_scores
 from engine.simulate.forms.baseline import BaselineRun
 from engine.simulate.forms.correctness import right_fields
 from engine.simulate.forms.form import Form

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from engine.form_scores import FormScores
+from engine.base.form_scores import FormScores
 from engine.simulate.forms.baseline import BAD_OUTPUTS
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import VARIANTS

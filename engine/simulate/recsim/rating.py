@@ -13,10 +13,10 @@ from typing import Any, Literal, TypeVar
 
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.interface import Sampling
+from engine.questions.rating_scales import RATING, RATINGS
 from engine.simulate.play import Ending, Play
 from engine.simulate.prompt_files import filled
 from engine.simulate.recsim.behaviour import LANGUAGES, USER_CHARS, Label, Turns, cut, dialogue
-from engine.simulate.recsim.rating_scales import RATING, RATINGS
 from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema, seed_from
 
 T = TypeVar("T")

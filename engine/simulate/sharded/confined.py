@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 
 _CHILD = Path(__file__).with_name("confined_child.py")
 _PROBE = """

@@ -16,7 +16,7 @@ from importlib import resources
 from itertools import pairwise
 from typing import Any
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
 from engine.simulate.sharded.json_replies import parsed
 
 BUNDLED = ("math", "samples")

@@ -13,8 +13,8 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine.errors import WorkbenchError
-from engine.text import display_safe, one_line
+from engine.base.errors import WorkbenchError
+from engine.base.text import display_safe, one_line
 from screens.shell.late_events import IgnoresLateEvents
 from screens.widgets.choices import Choices
 from screens.widgets.keyed import Keyed

@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import DirectoryTree, Static
 
-from engine.text import display_safe, end_of_path
+from engine.base.text import display_safe, end_of_path
 from screens.shell.dialogs.basic import Dialog, hint_line
 
 _LONGEST_NAME = 60

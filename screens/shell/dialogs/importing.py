@@ -13,8 +13,8 @@ from textual.content import Content
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
-from engine.services.mapping_draft import refusal_of
-from engine.text import display_safe
+from engine.base.text import display_safe
+from engine.conversations.service.mapping_draft import refusal_of
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.browsing import BrowseDialog
 from screens.shell.dialogs.mapping import MappingDialog

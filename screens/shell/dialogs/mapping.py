@@ -13,11 +13,11 @@ from textual.content import Content
 from textual.widgets import Static
 from textual.widgets.option_list import Option
 
-from engine.errors import FormatError
-from engine.records.imports import PLACES
-from engine.services.mapping_draft import Line, MappingDraft, format_name
-from engine.services.mapping_trial import Trial
-from engine.text import display_safe, one_line
+from engine.base.errors import FormatError
+from engine.base.text import display_safe, one_line
+from engine.conversations.service.mapping_draft import Line, MappingDraft, format_name
+from engine.conversations.service.mapping_trial import Trial
+from engine.formats.records import PLACES
 from screens.shell.dialogs.basic import ChoiceDialog, Dialog, TextDialog, hint_line
 from screens.widgets.background import background
 from screens.widgets.choices import Choices

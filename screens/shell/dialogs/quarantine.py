@@ -8,8 +8,8 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from engine.records.conversations import QuarantineRow
-from engine.services.workspace import ConversationStore
+from engine.conversations.records import QuarantineRow
+from engine.opener.workspace import ConversationStore
 from screens.shell.dialogs.reading import ReadingDialog
 from screens.widgets.background import background
 from screens.widgets.text.pane import TextPane

@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from engine.errors import WorkbenchError
+from engine.base.errors import WorkbenchError
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.widgets.text.find_line import FindLine

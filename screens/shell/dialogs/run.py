@@ -11,17 +11,17 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from engine import number_format
-from engine.errors import WorkbenchError
-from engine.filters import Filter
-from engine.records.runs import Estimate
-from engine.records.scores import Mode
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
+from engine.base.text import one_line
+from engine.completeness.records.scores import Mode
+from engine.conversations.filters import Filter
+from engine.project.records import Estimate
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.widgets.background import background
 
 if TYPE_CHECKING:
-    from engine.services.jobs import JobService
+    from engine.opener.jobs import JobService
 
 MODES: tuple[tuple[Mode, str], ...] = (
     ("probe", "learns where your own logs end; tested on logs it never saw"),

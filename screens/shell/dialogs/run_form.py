@@ -13,8 +13,8 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from engine.errors import WorkbenchError
-from engine.text import display_safe, one_line
+from engine.base.errors import WorkbenchError
+from engine.base.text import display_safe, one_line
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.run import refusal_content
 from screens.widgets.background import background

@@ -7,8 +7,8 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from engine.number_format import counted
-from engine.shared_text import SharedText
+from engine.base.number_format import counted
+from engine.conversations.shared_text import SharedText
 from screens.shell.dialogs.reading import ReadingDialog
 from screens.widgets.text.pane import TextPane
 

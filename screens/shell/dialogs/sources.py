@@ -8,9 +8,9 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from engine.services.import_accounts import stored_accounts, stored_files
-from engine.services.workspace import ConversationStore
-from engine.text import end_of_path
+from engine.base.text import end_of_path
+from engine.conversations.service.import_accounts import stored_accounts, stored_files
+from engine.opener.workspace import ConversationStore
 from screens.shell.dialogs.basic import ChoiceDialog
 from screens.shell.dialogs.mapping import MappingDialog
 from screens.shell.dialogs.reading import ReadingDialog

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from engine.services.workspace import Services
-from engine.text import one_line
+from engine.base.text import one_line
+from engine.opener.workspace import Services
 from screens.shell.dialogs.basic import TextDialog
 from screens.widgets.background import background
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from engine.records.goals import DecisionKind, GoalDecision
-from engine.text import one_line
+from engine.base.text import one_line
+from engine.goals.records import DecisionKind, GoalDecision
 
 SENTENCE_CHARACTERS = 300
 

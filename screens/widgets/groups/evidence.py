@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from engine import number_format
-from engine.records.goals import Evidence, Proposal, ReviewProgress, model_says_yes
-from engine.text import display_safe, one_line
+from engine.base import number_format
+from engine.base.text import display_safe, one_line
+from engine.goals.records import Evidence, Proposal, ReviewProgress, model_says_yes
 from screens.widgets.groups.text import Piece, rate_pieces
 
 REASON_CHARACTERS = 2_000

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from textual.content import Content
 
-from engine.records.goals import MemberRow
-from engine.text import one_line
+from engine.base.text import one_line
+from engine.goals.records import MemberRow
 from screens.widgets.states import STATE_LOOKS
 from screens.widgets.text.wrap import safe_text, wrap
 

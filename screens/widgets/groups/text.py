@@ -6,11 +6,16 @@ from collections.abc import Iterable
 
 from textual.content import Content
 
-from engine import number_format
-from engine.filter_fields import ANY, NONE, NOVEL
-from engine.records.goals import GoalGroup
-from engine.records.scores import State, StateCounts
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.outcomes import (
+    State,
+)
+from engine.base.text import one_line
+from engine.completeness.records.scores import (
+    StateCounts,
+)
+from engine.conversations.filter_fields import ANY, NONE, NOVEL
+from engine.goals.records import GoalGroup
 from screens.widgets.groups.decisions import GLYPHS
 from screens.widgets.states import STATE_LOOKS
 

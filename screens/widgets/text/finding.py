@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from engine.text import CJK
+from engine.base.text import CJK
 
 MOST_HITS = 10_000
 """Hits that are counted; beyond it the count says `10,000+`."""

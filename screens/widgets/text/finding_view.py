@@ -7,7 +7,7 @@ from collections.abc import Callable
 from textual.message import Message
 from textual.scroll_view import ScrollView
 
-from engine.errors import WorkbenchError
+from engine.base.errors import WorkbenchError
 from screens.widgets.background import background
 from screens.widgets.text.finding import Hit, Hits, Pattern
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.conversation import ToolCall
-from engine.records.conversations import MessageRow
+from engine.base.conversation import ToolCall
+from engine.conversations.records import MessageRow
 from screens.widgets.text.pretty_json import pretty_json
 from screens.widgets.text.wrap import safe_text
 

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.strip import Strip
 
-from engine.errors import WorkbenchError
+from engine.base.errors import WorkbenchError
 from screens.widgets.background import background
 from screens.widgets.keyed import Keyed
 from screens.widgets.text.finding import Hit, Hits, Pattern, find

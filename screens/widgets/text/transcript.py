@@ -13,8 +13,8 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from engine.errors import WorkbenchError
-from engine.records.conversations import LeakRow, MessageRow
+from engine.base.errors import WorkbenchError
+from engine.conversations.records import LeakRow, MessageRow
 from screens.widgets.background import background
 from screens.widgets.keyed import Keyed
 from screens.widgets.states import TONES

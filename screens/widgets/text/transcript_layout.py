@@ -8,10 +8,10 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from engine import number_format
-from engine.conversation import Role, opens_turn
-from engine.records.conversations import LeakRow, MessageRow
-from engine.text import one_line
+from engine.base import number_format
+from engine.base.conversation import Role, opens_turn
+from engine.base.text import one_line
+from engine.conversations.records import LeakRow, MessageRow
 from screens.widgets.text import styles as text_styles
 from screens.widgets.text.messages import Form, Part, parts
 from screens.widgets.text.styles import Span

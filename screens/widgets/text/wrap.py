@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.cells import get_character_cell_size
 
-from engine.text import MAX_COMBINING_MARKS, display_safe
+from engine.base.text import MAX_COMBINING_MARKS, display_safe
 
 TAB = 4
 PIECE = 1 << 16

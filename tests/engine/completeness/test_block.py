@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from engine.base.conversation import Message, render_log
 from engine.completeness.block import (
     NO_NUMBERS,
     ItemScore,
@@ -19,7 +20,6 @@ from engine.completeness.block import (
 from engine.completeness.logs import GAP
 from engine.completeness.readings import BoundaryLogProbs
 from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
-from engine.conversation import Message, render_log
 from engine.model.prompt_files import Prompt
 from tests.engine.model.toy import END, ROOMY, START, TURN, ToyModel, log_prob
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.base.errors import Cancelled
 from engine.completeness.block import LogItem
 from engine.completeness.divergence import divergence, read_divergences
-from engine.errors import Cancelled
 from engine.model.interface import Capacity, Logits, Span
 from tests.engine.model.toy import ROOMY, ToyModel, next_logits
 

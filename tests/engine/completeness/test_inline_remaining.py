@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.base.conversation import Message, render_log
+from engine.base.errors import Cancelled
 from engine.completeness.block import ItemScore, LogItem, Question, WrittenOn, score_block
 from engine.completeness.inline_remaining import RemainingRequest
 from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
-from engine.conversation import Message, render_log
-from engine.errors import Cancelled
 from engine.model.batched_replies import generate
 from engine.model.generation import alike
 from engine.model.interface import Capacity, Sampling

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
 from engine.completeness.probe import (
     MOST_ROWS,
@@ -16,7 +17,6 @@ from engine.completeness.probe import (
     cross_fit,
     even_weights,
 )
-from engine.validate.statistics.ranking import auroc
 
 Labels = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 Made = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.int64]]

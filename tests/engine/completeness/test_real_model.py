@@ -11,11 +11,11 @@ import llama_cpp
 import numpy as np
 import pytest
 
+from engine.base.conversation import Message, render_log
 from engine.completeness.block import ItemScore, LogItem, Question, question_tokens, score_block
 from engine.completeness.boundaries import boundaries
 from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.scoring import BoundaryScorer
-from engine.conversation import Message, render_log
 from engine.model.interface import Span, log_probs
 from engine.model.llamacpp import LlamaModel
 from engine.model.prompt_files import parse_prompt, prompt_text

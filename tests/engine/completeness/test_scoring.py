@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.base.errors import Cancelled, ModelError
 from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.packing import Segment
 from engine.completeness.readings import BoundaryLogProbs
@@ -16,7 +17,6 @@ from engine.completeness.scoring import (
     BoundaryScorer,
     QuestionTokens,
 )
-from engine.errors import Cancelled, ModelError
 from engine.model.interface import Capacity, Span
 from tests.engine.model.toy import END, ROOMY, ToyModel, log_prob, next_logits
 

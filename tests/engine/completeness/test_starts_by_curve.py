@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from engine.base.conversation import Message
 from engine.completeness.starts_by_curve import starts_by_curve
-from engine.conversation import Message
 
 TALK = [Message("assistant" if at % 2 else "user", "text") for at in range(8)]
 """Four turns, with boundaries after messages 1, 3, 5 and 7."""

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.formats.inputs import open_inputs
-from engine.records.imports import Input, Parsed, Rejected
+from engine.formats.records import Input, Parsed, Rejected
 
 
 def opened(data: bytes, format: str | None = None) -> Input:

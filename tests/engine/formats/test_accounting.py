@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.records.imports import Account, Parsed, SourceReport
+from engine.formats.records import Account, Parsed, SourceReport
 from tests.engine.formats.reading import one, opened, read
 
 LONG = st.text(

@@ -20,7 +20,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from engine.errors import Cancelled, FormatError
+from engine.base.errors import Cancelled, FormatError
+from engine.conversations.stages.importing import ImportStage
 from engine.formats.input_kinds import _Ids
 from engine.formats.inputs import open_inputs
 from engine.formats.opening import bounds as bounds_module
@@ -28,9 +29,8 @@ from engine.formats.opening import databases, framing, source, tables, text_turn
 from engine.formats.opening import parquet as parquet_module
 from engine.formats.opening.bounds import Bounds, Expansion, Reading
 from engine.formats.opening.tables import column_names
-from engine.records.imports import Parsed, Rejected
-from engine.stages.importing import ImportStage
-from engine.store.project import Project
+from engine.formats.records import Parsed, Rejected
+from engine.project.project import Project
 from tests import bombs
 
 MIB = bombs.MIB

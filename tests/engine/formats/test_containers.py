@@ -22,10 +22,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from engine.errors import FormatError
+from engine.base.errors import FormatError
 from engine.formats.inputs import open_inputs
 from engine.formats.opening.source import Source
-from engine.records.imports import Parsed, Rejected
+from engine.formats.records import Parsed, Rejected
 
 ROWS = [
     {"messages": [{"role": "user", "content": "Book a table"}, {"role": "assistant", "content": "Done"}]},

@@ -11,7 +11,7 @@ import pytest
 
 from engine.formats.inputs import open_inputs
 from engine.formats.opening import framing, values
-from engine.records.imports import Parsed, Rejected
+from engine.formats.records import Parsed, Rejected
 from tests.engine.formats.reading import opened, parsed, read
 
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.conversation import content_hash, render_log
-from engine.errors import FormatError
-from engine.records.imports import Parsed, Rejected
+from engine.base.conversation import content_hash, render_log
+from engine.base.errors import FormatError
+from engine.formats.records import Parsed, Rejected
 from tests.engine.formats.reading import one, read
 
 SCALARS = (

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import FormatError
+from engine.base.errors import FormatError
 from engine.formats import single
 from engine.formats.inputs import open_inputs
 from engine.formats.readers import built_in
-from engine.records.imports import Detection, Parsed, Rejected
+from engine.formats.records import Detection, Parsed, Rejected
 from tests.engine.formats.reading import opened, parsed, read
 
 ROW = b'{"messages": [{"role": "user", "content": "hi"}]}\n'

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from engine.errors import UnknownFormat
+from engine.base.errors import UnknownFormat
+from engine.conversations.stages.sources_read import digest_of
 from engine.formats.inputs import open_inputs
-from engine.records.imports import Input, Parsed, Rejected
-from engine.stages.sources_read import digest_of
+from engine.formats.records import Input, Parsed, Rejected
 
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is 2+2?"}]
 OPENAI_REQUEST = {"custom_id": "r1", "url": "/v1/chat", "body": {"model": "m", "messages": ASKED}}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.conversation import Conversation, Message, ToolCall, render_log
+from engine.base.conversation import Conversation, Message, ToolCall, render_log
 from engine.formats.leaks import STOP_TOKENS, guard
-from engine.records.imports import Leak
+from engine.formats.records import Leak
 from tests.engine.formats.reading import one
 
 OPENING = Message("user", "How many files are there?")

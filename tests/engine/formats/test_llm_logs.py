@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from engine.formats.inputs import open_inputs
-from engine.records.imports import Parsed
+from engine.formats.records import Parsed
 
 OLDER = """
 create table conversations(id text, name text, model text);

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine.conversation import Conversation
-from engine.errors import FormatError
+from engine.base.conversation import Conversation
+from engine.base.errors import FormatError
 from engine.formats.inputs import open_inputs
 from engine.formats.mappings.arranging import arranged
 from engine.formats.mappings.mapping import BadMapping, load_mapping, read_mapping
@@ -18,8 +18,8 @@ from engine.formats.mappings.reading import reader_of
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import BadPath
 from engine.formats.readers import built_in, mapping_folder
+from engine.formats.records import Parsed, Rejected
 from engine.formats.single import parse
-from engine.records.imports import Parsed, Rejected
 
 DESK = """
 name = "desk"

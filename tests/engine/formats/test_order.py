@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from engine import folders
+from engine.base import folders
 from engine.formats.inputs import open_inputs
 from engine.formats.messages.normalise import as_time
 from engine.formats.messages.order import falls, in_order, order_keys
 from engine.formats.readers import mapping_folder, unusable
-from engine.records.imports import Parsed
+from engine.formats.records import Parsed
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.conversation import Message, ToolCall
+from engine.base.conversation import Message, ToolCall
 from engine.formats.messages.parts import media_reference
 from tests.engine.formats.reading import one
 

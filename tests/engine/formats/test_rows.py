@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.errors import FormatError, UnknownFormat
-from engine.records.imports import Parsed
+from engine.base.errors import FormatError, UnknownFormat
+from engine.formats.records import Parsed
 from tests.engine.formats.reading import opened, parsed, read
 
 CHATS = b"""Session ID,Sender,Message,Sent At,CSAT

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import FormatError
+from engine.base.errors import FormatError
 from engine.formats.inputs import open_inputs
 from engine.formats.messages.normalise import RENDERED_CALLS
-from engine.records.imports import Account, Parsed
+from engine.formats.records import Account, Parsed
 from tests.shared_data import (
     original_files,
     original_folder,

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.errors import FormatError
+from engine.base.errors import FormatError
 from engine.formats.opening import framing, slices, values
 from engine.formats.opening.framing import Frame
 from engine.formats.opening.slices import Slices
 from engine.formats.opening.source import Source
-from engine.records.imports import Account, Parsed, Rejected
+from engine.formats.records import Account, Parsed, Rejected
 from tests.engine.formats.reading import opened, read
 
 SAMPLES = [

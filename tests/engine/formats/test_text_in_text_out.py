@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.formats.inputs import open_inputs
-from engine.records.imports import Parsed
+from engine.formats.records import Parsed
 from tests.engine.formats.test_golden import INPUTS
 
 JSON_INPUTS = [path for path in INPUTS if path.suffix in (".json", ".jsonl")]

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.errors import UnknownFormat
+from engine.base.errors import UnknownFormat
 from engine.formats.opening.framing import Frame
 from engine.formats.opening.source import Source
 from engine.formats.opening.text_turns import style_of, text_records
-from engine.records.imports import Parsed
+from engine.formats.records import Parsed
 from tests.engine.formats.reading import opened
 
 

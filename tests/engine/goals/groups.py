@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.goals.embedders.vectors import Numbers, Vectors, unit_rows
+from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
 
 
 def grouped(

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import pytest
 
-from engine.errors import Cancelled, ModelError, ProjectError, ProjectReadOnly
-from engine.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
+from engine.base.errors import Cancelled, ModelError, ProjectError, ProjectReadOnly
+from engine.base.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
 from engine.jobs.contract import Progress, Stage, config_hash
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
-from engine.store import runs, settings
-from engine.store.project import Project
+from engine.project import runs, settings
+from engine.project.project import Project
 
 
 class Clock:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from engine.errors import AdapterError, ModelFileError
+from engine.base.errors import AdapterError, ModelFileError
 from engine.model.adapter_files import AdapterOrigin, card_of, refuse_other_base
 from engine.model.adapter_merging import merge
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.worker.client import ModelProcess
+from engine.model.process.client import ModelProcess
 from tests.engine.model.small_adapters import FITTING, V, adapter_file
 from tests.engine.model.tiny import write_sliding
 

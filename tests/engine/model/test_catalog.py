@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import ModelFileError, UsageError
+from engine.base.errors import ModelFileError, UsageError
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
 from engine.model.manifest import PULLED, Manifest, PartFile, manifest_path

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import ModelError
+from engine.base.errors import ModelError
 from engine.model.gguf_file import read_gguf
 from engine.model.llamacpp import chat_rendering
 from engine.model.llamacpp.chat_rendering import ChatRenderer

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from engine.errors import ModelError
+from engine.base.errors import ModelError
 from engine.model.chat import ChatMessage, Speaker
 from engine.model.chat_template import chat_tokens
 from tests.engine.model.toy import END, START, TURN, ToyModel

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.errors import Cancelled, ModelError
+from engine.base.errors import Cancelled, ModelError
 from engine.model.batched_replies import generate
 from engine.model.cache_layout import SHORTEST
 from engine.model.generation import PARALLEL, Reply, alike

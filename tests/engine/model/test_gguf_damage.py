@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.errors import ModelFileError
+from engine.base.errors import ModelFileError
 from engine.model.gguf_file import GgufFile, read_gguf
 from engine.model.gguf_layout import BLOCKS, Unsound, bytes_of, check_layout
 from engine.model.interface import LoadOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.errors import Cancelled, ModelError, ModelFileError
+from engine.base.errors import Cancelled, ModelError, ModelFileError
 from engine.model.cache_layout import STEP
 from engine.model.interface import LoadOptions, Logits, Span
 from engine.model.llamacpp import LlamaModel

@@ -9,7 +9,7 @@ import llama_cpp
 import numpy as np
 import pytest
 
-from engine.errors import ModelError
+from engine.base.errors import ModelError
 from engine.model.interface import LoadOptions, Logits, Span
 from engine.model.llamacpp import LlamaModel
 from engine.trees.growth import Grower

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import ModelError, ModelFileError
+from engine.base.errors import ModelError, ModelFileError
 from engine.model.catalog import embedded_model
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, memory, memory_need

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.model.prompt_files import (
     Prompt,
     frame,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.model.recommended import SHIPPED, recommended_sets, set_for
 
 GB = 1_000_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import ModelError
+from engine.base.errors import ModelError
 from engine.model.batched_replies import generate
 from engine.model.generation import Reply, alike
 from engine.model.interface import Sampling

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from engine.errors import Cancelled
+from engine.base.errors import Cancelled
 from engine.model.interface import Capacity, Cells, HiddenState, Logits, Sampling, Span, log_probs
 
 START, END, TURN = 256, 257, 258

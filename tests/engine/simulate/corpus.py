@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from engine.conversation import Conversation
+from engine.base.conversation import Conversation
 from engine.simulate.samples import sample_conversations
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from engine.conversation import Conversation
+from engine.base.conversation import Conversation
 from tests.engine.simulate.corpus import corpus, in_domain, truth, with_outcome
 
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from engine.conversation import Message
+from engine.base.conversation import Message
 from tests.engine.simulate.corpus import with_outcome
 
 BOUND = 0.75

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.conversation import Conversation, Message, render_log
+from engine.base.conversation import Conversation, Message, render_log
 from engine.simulate.samples import sample_conversations, write_jsonl
 from tests.engine.simulate.corpus import corpus, in_domain, truth
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.errors import Cancelled, ModelError, UsageError
+from engine.base.errors import Cancelled, ModelError, UsageError
 from engine.trees.growth import Budget, Grower
 from engine.trees.measures import measure
 from engine.trees.record import TreeRecord, record, restore

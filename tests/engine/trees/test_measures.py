@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.model.interface import LogProbs
 from engine.trees.growth import Budget, Grower
 from engine.trees.guarantee import contains, equals, guarantee, json_has, matches, parse_predicate

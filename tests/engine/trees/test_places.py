@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.conversation import Message, render_log
-from engine.errors import UsageError
+from engine.base.conversation import Message, render_log
+from engine.base.errors import UsageError
 from engine.trees.places import places
 
 TALK = render_log(

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.services.workspace import Workspace
-from engine.store.project import Project
-from tests.engine.store.support import fill as store
-from tests.engine.store.support import talk
+from engine.opener.workspace import Workspace
+from engine.project.project import Project
+from tests.engine.project.support import fill as store
+from tests.engine.project.support import talk
 from tests.screens.conversations.listing import filtered
 from tests.screens.driving import Size, lines, press, settle, text, until
 from workbench.app import WorkbenchApp

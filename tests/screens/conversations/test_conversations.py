@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from engine.errors import WorkbenchError
-from engine.events import DataChanged
+from engine.base.errors import WorkbenchError
+from engine.base.events import DataChanged
+from engine.base.outcomes import (
+    State,
+)
 from engine.formats.mappings.mapping import load_mapping
-from engine.records.scores import State
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog

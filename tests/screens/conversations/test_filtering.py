@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Input
 
-from engine.errors import WorkbenchError
+from engine.base.errors import WorkbenchError
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs.basic import ErrorDialog

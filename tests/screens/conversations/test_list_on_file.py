@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.services.workspace import Workspace
-from engine.store.project import Project
+from engine.opener.workspace import Workspace
+from engine.project.project import Project
 from tests.screens.conversations.listing import filtered, screen, table
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.test_real_store import fill

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import get_args
 
-from engine.filter_fields import SortKey
-from engine.filters import ListQuery, parse_filter
-from engine.records.conversations import Counts
+from engine.conversations.filter_fields import SortKey
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.opener.records import (
+    Counts,
+)
 from screens.conversations.columns import COLUMN_TITLES, ListColumns
 from screens.conversations.formatting import format_counts, no_match
 from screens.conversations.query import (

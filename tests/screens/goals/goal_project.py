@@ -11,17 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.services.run_requests import ClusteringRequest
-from engine.stages.goals.embedding import EmbedStage
-from engine.store import runs
-from engine.store.goals import answers as goal_answers
-from engine.store.goals import clusterings
-from engine.store.goals.clusterings import LabelEntry, Member, NewCluster
-from engine.store.project import Project
-from engine.views.decision_log import complete_goal_index
-from engine.views.goal_inputs import read_vectors
-from tests.engine.services.goals.goal_project import run, stages_of
-from tests.engine.store.support import fill, give_scores, talk
+from engine.goals.records import (
+    ClusteringRequest,
+)
+from engine.goals.stages.embedding import EmbedStage
+from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import clusterings
+from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
+from engine.goals.views.decision_log import complete_goal_index
+from engine.goals.views.goal_inputs import read_vectors
+from engine.project import runs
+from engine.project.project import Project
+from tests.engine.goals.service.goal_project import run, stages_of
+from tests.engine.project.support import fill, give_scores, talk
 from tests.screens.project import ScreenProject, open_copy
 
 TOPICS = {

@@ -9,12 +9,14 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from engine.errors import WorkbenchError
-from engine.events import JobProgress
-from engine.filters import ListQuery, parse_filter
-from engine.records.runs import ClusteringEstimate
-from engine.services.goals.service import GoalService
-from engine.services.run_requests import ClusteringRequest
+from engine.base.errors import WorkbenchError
+from engine.base.events import JobProgress
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.goals.records import (
+    ClusteringRequest,
+)
+from engine.goals.service.service import GoalService
+from engine.project.records import ClusteringEstimate
 from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.members_screen import GoalMembersScreen

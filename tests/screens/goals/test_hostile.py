@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.conversation import without_surrogates
+from engine.base.conversation import without_surrogates
 from screens.shell.control_guard import ControlGuard
 from tests.screens.driving import opened, press
 from tests.screens.goals.goal_project import build

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine import number_format
+from engine.base import number_format
 from tests.screens.driving import opened, press, text, until
 from tests.screens.goals.goal_project import LABELS, clustered, kinds
 from tests.screens.merge_review.test_merge_review import FIRST, answer

@@ -10,13 +10,15 @@ import pytest
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 
-from engine.errors import WorkbenchError
-from engine.events import DataChanged, JobProgress
-from engine.records.goals import MemberRow, Pair, Proposal
-from engine.records.scores import State
-from engine.services.goals.service import GoalService
-from engine.store.goals import answers as goal_answers
-from engine.store.goals.answers import PairAnswer
+from engine.base.errors import WorkbenchError
+from engine.base.events import DataChanged, JobProgress
+from engine.base.outcomes import (
+    State,
+)
+from engine.goals.records import MemberRow, Pair, Proposal
+from engine.goals.service.service import GoalService
+from engine.goals.tables import answers as goal_answers
+from engine.goals.tables.answers import PairAnswer
 from screens.goals.members_screen import GoalMembersScreen
 from screens.merge_review.group_pane import SidePane
 from screens.merge_review.screen import MergeDeskScreen

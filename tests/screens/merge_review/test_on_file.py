@@ -9,10 +9,10 @@ from pathlib import Path
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 
-from engine.store.project import Project
+from engine.project.project import Project
 from screens.merge_review.group_pane import SidePane
 from screens.merge_review.screen import MergeDeskScreen
-from tests.engine.services.goals.goal_project import cluster, fill_topics, stored_goals
+from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_goals
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.test_real_store import services
 from workbench.app import WorkbenchApp

@@ -21,17 +21,17 @@ import gguf
 import numpy as np
 import pytest
 
-from engine import folders
+from engine.base import folders
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, Catalog, ModelEntry
 from engine.model.hub import download
 from engine.model.hub.pulls import PullPlan
 from engine.model.manifest import PULLED as PULLED_FOLDER
 from engine.model.manifest import Manifest, PartFile
-from engine.services.models import service
-from engine.services.models.memory import MachineMemory
-from engine.services.models.records import Fact, HubPage, ModelRow, PullRow
-from engine.services.models.service import ModelService
+from engine.model.service import service
+from engine.model.service.memory import MachineMemory
+from engine.model.service.records import Fact, HubPage, ModelRow, PullRow
+from engine.model.service.service import ModelService
 from tests.engine.model.small_adapters import adapter_file
 from tests.hub_server import COMMIT, FaultyAnswer, HubServer, Repository
 from tests.screens.project import ScreenProject, project

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
-from engine import folders
-from engine.conversation import without_surrogates
-from engine.errors import ModelError
+from engine.base import folders
+from engine.base.conversation import without_surrogates
+from engine.base.errors import ModelError
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointEntry
-from engine.services.models.records import HubFileRow, HubPage, HubRow, PullRow
-from engine.services.models.service import ModelService
+from engine.model.service.records import HubFileRow, HubPage, HubRow, PullRow
+from engine.model.service.service import ModelService
 from screens.models import screen as models_screen
 from screens.shell.control_guard import ControlGuard
 from tests.engine.model.small_adapters import adapter_file

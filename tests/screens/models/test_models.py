@@ -10,14 +10,14 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from engine import folders, number_format
-from engine.errors import ModelFileError
-from engine.events import JobProgress
+from engine.base import folders, number_format
+from engine.base.errors import ModelFileError
+from engine.base.events import JobProgress
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.manifest import read_manifest
-from engine.services.models.records import ModelRow
-from engine.services.models.service import ModelService
+from engine.model.service.records import ModelRow
+from engine.model.service.service import ModelService
 from screens.models import screen as models_screen
 from screens.models.hub_dialog import HubDialog
 from screens.models.screen import ModelsScreen

@@ -7,13 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from engine.records.calibration import Proposal
-from engine.records.conversations import Counts
-from engine.records.goals import LowestGoal
-from engine.records.interval import Interval
-from engine.records.runs import Estimate, RunRow
-from engine.records.scores import DecisionRule, ScoreSet
-from engine.records.triage import Verdict
+from engine.base.interval import Interval
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.completeness.records.scores import DecisionRule, ScoreSet
+from engine.goals.records import LowestGoal
+from engine.opener.records import (
+    Counts,
+)
+from engine.project.records import Estimate, RunRow
+from engine.questions.records.calibration import Proposal
 from screens.overview.next_steps import (
     PATH,
     ProjectProgress,

@@ -11,19 +11,22 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from engine.conversation import Conversation, Message
-from engine.errors import WorkbenchError
-from engine.events import DataChanged, JobEnded, JobProgress
-from engine.filters import ListQuery, parse_filter
-from engine.records.imports import Parsed, Rejected
-from engine.records.interval import Interval
-from engine.records.runs import Estimate, RunRow
-from engine.records.scores import EndingTest
-from engine.records.triage import Verdict
-from engine.store import quarantine, runs, shared_text, sources
-from engine.store.completeness import score_sets, scores
-from engine.store.completeness.score_sets import ScoreConfig
-from engine.store.completeness.scores import BoundaryEntry, ScoreEntry
+from engine.base.conversation import Conversation, Message
+from engine.base.errors import WorkbenchError
+from engine.base.events import DataChanged, JobEnded, JobProgress
+from engine.base.interval import Interval
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.completeness.records.scores import EndingTest
+from engine.completeness.tables import score_sets, scores
+from engine.completeness.tables.score_sets import ScoreConfig
+from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.tables import quarantine, shared_text, sources
+from engine.formats.records import Parsed, Rejected
+from engine.project import runs
+from engine.project.records import Estimate, RunRow
 from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.conversations.screen import ConversationsScreen
 from screens.goals.members_screen import GoalMembersScreen
@@ -48,7 +51,7 @@ from screens.triage.screen import TriageScreen
 from screens.validation.screen import ValidationScreen
 from screens.widgets.card import Card
 from screens.widgets.choices import Choices
-from tests.engine.store.support import fill, give_scores, talk
+from tests.engine.project.support import fill, give_scores, talk
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.goals.goal_project import clustered
 from tests.screens.project import ScreenProject, project, project_of

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.conversation import ToolCall
-from engine.errors import WorkbenchError
-from engine.records.conversations import MessageRow
+from engine.base.conversation import ToolCall
+from engine.base.errors import WorkbenchError
+from engine.conversations.records import MessageRow
 from screens.reader import external_programs
 
 

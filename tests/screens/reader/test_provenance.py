@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.conversation import Conversation
-from engine.records.imports import Leak, Parsed
-from engine.records.triage import Verdict
-from engine.store import imports
+from engine.base.conversation import Conversation
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.conversations.tables import imports
+from engine.formats.records import Leak, Parsed
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from tests.screens.driving import lines, opened, press, text
 from tests.screens.project import project, project_of

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.filters import ListQuery, parse_filter
+from engine.conversations.filters import ListQuery, parse_filter
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.provenance import OriginalDialog
 from screens.widgets.curve import Curve

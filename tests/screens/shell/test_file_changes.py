@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.records.triage import Verdict
-from engine.services.workspace import Workspace
-from engine.store.project import Project
-from engine.store.triage import TriageStore
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.opener.search.triage import TriageStore
+from engine.opener.workspace import Workspace
+from engine.project.project import Project
 from screens.shell.dialogs.basic import ChoiceDialog
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.test_real_store import fill

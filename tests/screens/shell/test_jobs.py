@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from engine.errors import WorkbenchError
-from engine.events import JobEnded, JobProgress, JobStarted, ModelRestarted
-from engine.records.runs import RunRow
+from engine.base.errors import WorkbenchError
+from engine.base.events import JobEnded, JobProgress, JobStarted, ModelRestarted
+from engine.project.records import RunRow
 from screens.goals.run_form import GoalRunForm
 from screens.shell.dialogs.basic import ErrorDialog
 from screens.shell.dialogs.run import RunDialog

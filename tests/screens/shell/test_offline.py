@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from engine import network_guard
+from engine.base import network_guard
 from screens.shell.workbench_screen import TitleLine
 from tests.screens.driving import lines, opened, press, settle, text
 from tests.screens.project import project

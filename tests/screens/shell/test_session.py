@@ -15,13 +15,15 @@ from random import Random
 import pytest
 from textual.pilot import Pilot
 
-from engine.records.triage import Verdict
-from engine.services.workspace import Workspace
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.opener.workspace import Workspace
+from engine.project.project import Project
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.store.project import Project
 from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.screen import TriageScreen
-from tests.engine.store.support import give_scores
+from tests.engine.project.support import give_scores
 from tests.screens.conversations.listing import filtered
 from tests.screens.driving import lines, press, settle, text, until
 from tests.shared_data import shared_file

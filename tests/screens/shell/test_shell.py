@@ -16,8 +16,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 from textual.widgets._footer import FooterKey
 
-from engine.errors import WorkbenchError
-from engine.events import JobEnded, JobProgress
+from engine.base.errors import WorkbenchError
+from engine.base.events import JobEnded, JobProgress
 from screens.conversations.screen import ConversationsScreen
 from screens.overview.screen import OverviewScreen
 from screens.reader.screen import ReaderScreen

@@ -9,20 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from engine.errors import WorkbenchError
+from engine.base.errors import WorkbenchError
 from engine.jobs.runner import JobRunner
 from engine.model.chat import Call, ChatMessage, Completion
-from engine.records.simulation import PlayEstimate, PlaySetting, TranscriptLine
-from engine.services.models.run_setup import RunSetup
-from engine.services.simulation.person_session import PersonSession
-from engine.services.simulation.records import AskedField, LiveLine, SessionState
-from engine.services.simulation.request import SimulationRequest, request_as_json
-from engine.services.simulation.service import SETTING, SimulationService
-from engine.services.simulation.simulations import ProjectSimulations
+from engine.model.service.run_setup import RunSetup
+from engine.project import runs, settings
+from engine.project.project import Project
+from engine.simulate import tables as plays
 from engine.simulate.play import Line
-from engine.store import plays, runs, settings
-from engine.store.plays import PlayEntry
-from engine.store.project import Project
+from engine.simulate.records import PlayEstimate, PlaySetting, TranscriptLine
+from engine.simulate.service.person_session import PersonSession
+from engine.simulate.service.records import AskedField, LiveLine, SessionState
+from engine.simulate.service.request import SimulationRequest, request_as_json
+from engine.simulate.service.service import SETTING, SimulationService
+from engine.simulate.service.simulations import ProjectSimulations
+from engine.simulate.tables import PlayEntry
 
 MODEL = "SmolLM2-135M-Instruct"
 SCORES = {"full": (0.75, 0.49), "concat": (0.7, 0.47), "sharded": (0.31, 0.31)}

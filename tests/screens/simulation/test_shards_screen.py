@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.services.simulation.drafts import opened_drafts
-from engine.services.simulation.records import ShardDraft
+from engine.simulate.service.drafts import opened_drafts
+from engine.simulate.service.records import ShardDraft
 from screens.shell.control_guard import ControlGuard
 from screens.simulation.shards_screen import ShardsScreen, missing_content, text_content
 from tests.screens.driving import opened, press, text

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from engine.errors import UsageError
-from engine.events import DataChanged, JobEnded, JobProgress, JobStarted
-from engine.records.report import ReportRow
-from engine.services.simulation.request import SimulationRequest
-from engine.store.plays import PlayEntry
+from engine.base.errors import UsageError
+from engine.base.events import DataChanged, JobEnded, JobProgress, JobStarted
+from engine.base.report_table import ReportRow
+from engine.simulate.service.request import SimulationRequest
+from engine.simulate.tables import PlayEntry
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
 from screens.shell.workbench_screen import REFRESH_SECONDS

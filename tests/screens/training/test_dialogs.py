@@ -7,11 +7,11 @@ import sqlite3
 
 import pytest
 
-from engine.filters import parse_filter
-from engine.run_directory.config import TrainConfig
-from engine.services.training.records import TrainingEstimate
-from engine.services.training.request import TrainingRequest
-from engine.services.training.service import TrainingService
+from engine.conversations.filters import parse_filter
+from engine.training.records import TrainingEstimate
+from engine.training.request import TrainingRequest
+from engine.training.run_directory.config import TrainConfig
+from engine.training.service import TrainingService
 from screens.training.run_form import TrainingRunForm
 from screens.training.screen import TrainingScreen
 from tests.screens.driving import Size, lines, opened, press, text, until

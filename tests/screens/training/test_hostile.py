@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from engine.errors import WorkbenchError
-from engine.records.interval import Interval
-from engine.records.validation import CompletenessTable, TruthRow, TruthTable
-from engine.services.training.records import (
+from engine.base.errors import WorkbenchError
+from engine.base.interval import Interval
+from engine.results.records import CompletenessTable, TruthRow, TruthTable
+from engine.results.validation.service import ValidationService
+from engine.training.records import (
     Choice,
     Parity,
     RunDetail,
@@ -18,9 +19,8 @@ from engine.services.training.records import (
     TrainingEstimate,
     TrainingRun,
 )
-from engine.services.training.request import TrainingRequest
-from engine.services.training.service import TrainingService
-from engine.services.validation.service import ValidationService
+from engine.training.request import TrainingRequest
+from engine.training.service import TrainingService
 from screens.shell.control_guard import ControlGuard
 from tests.screens.driving import opened, press
 from tests.screens.project import ScreenProject

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine import folders
+from engine.base import folders
 from engine.model.catalog import Catalog
-from engine.services.training.process import has_process
-from engine.services.training.run_files import all_runs
-from engine.services.training.service import TrainingService
-from engine.store.project import Project
+from engine.project.project import Project
+from engine.training.process import has_process
+from engine.training.run_files import all_runs
+from engine.training.service import TrainingService
 from screens.training import screen
-from tests.engine.services.training.training_project import fake_trainers, talks_without_counting
+from tests.engine.training.training_project import fake_trainers, talks_without_counting
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.test_real_store import services
 from workbench.app import WorkbenchApp

@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from engine.errors import WorkbenchError
-from engine.services.training import adapter_in_use, process
-from engine.services.training.records import TrainingRun
-from engine.services.training.service import TrainingService
+from engine.base.errors import WorkbenchError
+from engine.training import adapter_in_use, process
+from engine.training.records import TrainingRun
+from engine.training.service import TrainingService
 from screens.shell.dialogs.run import RunDialog
 from screens.training import screen as training_screen
 from screens.training.run_form import TrainingRunForm

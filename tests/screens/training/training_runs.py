@@ -8,10 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engine.run_directory.config import TrainConfig
-from engine.run_directory.events import Event, RunDirectory, locked
-from engine.services.training.process import Trainers
-from engine.services.training.run_files import machine_name, runs_folder
+from engine.training.process import Trainers
+from engine.training.run_directory.config import TrainConfig
+from engine.training.run_directory.events import Event, RunDirectory, locked
+from engine.training.run_files import machine_name, runs_folder
 
 STEPS = 640
 PLACES = (

@@ -6,13 +6,15 @@ from pathlib import Path
 
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog
-from engine.services.models.endpoints import Endpoints
-from engine.services.models.run_setup import RunSetup
-from engine.services.run_requests import TreeRequest
-from engine.services.trees.runs import TreeRuns
-from engine.services.trees.service import TreeService
-from engine.store.project import Project
-from engine.worker.client import ModelProcess
+from engine.model.process.client import ModelProcess
+from engine.model.service.endpoints import Endpoints
+from engine.model.service.run_setup import RunSetup
+from engine.project.project import Project
+from engine.trees.service.records import (
+    TreeRequest,
+)
+from engine.trees.service.runs import TreeRuns
+from engine.trees.service.service import TreeService
 
 
 class RecordedTrees(TreeService):

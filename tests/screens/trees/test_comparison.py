@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from engine import number_format
-from engine.store import trees
-from engine.store.project import Project
+from engine.base import number_format
+from engine.project.project import Project
+from engine.trees import tables as trees
 from engine.trees.transform import Transform
 from engine.trees.tree import TreeOptions
 from screens.trees.comparison_dialog import ComparisonDialog

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import number_format
-from engine.services.trees.records import LEAF_KINDS, NodeColumns, NodeKind
+from engine.base import number_format
+from engine.trees.service.records import LEAF_KINDS, NodeColumns, NodeKind
 from screens.trees.layout import OPEN_LINES, Folding, TreeLayout
 from screens.trees.scatter import CURSOR, Point, nearest, plot
 from screens.trees.tokens_dialog import token_rows

@@ -11,18 +11,20 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine import number_format
-from engine.records.runs import Estimate
-from engine.records.trees import TreeRow
-from engine.services.run_requests import TreeRequest
-from engine.services.trees.records import TreeItem
-from engine.services.trees.unusual import FEWEST, Deciles, unusual
-from engine.services.trees.unusual import lines as lines_of
-from engine.services.workspace import Services
-from engine.stages.trees import tree_row
-from engine.store import trees as stored
-from engine.store.project import Project
-from engine.store.trees import TreeEntry
+from engine.base import number_format
+from engine.opener.workspace import Services
+from engine.project.project import Project
+from engine.project.records import Estimate
+from engine.trees import tables as stored
+from engine.trees.records import TreeRow
+from engine.trees.service.records import (
+    TreeItem,
+    TreeRequest,
+)
+from engine.trees.service.unusual import FEWEST, Deciles, unusual
+from engine.trees.service.unusual import lines as lines_of
+from engine.trees.stages.growing import tree_row
+from engine.trees.tables import TreeEntry
 from engine.trees.tree import TreeOptions
 from screens.reader.screen import ReaderScreen
 from screens.trees.columns import ORDERS, ordered

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import UsageError
-from engine.records.trees import TreeRow
-from engine.services.trees.meanings import AnswerMeanings, TextComparison
-from engine.services.trees.records import PropertyBounds
-from engine.store import trees as stored
-from engine.store.project import Project
+from engine.base.errors import UsageError
+from engine.project.project import Project
+from engine.trees import tables as stored
 from engine.trees.growth import Budget
 from engine.trees.meaning import letter_vectors
+from engine.trees.records import TreeRow
+from engine.trees.service.meanings import AnswerMeanings, TextComparison
+from engine.trees.service.records import PropertyBounds
 from engine.trees.tree import TreeOptions
 from screens.trees.screen import TreeScreen
 from screens.widgets.row_table import RowTable

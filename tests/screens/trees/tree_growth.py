@@ -7,26 +7,33 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from engine.errors import Cancelled, UsageError
-from engine.events import Event, Listener
+from engine.base.errors import Cancelled, UsageError
+from engine.base.events import Event, Listener
+from engine.completeness.records.scores import Mode
+from engine.completeness.service.runs import ScoringRuns
 from engine.jobs.contract import Stage
+from engine.jobs.live import (
+    OnProgress,
+)
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
-from engine.records.scores import Mode
-from engine.services.jobs import JobService
-from engine.services.run_requests import TreeRequest
-from engine.services.scoring.runs import ScoringRuns
-from engine.services.trees.runs import TreeRuns
-from engine.services.trees.service import TreeService
-from engine.services.workspace import ProjectInfo, Services
-from engine.stages.model_work import RunModel
-from engine.stages.trees import TreeStage
-from engine.store.project import Project
-from engine.worker.client import ModelProcess
-from engine.worker.model_client import ModelClient, OnProgress
-from engine.worker.requests import Grow, GrowOn, Request
-from engine.worker.tree_growth import grow_on, grow_trees
+from engine.model.model_work import RunModel
+from engine.model.process.client import ModelProcess
+from engine.model.process.model_client import (
+    ModelClient,
+)
+from engine.model.process.requests import Grow, GrowOn, Request
+from engine.model.process.tree_growth import grow_on, grow_trees
+from engine.opener.jobs import JobService
+from engine.opener.workspace import ProjectInfo, Services
+from engine.project.project import Project
+from engine.trees.service.records import (
+    TreeRequest,
+)
+from engine.trees.service.runs import TreeRuns
+from engine.trees.service.service import TreeService
+from engine.trees.stages.growing import TreeStage
 from tests.screens.test_real_store import services as stored_services
 from tests.screens.trees.fake_trees import tree_runs
 from tests.screens.trees.tree_project import WordModel

@@ -7,17 +7,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engine.conversation import Conversation, Message
-from engine.records.imports import Parsed
-from engine.stages.trees import answer_frame, tree_row
-from engine.store import imports, runs, sources, trees
-from engine.store.project import Project
-from engine.store.trees import TreeConfig, TreeEntry
+from engine.base.conversation import Conversation, Message
+from engine.conversations.tables import imports, sources
+from engine.formats.records import Parsed
+from engine.model.process.requests import GrownTree
+from engine.project import runs
+from engine.project.project import Project
+from engine.trees import tables as trees
 from engine.trees.growth import Budget, Grower
 from engine.trees.record import record
 from engine.trees.roster import Job
+from engine.trees.stages.growing import answer_frame, tree_row
+from engine.trees.tables import TreeConfig, TreeEntry
 from engine.trees.tree import Tree, TreeOptions
-from engine.worker.requests import GrownTree
 from tests.engine.model.toy import ToyModel, next_logits
 
 STOPS = frozenset({0, 257})

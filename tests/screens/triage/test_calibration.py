@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from engine.records.calibration import ReliabilityBin
-from engine.records.interval import Interval, wilson
-from engine.records.triage import Verdict
+from engine.base.interval import Interval, wilson
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.questions.records.calibration import ReliabilityBin
 from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.triage.calibration_formatting import format_estimate, format_threshold
 from screens.triage.reliability import axis_line, plot_cells
-from tests.engine.store.support import give_states
+from tests.engine.project.support import give_states
 from tests.screens.driving import Size, lines, opened, press, text, until
 from tests.screens.project import ScreenProject, project_of
 from tests.screens.samples import conversation

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from engine.errors import ProjectError
-from engine.events import DataChanged
-from engine.filters import ListQuery, parse_filter
-from engine.records.scores import DecisionRule
-from engine.records.triage import TriageItem, TriagePage, Verdict
-from engine.store import verdicts
-from engine.store.verdicts import Act
+from engine.base.errors import ProjectError
+from engine.base.events import DataChanged
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.completeness.records.scores import DecisionRule
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.questions.records.triage import (
+    TriageItem,
+    TriagePage,
+)
+from engine.questions.tables import verdicts
+from engine.questions.tables.verdicts import Act
 from screens.reader.screen import ReaderScreen
 from screens.shell.dialogs.basic import ErrorDialog
 from screens.triage.queue import TriageQueue

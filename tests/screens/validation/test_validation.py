@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import UsageError
-from engine.events import DataChanged
-from engine.filters import ListQuery
-from engine.records.interval import Interval
-from engine.records.report import ReportTable
-from engine.records.validation import Missing
-from engine.services.report_rendering import tab_separated
-from engine.services.validation.records import ValidationProgress, ValidationReport
+from engine.base.errors import UsageError
+from engine.base.events import DataChanged
+from engine.base.interval import Interval
+from engine.base.report_table import ReportTable
+from engine.conversations.filters import ListQuery
+from engine.results.records import Missing
+from engine.results.report_rendering import tab_separated
+from engine.results.validation.records import ValidationProgress, ValidationReport
 from screens.conversations.screen import ConversationsScreen
 from screens.shell.control_guard import ControlGuard
 from screens.validation.formatting import compared_row, empty_state, figures_of

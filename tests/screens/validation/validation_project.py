@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from engine.errors import Cancelled, WorkbenchError
-from engine.filters import Filter
+from engine.base.errors import Cancelled, WorkbenchError
+from engine.conversations.filters import Filter
 from engine.model.catalog import Catalog
-from engine.services.validation.records import ValidationProgress, ValidationReport
-from engine.services.validation.service import ValidationService
-from engine.store.project import Project
-from tests.engine.services.goals.goal_project import cluster, texts
-from tests.engine.store.support import fill, talk
+from engine.project.project import Project
+from engine.results.validation.records import ValidationProgress, ValidationReport
+from engine.results.validation.service import ValidationService
+from tests.engine.goals.service.goal_project import cluster, texts
+from tests.engine.project.support import fill, talk
 from tests.screens.project import ScreenProject, open_copy
 from tests.screens.trees.tree_project import CONFIG, run_of, store
 from tests.workbench.test_validate import tree

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from engine.filters import ListQuery
-from engine.services.watch.service import WatchRequest
-from engine.services.watch.watching import Event
+from engine.conversations.filters import ListQuery
+from engine.results.watch.service import WatchRequest
+from engine.results.watch.watching import Event
 from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.reader.screen import ReaderScreen
 from screens.watch.dialogs import WatchDialog

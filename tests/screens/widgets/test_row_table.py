@@ -9,7 +9,7 @@ from textual import events
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from engine.errors import WorkbenchError
+from engine.base.errors import WorkbenchError
 from screens.widgets.row_table import MARK, PAGE, Column, RowTable
 from tests.screens.driving import lines, settle
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import workbench
-from engine.errors import FormatError, ProjectReadOnly, UsageError
-from engine.stages.completeness import reading_states
+from engine.base.errors import FormatError, ProjectReadOnly, UsageError
+from engine.completeness.stages import reading_states
 from workbench.api import messages as of_messages
 from workbench.api import project as of_projects
 

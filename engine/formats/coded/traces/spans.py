@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from engine.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message
 from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import BadRecord, json_text
 from engine.formats.messages.call_messages import (

@@ -7,7 +7,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
+from engine.base.text import as_json
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.play import Ending, Play
 from engine.simulate.prompt_files import filled
@@ -18,7 +19,6 @@ from engine.simulate.sharded.making.pieces import Piece, by_sentences, placed, s
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Case, Condition, Setting
 from engine.simulate.sharded.task import Task
-from engine.text import as_json
 
 _TRIES = (0.0, 0.7)
 _SEGMENTS = object_schema(segments={"type": "array", "items": {"type": "string"}})

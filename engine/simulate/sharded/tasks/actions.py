@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
 from engine.simulate.sharded.instruction import Instruction, Shard
 from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, without_judge
 from engine.simulate.sharded.tasks.base import TaskText, bullets, listed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
 from engine.simulate.prompt_files import filled
 from engine.simulate.sharded.instruction import Instruction, Shard
 from engine.simulate.sharded.task import Extraction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from engine.errors import PackageMissing
+from engine.base.errors import PackageMissing
 
 
 def require_bleu() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
 from engine.simulate.sharded.confined import Limits, require_confinement, run_function
 from engine.simulate.sharded.instruction import Instruction, Shard
 from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, without_judge

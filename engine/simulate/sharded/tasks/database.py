@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
 from engine.simulate.sharded.instruction import Instruction, Shard
 from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, without_judge
 from engine.simulate.sharded.tasks.base import TaskText, bullets

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.sharded.instruction import Instruction, Shard
 from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema

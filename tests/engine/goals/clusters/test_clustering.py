@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.goals.clusters import clustering, kmeans, proposing_k
 from engine.goals.clusters.clustering import OUTLIER, Clusters, cluster, outlier_limits, split
 from engine.goals.clusters.proposing_k import propose_k, silhouette
-from engine.goals.embedders.vectors import Vectors, has_vector, unit_rows
+from engine.model.embedders.vectors import Vectors, has_vector, unit_rows
 from tests.engine.goals.groups import grouped, same_partition
-from tests.engine.store.support import REPOSITORY
+from tests.engine.project.support import REPOSITORY
 
 ARRAYS = ("labels", "centres", "distances", "nearest", "others", "other_distances")
 

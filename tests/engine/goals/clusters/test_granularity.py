@@ -11,11 +11,11 @@ from hypothesis.extra.numpy import arrays
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
-from engine.errors import Cancelled
+from engine.base.errors import Cancelled
 from engine.goals.clusters import granularity as granularity_module
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.granularity import DEFAULT, Granularity, adjusted_rand, granularity
-from engine.goals.embedders.vectors import Numbers, Vectors, unit_rows
+from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
 
 
 def tree(

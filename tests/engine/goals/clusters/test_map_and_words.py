@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from engine.goals.clusters import projection
 from engine.goals.clusters.projection import project2d
-from engine.goals.embedders.vectors import unit_rows
 from engine.goals.questions.distinctive_words import distinctive_words
+from engine.model.embedders.vectors import unit_rows
 from tests.engine.goals.groups import grouped, wishes
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.goals.clusters.membership import (
     MEDIAN_SCORE,
     MOST_OTHERS,
@@ -17,7 +17,7 @@ from engine.goals.clusters.membership import (
     assign,
     membership_of,
 )
-from engine.goals.embedders.vectors import Numbers, Vectors, unit_rows
+from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
 from tests.engine.goals.groups import grouped
 
 

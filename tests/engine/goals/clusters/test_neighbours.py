@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from engine.goals.clusters import neighbours
 from engine.goals.clusters.neighbours import NearestRows, Neighbours, overlap
-from engine.goals.embedders.vectors import Vectors, unit_rows
+from engine.model.embedders.vectors import Vectors, unit_rows
 from tests.engine.goals.groups import grouped
 
 

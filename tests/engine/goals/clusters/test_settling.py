@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.goals.clusters.neighbours import NearestRows, Neighbours
 from engine.goals.clusters.settling import NEIGHBOURS, SHARE, settle
-from engine.goals.embedders.vectors import Numbers, Vectors
+from engine.model.embedders.vectors import Numbers, Vectors
 from tests.engine.goals.groups import grouped, same_partition
 
 

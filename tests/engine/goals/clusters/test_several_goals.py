@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.goals.clusters.several_goals import gap_between_parts, usual_gap
-from engine.goals.embedders.vectors import Vectors, unit_rows
+from engine.model.embedders.vectors import Vectors, unit_rows
 
 
 def around(*axes: int, each: int = 40, spread: float = 0.1, seed: int = 0) -> Vectors:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.goals.clusters import stability
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.stability import (
@@ -18,7 +18,7 @@ from engine.goals.clusters.stability import (
     stability_run,
     summarise,
 )
-from engine.goals.embedders.vectors import Numbers, Vectors, unit_rows
+from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
 from tests.engine.goals.groups import grouped
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.goals.merges.merge_state import MergeState, replay
-from engine.records.goals import Author, DecisionKind, GoalDecision
+from engine.goals.records import Author, DecisionKind, GoalDecision
 
 MEMBERS = {0: [1, 2, 3, 4], 1: [5, 6, 7], 2: [8, 9], 3: [10]}
 OUTLIERS = [11, 12]

@@ -8,10 +8,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import GONE, PARTS_TOGETHER, SPREAD, TOGETHER, transfer_decisions
-from engine.records.goals import GoalDecision
+from engine.goals.records import GoalDecision
 from tests.engine.goals.merges.test_merge_state import acts, base, decided, groups_of, tried
 
 FIRST_NEW = 100

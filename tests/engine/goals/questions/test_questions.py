@@ -24,8 +24,8 @@ from engine.goals.questions.questions import (
     with_context,
     yes_probability,
 )
+from engine.goals.records import model_says_yes
 from engine.model.prompt_files import parse_prompt, prompt_text
-from engine.records.goals import model_says_yes
 from tests.engine.goals.toy_asker import ToyAsker
 
 SUMMARY = parse_prompt("summary", prompt_text("summary"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import Cancelled, EndpointAway, ModelError, RequestRefused
+from engine.base.errors import Cancelled, EndpointAway, ModelError, RequestRefused
 from engine.model.http import client
 from engine.model.http.address import parse_address
 from engine.model.http.client import ATTEMPTS, EndpointClient

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import ModelFileError, UsageError
+from engine.base.errors import ModelFileError, UsageError
 from engine.jobs.contract import config_hash
 from engine.model.http.endpoint_book import EndpointBook
 from engine.model.http.fleet import Prices

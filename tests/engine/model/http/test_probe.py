@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import ModelError, UsageError
+from engine.base.errors import ModelError, UsageError
 from engine.model.http.address import parse_address
 from engine.model.http.capabilities import (
     Capabilities,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import RequestRefused
+from engine.base.errors import RequestRefused
 from engine.model.http.address import parse_address
 from engine.model.http.control_tokens import without_controls
 from engine.model.http.request_limit import MOST, RequestLimit

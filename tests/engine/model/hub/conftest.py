@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine import network_guard
+from engine.base import network_guard
 
 _on = False
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engine import network_guard
-from engine.errors import ModelError, ModelFileError, NetworkRefused, Paused, UsageError
+from engine.base import network_guard
+from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Paused, UsageError
 from engine.model.gguf_file import read_gguf
 from engine.model.hub import download, pulls
 from engine.model.hub.access import Hub

@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from engine import network_guard
-from engine.errors import HubError, ModelError, NetworkRefused, UsageError, WorkbenchError
+from engine.base import network_guard
+from engine.base.errors import HubError, ModelError, NetworkRefused, UsageError, WorkbenchError
 from engine.model.hub import access
 from engine.model.hub.access import DEFAULT_HUB, Hub, hub_from_environment
 from engine.model.hub.repositories import look_at, search

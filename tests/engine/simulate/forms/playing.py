@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.form_scores import fields
+from engine.base.form_scores import fields
 from engine.model.chat import Call, Completion
 from engine.simulate.forms.form import Form, read_form
 from engine.simulate.forms.form_session import Rules

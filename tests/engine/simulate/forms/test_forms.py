@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from engine.errors import UsageError
-from engine.form_scores import fields
+from engine.base.errors import UsageError
+from engine.base.form_scores import fields
 from engine.simulate.forms.form import (
     AS_PRINTED,
     TOPICS,

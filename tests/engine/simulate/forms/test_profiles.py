@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.simulate.forms.form import known_form
 from engine.simulate.forms.profiles import (
     FACTS,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.form_scores import form_scores
+from engine.base.form_scores import form_scores
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.run_files import run_files
 from engine.simulate.forms.table import table_of

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from engine.completeness.turns import by_turns
 from engine.formats.coded.recllmsim import read, recognise
 from engine.model.chat import Call, Completion
 from engine.simulate.play import Ending, Scenario
@@ -19,7 +20,6 @@ from engine.simulate.recsim.play import (
     recsim_scenarios,
     says_goodbye,
 )
-from engine.validate.turns import by_turns
 from tests.engine.simulate.playing import play_all
 
 SETTING = Setting(prompt_texts("recsim"))

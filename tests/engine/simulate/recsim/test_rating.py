@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from engine.services.forms.annotation import argilla_settings, labeling_config
+from engine.opener.forms.annotation import argilla_settings, labeling_config
+from engine.questions.rating_scales import RATINGS
 from engine.simulate.prompt_files import prompt_texts
 from engine.simulate.recsim.rating import INTENTS, RatingScenario
-from engine.simulate.recsim.rating_scales import RATINGS
 from tests.engine.simulate.recsim.test_behaviour import played
 
 TURNS = (

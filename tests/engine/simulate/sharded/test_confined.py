@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import UsageError
+from engine.base.errors import UsageError
 from engine.simulate.sharded import confined
 from engine.simulate.sharded.confined import Limits, Outcome, require_confinement, run_function
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
 from engine.simulate.sharded.instruction import as_instruction, read_instructions
 
 ONE: dict[str, Any] = {

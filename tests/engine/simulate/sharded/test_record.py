@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from engine.formats.records import Rejected
 from engine.formats.single import parse_made
 from engine.model.chat import Completion
-from engine.records.imports import Rejected
 from engine.simulate.sharded.instruction import read_instructions
 from engine.simulate.sharded.play import replayed
 from engine.simulate.sharded.scenario import Condition

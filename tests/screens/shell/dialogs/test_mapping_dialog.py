@@ -10,7 +10,7 @@ import pytest
 from textual.widgets import Input
 
 from engine.formats.mappings.mapping import load_mapping
-from engine.services.workspace import Workspace
+from engine.opener.workspace import Workspace
 from screens.shell.dialogs.basic import ChoiceDialog
 from screens.shell.dialogs.importing import ImportDialog
 from screens.shell.dialogs.mapping import MappingDialog

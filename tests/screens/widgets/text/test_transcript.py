@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from engine.conversation import Role, ToolCall
-from engine.records.conversations import LeakRow, MessageRow
-from engine.text import display_safe
+from engine.base.conversation import Role, ToolCall
+from engine.base.text import display_safe
+from engine.conversations.records import LeakRow, MessageRow
 from screens.widgets.text.messages import part_texts
 from screens.widgets.text.styles import STRONG
 from screens.widgets.text.transcript_layout import NO_PART, Layout, turn_starts

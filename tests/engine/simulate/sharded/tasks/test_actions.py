@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
 from engine.simulate.sharded.task import Task
 from engine.simulate.sharded.tasks.calls import NotCalls, ParsedCall, read_calls, split
 from engine.simulate.sharded.tasks.foreign_values import java_value, javascript_value

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
 from engine.simulate.sharded.task import Task
 from engine.simulate.sharded.tasks.fences import fenced
 from engine.simulate.sharded.tasks.packed_tests import BadTests, unpacked

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
 from engine.simulate.sharded.tasks.sql_match import (
     Databases,
     Limits,

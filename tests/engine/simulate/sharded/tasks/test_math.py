@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
 from engine.simulate.sharded.instruction import Shard
 from engine.simulate.sharded.tasks.math import last_number
 from tests.engine.simulate.sharded.tasks.bound import bound, score

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import BadInstruction
+from engine.base.errors import BadInstruction
 from engine.model.chat import Call
 from engine.simulate.sharded.instruction import as_instruction
 from engine.simulate.sharded.task import Task

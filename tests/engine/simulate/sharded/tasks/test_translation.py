@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.errors import BadInstruction, UsageError
+from engine.base.errors import BadInstruction, UsageError
 from engine.simulate.sharded.instruction import Shard
 from engine.simulate.sharded.task import Task
 from engine.simulate.sharded.tasks import bleu as bleu_module

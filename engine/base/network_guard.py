@@ -1,0 +1,267 @@
+"""The run-time guard that keeps this process off the network.
+
+What is covered: every connection, datagram and name look-up that goes through Python's sockets, in any thread and any
+library, this machine's own addresses included. All are refused but those to an endpoint or a hub that the user named,
+while it is asked (`reaching`), and those too while a switch is on (`switches`). It is an audit hook, which nothing in
+the process can take off. Sockets in the file system and pairs of sockets reach nobody else and are let pass.
+
+What is not covered: native code with sockets of its own; child programs, which need `install` themselves (the model
+process and the trainer do that); a connection that was open before a switch was turned on; a host name handed straight
+to `socket.connect`, which is looked up before the hook is asked, so that the look-up leaves the machine and only the
+connection is refused; being connected to, since nothing in the program listens.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from engine.base.errors import NetworkRefused
+
+log = logging.getLogger(__name__)
+
+VARIABLE = "WORKBENCH_OFFLINE"
+"""Environment variable that refuses even named endpoints and hubs, unless it is empty, 0, no, off or false."""
+
+FLAG = "--offline"
+"""Option of the command line. It is also the value of the variable then, so that children can name the cause."""
+
+SILENT = {
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_DISABLE_UPDATE_CHECK": "1",
+    # Its downloads go through native sockets, which the guard cannot see.
+    "HF_HUB_DISABLE_XET": "1",
+}
+"""Environment that keeps libraries from sending telemetry and looking for updates."""
+
+LOCAL_ONLY = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+"""Environment that makes the libraries of a child read files only: only the program itself asks a hub."""
+
+_OFF = frozenset({"", "0", "no", "off", "false"})
+_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)S?$", re.IGNORECASE)
+_SENDING = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
+_ASKING = frozenset(
+    {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"}
+)
+
+
+class Endpoint(NamedTuple):
+    """A host that may be reached (a lower-case name or an address) and its port."""
+
+    host: str
+    port: int
+
+
+class Switch(NamedTuple):
+    """Something that keeps the program offline.
+
+    Attributes:
+        name: As in "... is on".
+        hint: How to turn it off, one sentence.
+    """
+
+    name: str
+    hint: str
+
+
+_BY_FLAG = Switch(f"`{FLAG}`", f"Run it again without `{FLAG}`.")
+_BY_VARIABLE = Switch(f"the variable {VARIABLE}", f"Unset {VARIABLE} and run it again.")
+
+_lock = threading.Lock()
+_installed = False
+_learning = False
+_turned_on: list[Switch] = []
+_addresses: dict[str, set[str]] = {}
+"""Addresses of each host name that was reached, as this process looked them up."""
+_named: ContextVar[tuple[Endpoint, ...]] = ContextVar("named", default=())
+
+
+def install() -> None:
+    """Refuses the network to this process from now on, and silences its libraries; a second call changes nothing.
+
+    Whatever tries raises NetworkRefused, which is no OSError, so that no library takes it for a bad connection.
+    """
+    global _installed
+    with _lock:
+        if _installed:
+            return
+        _installed = True
+    os.environ.update(SILENT)
+    sys.addaudithook(_refuse_network)
+
+
+def install_in_child() -> None:
+    """As `install`; libraries that are imported from now on read files only."""
+    os.environ.update(LOCAL_ONLY)
+    install()
+
+
+def is_installed() -> bool:
+    """Whether the guard is on in this process."""
+    return _installed
+
+
+def switches() -> tuple[Switch, ...]:
+    """Which switches are on; while one is, nothing is reached."""
+    value = os.environ.get(VARIABLE, "").strip().lower()
+    if value in _OFF:
+        return tuple(_turned_on)
+    return (_BY_FLAG if value == FLAG else _BY_VARIABLE, *_turned_on)
+
+
+def turn_on(switch: Switch) -> Callable[[], None]:
+    """Keeps the program offline until the returned function is called; calling it twice does nothing more."""
+    with _lock:
+        _turned_on.append(switch)
+    done = False
+
+    def turn_off() -> None:
+        nonlocal done
+        with _lock:
+            if not done:
+                done = True
+                _turned_on.remove(switch)
+
+    return turn_off
+
+
+@contextmanager
+def reaching(host: str, port: int) -> Iterator[None]:
+    """Lets this thread reach one endpoint that the user named, until the block ends; other threads stay refused.
+
+    Blocks may be nested, for a hub and where it sends a download. In code that awaits, the block holds
+    for the task that opened it.
+
+    Args:
+        host: Its name, which may be looked up, or its address.
+        port: The port that may be connected to.
+
+    Raises:
+        NetworkRefused: A switch is on.
+    """
+    if on := switches():
+        raise _switched_off(f"{host}:{port}", on)
+    _learn_addresses()
+    before = _named.get()
+    _named.set((*before, Endpoint(host.lower(), port)))
+    try:
+        yield
+    finally:
+        _named.set(before)
+
+
+def child_environment() -> dict[str, str]:
+    """Environment for a child of this program: this process's own, without variables that are named like secrets (key,
+    token, ...), with libraries that send nothing and read files only."""
+    kept = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
+    return kept | SILENT | LOCAL_ONLY
+
+
+def _refuse_network(event: str, args: tuple[Any, ...]) -> None:
+    # Called for every file opened and module imported too, so what does not concern it leaves at once.
+    if event in _SENDING:
+        connection, address = args
+        if address is not None and not _may_send(event, connection.family, address):
+            raise _refusal(address)
+    elif event in _ASKING:
+        host = args[0][0] if event == "socket.getnameinfo" else args[0]
+        if host is not None and not _may_look_up(_text(host)):
+            raise _refusal(host)
+
+
+def _may_send(event: str, family: int, address: Any) -> bool:
+    import socket
+
+    if family == socket.AF_UNIX:
+        return True
+    if family not in (socket.AF_INET, socket.AF_INET6) or event != "socket.connect" or switches():
+        return False
+    host, port = _text(address[0]), address[1]
+    return any(
+        port == named.port and (_same(host, named.host) or host in _addresses.get(named.host, ()))
+        for named in _named.get()
+    )
+
+
+def _may_look_up(host: str) -> bool:
+    """Whether a name may be looked up. Names of this machine are in a file, so nothing is sent for them."""
+    if _is_this_machine(host):
+        return True
+    return not switches() and any(_same(host, named.host) for named in _named.get())
+
+
+def _same(host: str, named: str) -> bool:
+    import ipaddress
+
+    if host.lower() == named:
+        return True
+    try:
+        return ipaddress.ip_address(host) == ipaddress.ip_address(named)
+    except ValueError:
+        return False
+
+
+def _is_this_machine(host: str) -> bool:
+    import ipaddress
+
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
+def _learn_addresses() -> None:
+    """Records the addresses of named hosts from now on; only the answer of a look-up has them, no audit event."""
+    import socket
+
+    global _learning
+    with _lock:
+        if _learning:
+            return
+        _learning = True
+    look_up = socket.getaddrinfo
+
+    def getaddrinfo(host: Any, *args: Any, **options: Any) -> Any:
+        found = look_up(host, *args, **options)
+        name = _text(host).lower() if host is not None else ""
+        if any(name == named.host for named in _named.get()):
+            with _lock:
+                known = _addresses.get(name, set())
+                _addresses[name] = known | {str(entry[4][0]) for entry in found}
+        return found
+
+    socket.getaddrinfo = getaddrinfo
+
+
+def _text(host: str | bytes | bytearray) -> str:
+    return host if isinstance(host, str) else host.decode("ascii", "replace")
+
+
+def _refusal(target: object) -> NetworkRefused:
+    log.warning("refused to reach %r", target)
+    if on := switches():
+        return _switched_off(repr(target), on)
+    return NetworkRefused(
+        f"Something tried to reach {target!r} over the network, which nobody asked for.",
+        "Report it as a fault of the program.",
+    )
+
+
+def _switched_off(target: str, on: tuple[Switch, ...]) -> NetworkRefused:
+    names = " and ".join(switch.name for switch in on)
+    return NetworkRefused(
+        f"{target} is not reached, because {names} {'is' if len(on) == 1 else 'are'} on.",
+        " ".join(switch.hint for switch in on),
+    )

@@ -1,0 +1,117 @@
+"""How the fields of a request are asked for. A request declares help, default and check of each field once; the flags
+of its command, the fields of its dialog and its JSON all read that declaration. Standard library only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
+
+from engine.base.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How one field of a request is asked for.
+
+    Attributes:
+        help: What the field means, without a capital at the start and without a point at the end.
+        default: The default in words, where the value itself does not say it.
+        metavar: Stands for the value in the usage line; the name of the field where empty.
+        convert: Makes the value from text; raises ValueError.
+        allowed: Whether a value can be used.
+        must: What a value must be; completes "it must be ...".
+    """
+
+    help: str
+    default: str = ""
+    metavar: str = ""
+    convert: Callable[[str], Any] = str
+    allowed: Callable[[Any], bool] = lambda value: True
+    must: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The help as a sentence."""
+        return f"{self.help[:1].upper()}{self.help[1:]}."
+
+
+def declared(default: Any, option: Option) -> Any:
+    """A field of a dataclass with its default and its option."""
+    return field(default=default, metadata={"option": option})
+
+
+def options_of(request: Any) -> dict[str, Option]:
+    """The options of a request or of its type, by the names of the fields; fields without one are left out."""
+    return {one.name: one.metadata["option"] for one in fields(request) if "option" in one.metadata}
+
+
+def defaults_of(request: Any) -> dict[str, Any]:
+    """The defaults of the fields that have one, by their names."""
+    return {one.name: one.default for one in fields(request) if one.default is not MISSING}
+
+
+def check(request: Any) -> None:
+    """Checks every field that has an option; for `__post_init__`.
+
+    Raises:
+        UsageError: A value cannot be used.
+    """
+    for name, option in options_of(request).items():
+        value = getattr(request, name)
+        if not option.allowed(value):
+            if isinstance(value, tuple):
+                text = ", ".join(map(str, value))
+            else:
+                text = f"{value:g}" if isinstance(value, float) else str(value)
+            raise refused(name, text, option)
+
+
+def read_values(
+    options: Mapping[str, Option], texts: Mapping[str, str], names: Sequence[str]
+) -> dict[str, Any]:
+    """The values that a person typed, by the names of the fields.
+
+    Args:
+        texts: Text of each field of `names`; one that is missing or empty takes its default, so it is left out.
+
+    Raises:
+        UsageError: A text is no such value; the message names the field.
+    """
+    values = {}
+    for name in names:
+        text = texts.get(name, "").strip()
+        if text:
+            values[name] = read_value(name, options[name], text)
+    return values
+
+
+def read_value(name: str, option: Option, text: str) -> Any:
+    """The value of one text, converted but not checked.
+
+    Raises:
+        UsageError: The text is no such value.
+    """
+    try:
+        value = option.convert(text)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(text)
+    except ValueError as error:
+        raise refused(name, text, option) from error
+    return value
+
+
+def one_of(names: Sequence[str]) -> str:
+    """Names as a choice: "a, b or c"."""
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def label(name: str) -> str:
+    """What a field is called in a dialog and in errors; the flag has dashes for the spaces."""
+    return name.replace("_", " ")
+
+
+def refused(name: str, text: str, option: Option) -> UsageError:
+    """The error for a text or value that cannot be used."""
+    return UsageError(f"{label(name)} is {text!r}; it must be {option.must}.")

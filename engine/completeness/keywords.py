@@ -1,0 +1,66 @@
+"""The keyword baseline for completeness: patterns in the last words of a conversation, without a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from engine.base.conversation import LogPiece
+
+TAIL = 400
+"""Number of characters at the end of a step that are searched."""
+
+
+def _any_of(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE | re.MULTILINE)
+
+
+_USER = _any_of(
+    r"\b(?:good ?)?bye\b|\bgood ?night\b|\bsee (?:you|ya)\b|\bhave a \w+ (?:day|one|night|evening|weekend)\b",
+    r"\b(?:thank(?:s| you)|thx|cheers|appreciate)\b",
+    r"\bthat(?:'?s| is| was| will be| would be|'?ll be) (?:all|it|everything)\b",
+    r"\bno(?:pe)?,? that'?s\b|\bnothing (?:else|more)\b|\b(?:i'?m|we'?re) (?:all set|done|good)\b",
+)
+"""Farewells and thanks of a user."""
+
+_FAREWELL = _any_of(
+    r"\b(?:good ?)?bye\b|\btake care\b|\bdrive safe|\bsafe travels\b",
+    r"\byou(?:'?re| are) (?:very |most |quite )?welcome\b|\bmy pleasure\b|\bno problem\b|\banytime\b",
+    r"\b(?:glad|happy|pleased) (?:\w+ ){0,3}(?:help|assist|be of)",
+    r"\b(?:have|enjoy) (?:a|your) (?:\w+ ){0,2}"
+    r"(?:day|time|night|evening|weekend|trip|stay|flight|ride|meal|journey|one)\b",
+    r"\b(?:further|more|other|else)\b[^.?!\n]*\bfeel free to\b",
+)
+"""Farewells of an assistant."""
+
+_DONE = _any_of(
+    r"\b(?:now|successfully|been) (?:\w+ ){0,2}(?:reserved|booked|cancell?ed)\b",
+    r"\btask (?:is )?(?:complete|completed|done)\b|\bfinal answer\b",
+    r"\bclick\[buy now\]|\b(?:finish|submit|answer)[\[(]|^action:\s*(?:finish|submit|answer|done)\b",
+    r"\"name\": \"(?:transfer_to_human_agents|finish|submit|done)\"",
+)
+"""Words of an assistant, or actions of an agent, that say the task is done."""
+
+_ANYTHING_ELSE = _any_of(r"\b(?:anything|something) (?:else|more)\b")
+
+
+def sounds_complete(steps: Sequence[LogPiece]) -> bool:
+    """Whether the end of a log looks like the end of a conversation.
+
+    True when the last assistant step has a farewell or says that the task is done, or when the user said goodbye or
+    thanks just before and the assistant asks nothing except whether there is anything else.
+
+    Not covered: what the leak guard keeps from the model, such as actions that only end an episode; languages other
+    than English.
+    """
+    user = answer = ""
+    for step in reversed(steps):
+        if step.role == "user":
+            user = step.body[-TAIL:]
+            break
+        if step.role == "assistant" and not answer:
+            answer = step.body[-TAIL:]
+    if _FAREWELL.search(answer) or _DONE.search(answer):
+        return True
+    asked = answer.rstrip().endswith("?") and not _ANYTHING_ELSE.search(answer)
+    return bool(_USER.search(user)) and not asked

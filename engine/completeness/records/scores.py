@@ -1,0 +1,205 @@
+"""Completeness scores, the decision rule that turns them into states, and remaining tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.base.interval import Interval, Share, wilson
+from engine.base.outcomes import State
+
+RuleSource = Literal["default", "calibrated", "chosen"]
+Mode = Literal["base", "tuned", "judge", "probe"]
+"""How a score is had: by a prompt around the log, from the end tag of a tuned model, by a question to the model, or by
+a probe on its hidden states."""
+
+SetMode = Literal["base", "tuned", "judge", "probe", "outside"]
+"""How the scores of a set were had: in a mode, or from outside, by file."""
+
+SAMPLES_PROBE = "samples"
+"""What scores of the probe that comes with the program name in the place of an adapter."""
+
+LEAST_FOR_PROBE = 20
+"""Fewest conversations that could end in two places for a probe; docs/results/probe.md says how it was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRule:
+    """The rule that turns a score into a state.
+
+    Attributes:
+        threshold: On the normalised score, in [0, 1].
+        band: Half-width of the borderline band around the threshold.
+        source: Origin of the threshold: the default, calibration by verdicts, or a person who pinned it.
+    """
+
+    threshold: float = 0.5
+    band: float = 0.1
+    source: RuleSource = "default"
+
+    def state(self, p_end_normalised: float | None) -> State:
+        """The state of a conversation whose last boundary has this normalised score; None is unscored."""
+        if p_end_normalised is None:
+            return State.UNSCORED
+        if abs(p_end_normalised - self.threshold) < self.band:
+            return State.BORDERLINE
+        return State.COMPLETE if p_end_normalised >= self.threshold else State.INCOMPLETE
+
+    def digits(self, p_end_normalised: float, digits: int) -> int:
+        """The digits with which a score is written: these, or up to three where the rounded score would have another
+        state, so that equal numbers do not stand in different states."""
+        state = self.state(p_end_normalised)
+        enough = (n for n in range(digits, 3) if self.state(round(p_end_normalised, n)) is state)
+        return next(enough, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class StateCounts:
+    """How many conversations are in each state, and the rate of complete ones that every screen, command, report and
+    export gives.
+
+    Attributes:
+        above: Those of the scored ones whose score is at or above the threshold: the complete ones, and of the
+            borderline ones the upper half of the band.
+    """
+
+    complete: int = 0
+    incomplete: int = 0
+    borderline: int = 0
+    unscored: int = 0
+    above: int = 0
+
+    @property
+    def scored(self) -> int:
+        """Number of conversations that have a score."""
+        return self.complete + self.incomplete + self.borderline
+
+    @property
+    def rate(self) -> Share | None:
+        """The share of the scored conversations at or above the threshold, with its interval; None without scores.
+
+        A borderline score counts on its side of the threshold: that it is near is said by its state, and changes no
+        rate.
+        """
+        return wilson(self.above, self.scored) if self.scored else None
+
+
+@dataclass(frozen=True, slots=True)
+class EndingTest:
+    """How well a set of scores separates whole conversations from the same ones cut off, without labels.
+
+    Attributes:
+        conversations: Number of conversations in the test, each once whole and once cut at random.
+        auroc: P(a whole one has a higher score than a cut one); chance is .5.
+        f1: F1 of calling a score of .5 or more whole.
+        keywords: AUROC of the keyword rule on the same pairs.
+        position: AUROC of a regression on position and length alone, made like the probe.
+        matched: P(a whole conversation has a higher score than a longer one cut at the same step); None if no two
+            conversations allow it, and in a set made before this had an interval.
+        matched_pairs: Number of such pairs.
+        matched_keywords, matched_position: `matched` of the keyword rule and of position alone; None where there are no
+            pairs, and in a set of an earlier version.
+        over_keywords, over_position: `matched` minus each of these, paired; None likewise.
+    """
+
+    conversations: int
+    auroc: Interval
+    f1: float
+    keywords: float
+    position: float
+    matched: Interval | None
+    matched_pairs: int
+    matched_keywords: float | None = None
+    matched_position: float | None = None
+    over_keywords: Interval | None = None
+    over_position: Interval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSet:
+    """One of the sets of scores of a project: all scores that were made in the same way.
+
+    Attributes:
+        number: Its place among the sets, in the order in which they were first made, from 1.
+        scored: Number of conversations with a score in it.
+        test: Out-of-fold test of a probe; None for other modes.
+        in_force: Whether its scores are the ones that are shown.
+        provisional: Whether it was made of a part of the logs and goes when the final scores are in force.
+    """
+
+    number: int
+    config_hash: str
+    mode: SetMode
+    model: str
+    adapter: str | None
+    scored: int
+    test: EndingTest | None
+    in_force: bool
+    provisional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """`p_end` at one boundary.
+
+    Attributes:
+        message: Index of the message after which the conversation could end.
+        step, turn: Its numbers in the log.
+        p_end: Probability of the end tag there.
+        p_end_normalised: `p_end / (p_end + P(continuation))`.
+    """
+
+    message: int
+    step: int
+    turn: int
+    p_end: float
+    p_end_normalised: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """The completeness score of one conversation under one configuration.
+
+    Attributes:
+        reason: Why it is unscored, or what is special about the score (a window); None otherwise.
+        noise: Largest change of a probability of this model that was measured between batch sizes; smaller differences
+            are meaningless.
+        generated: Whether the end tag is what the model writes after the conversation; None where that is not known.
+    """
+
+    conversation_id: int
+    config_hash: str
+    run_id: int
+    state: State
+    reason: str | None
+    p_end: float | None
+    p_end_normalised: float | None
+    curve: tuple[CurvePoint, ...]
+    mode: SetMode
+    model: str
+    adapter: str | None
+    noise: float | None
+    generated: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemainingRow:
+    """The remaining tasks that a model named; if its reply was not usable, `text` is empty and `reason` says why."""
+
+    conversation_id: int
+    config_hash: str
+    text: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Histogram of normalised scores over [0, 1].
+
+    Attributes:
+        bins: Number of conversations in each of equal bins, lowest first; an inner edge belongs to the bin above it.
+        unscored: Number of unscored conversations, which are in no bin.
+    """
+
+    bins: tuple[int, ...]
+    unscored: int

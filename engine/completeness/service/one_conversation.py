@@ -1,0 +1,192 @@
+"""Scores one conversation that is given as messages and stored nowhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from engine.base.conversation import LogPiece, Message, render_log
+from engine.base.errors import FormatError, NotFound
+from engine.base.outcomes import (
+    State,
+)
+from engine.completeness import bundled_probe
+from engine.completeness.block import BoundaryProbability, ItemScore, log_item
+from engine.completeness.boundaries import no_boundary_reason
+from engine.completeness.records.scores import (
+    SAMPLES_PROBE,
+    CurvePoint,
+    DecisionRule,
+    Mode,
+)
+from engine.completeness.records.scoring_request import (
+    ScoringRequest,
+)
+from engine.completeness.service.estimate import ScoringRun
+from engine.completeness.service.runs import ScoringRuns
+from engine.completeness.stages.remaining import RemainingStage
+from engine.completeness.tables.scores import normalised
+from engine.formats.records import Rejected
+from engine.formats.single import parse_made
+from engine.model.catalog import BUNDLED_ADAPTERS
+from engine.model.model_work import ModelWork
+from engine.model.service.run_setup import RunSetup
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationScore:
+    """How complete one conversation is.
+
+    Attributes:
+        p: The normalised score at its last boundary, from 0 to 1; None where it is unscored.
+        state: By the default threshold of .5 with its band of .1; a project may have another threshold.
+        reason: Why it is unscored, or what is special about the score (a window); None otherwise.
+        curve: A point for each boundary, in order.
+        remaining: The remaining tasks, one a line; None where they were not asked for, where `p` is not below .5,
+            or where the model named none.
+        leaks: Number of things that give the ending away and were kept from the model.
+        mode, model, adapter: What scored it; `adapter` is `samples` for the bundled probe.
+        own_adapter: Whether an adapter was named or chosen by a person; False for everything that comes with the
+            program, which was not tuned to these conversations.
+    """
+
+    p: float | None
+    state: State
+    reason: str | None
+    curve: tuple[CurvePoint, ...]
+    remaining: str | None
+    leaks: int
+    mode: Mode
+    model: str
+    adapter: str | None
+    own_adapter: bool
+
+    @property
+    def how(self) -> str:
+        """What scored it, and how far that can be relied on, in one line."""
+        name = " · ".join([self.mode, self.model, *([self.adapter] if self.adapter else [])])
+        if self.own_adapter:
+            return f"{name} (an adapter of your own)"
+        what = {
+            "probe": "the probe that comes with the program",
+            "tuned": "an adapter that comes with the program",
+        }.get(self.mode, "a model that was not trained for this")
+        return f"{name} ({what}, not tuned to your conversations)"
+
+
+class ConversationScorer:
+    """Scores conversations one at a time, as a scoring run scores those of a project. Any thread may ask."""
+
+    def __init__(self, setup: RunSetup, runs: ScoringRuns) -> None:
+        self._setup, self._runs = setup, runs
+        self._guard = threading.Lock()  # one model is loaded at a time
+
+    def score(
+        self, messages: Sequence[Mapping[str, Any]], request: ScoringRequest
+    ) -> ConversationScore:
+        """Scores a conversation at every boundary.
+
+        In mode `probe` this is the bundled probe, which reads the built-in model only: a probe of its own needs a
+        project. The model is used as it is, tuned if it was tuned on this machine before.
+
+        Args:
+            messages: In the shape of any chat API; markers that give the ending away are kept from the model.
+            request: Mode, model, adapter, end tag, context, and whether remaining tasks are written.
+
+        Raises:
+            FormatError: The messages cannot be read.
+            ModelError: The model cannot be loaded, or cannot answer this mode's question.
+            UsageError: There is no such model or adapter, or no probe for it.
+        """
+        read, leaks = read_messages(messages)
+        mode = self._runs.mode_for(request)
+        run = self._runs.run(replace(request, mode=mode, tune=False))
+        probe = None
+        if run.question.states:
+            probe = bundled_probe.of_model(run.model.model)
+            if probe is None:
+                raise NotFound(
+                    f"There is no probe for {run.model.model.label} outside a project.",
+                    "Score with mode base or tuned, or score a project.",
+                )
+        pieces = render_log(read)
+        item = log_item(pieces)
+        found = ItemScore((), 0, unscored=no_boundary_reason(pieces))
+        with self._guard:
+            if item.boundaries:
+                work = ModelWork(self._setup.process, run.model)
+                work.load()
+                (found,) = work.each(
+                    [item],
+                    lambda items: work.process.score(items, run.question),
+                    lambda reason: ItemScore((), 0, unscored=reason),
+                )
+            if probe is not None and found.states is not None:
+                states = found.states.astype("<f2").astype(np.float32)  # as projects keep them
+                p = probe.p(states).tolist()
+                found = replace(
+                    found,
+                    curve=tuple(
+                        BoundaryProbability(point.boundary, value, 1 - value)
+                        for point, value in zip(found.curve, p, strict=True)
+                    ),
+                )
+            curve, last = _curve(pieces, found)
+            remaining = None
+            if last is not None and last < DecisionRule().threshold:
+                remaining = self._remaining(run, read)
+        adapter = run.model.model.adapter
+        return ConversationScore(
+            p=last,
+            state=DecisionRule().state(last),
+            reason=found.unscored or found.note,
+            curve=curve,
+            remaining=remaining,
+            leaks=leaks,
+            mode=mode,
+            model=run.model.model.label,
+            adapter=SAMPLES_PROBE if probe else run.model.model.adapter_name,
+            own_adapter=adapter is not None and adapter.parent != BUNDLED_ADAPTERS,
+        )
+
+    def _remaining(self, run: ScoringRun, messages: Sequence[Message]) -> str | None:
+        """The remaining tasks, where the run writes them."""
+        stage = next((one for one in run.stages if isinstance(one, RemainingStage)), None)
+        if stage is None:
+            return None
+        text, _ = stage.tasks_of(messages)
+        return text or None
+
+
+def read_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[tuple[Message, ...], int]:
+    """Reads messages as an import does; returns them, and how many leaks are kept from models.
+
+    Raises:
+        FormatError: They cannot be read.
+    """
+    hint = 'Give a list such as [{"role": "user", "content": "…"}, …].'
+    try:
+        found = parse_made([dict(one) for one in messages], "messages", "messages")
+    except (TypeError, ValueError) as error:
+        raise FormatError(f"The messages are not JSON: {error}.", hint) from error
+    if isinstance(found, Rejected):
+        raise FormatError(f"The messages cannot be read: {found.reason}.", hint)
+    return found.conversation.messages, len(found.leaks)
+
+
+def _curve(
+    pieces: Sequence[LogPiece], found: ItemScore
+) -> tuple[tuple[CurvePoint, ...], float | None]:
+    """The points of a curve, and the value of the last boundary."""
+    points = []
+    for one in found.curve:
+        piece = pieces[one.boundary]
+        value = normalised(one.p_end, one.p_continue)
+        if value is not None:
+            points.append(CurvePoint(piece.message, piece.step, piece.turn, one.p_end, value))
+    last = found.curve[-1] if found.curve else None
+    return tuple(points), None if last is None else normalised(last.p_end, last.p_continue)

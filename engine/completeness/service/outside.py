@@ -1,0 +1,324 @@
+"""Scores that came by file: of a judge elsewhere, a rating, another tool. They become a set of scores like others."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from engine.base import folders
+from engine.base.conversation import render_log, without_surrogates
+from engine.base.errors import FormatError, NameTaken, UsageError
+from engine.base.number_format import counted
+from engine.completeness.boundaries import boundaries, no_boundary_reason
+from engine.completeness.tables import score_sets, scores
+from engine.completeness.tables.score_sets import ScoreConfig
+from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.conversations.filters import ListQuery
+from engine.conversations.tables import conversations
+from engine.opener import (
+    conversation_store,
+)
+from engine.project import runs
+from engine.project.project import Project
+from engine.project.sql import id_pages
+
+Outcome = Literal[
+    "taken",
+    "empty",
+    "unknown",
+    "ambiguous",
+    "not_understood",
+    "outside_range",
+    "repeated",
+    "no_end",
+]
+"""What became of a line."""
+
+_SENTENCES: Mapping[Outcome, tuple[str, str]] = {
+    "taken": ("score was taken", "scores were taken"),
+    "empty": ("line has no score", "lines have no score"),
+    "unknown": ("id is not in this project", "ids are not in this project"),
+    "ambiguous": ("id is that of several conversations here", "ids are those of several conversations here"),
+    "not_understood": ("score was not understood", "scores were not understood"),
+    "outside_range": ("score is outside the range", "scores are outside the range"),
+    "repeated": ("id came again; its first score counts", "ids came again; their first scores count"),
+    "no_end": (
+        "conversation has no text or no step of the assistant and cannot be scored",
+        "conversations have no text or no step of the assistant and cannot be scored",
+    ),
+}  # fmt: skip
+_GAPS: tuple[Outcome, ...] = (
+    *("unknown", "ambiguous", "not_understood", "outside_range", "repeated", "no_end"),
+)
+_WORDS = {
+    **dict.fromkeys(("complete", "completed", "true", "yes", "pass", "passed", "success"), 1.0),
+    **dict.fromkeys(("incomplete", "false", "no", "fail", "failed", "failure"), 0.0),
+}
+"""Words that stand for the ends of the range."""
+
+IDS = ("id", "conversation", "conversation_id")
+"""Usual names of the field of ids."""
+
+SCORES = (
+    *("score", "p_end_normalised", "p", "rating", "value", "label", "verdict", "state", "passed"),
+)
+"""Usual names of the field of scores."""
+
+
+@dataclass(slots=True)
+class OutsideReport:
+    """What an import of outside scores did, or would do.
+
+    Attributes:
+        set_name: Name of the set of scores.
+        fields: The fields of the file that hold the ids and the scores.
+        outcomes: Number of lines by what became of them.
+        without: Number of conversations of the project that have no score in the set.
+        in_force: Whether the set is in force now.
+        examples: Some ids for each kind of gap.
+    """
+
+    set_name: str
+    fields: tuple[str, str] = ("", "")
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    without: int = 0
+    in_force: bool = False
+    examples: dict[Outcome, list[str]] = field(default_factory=dict)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some line was not taken though it has a score."""
+        return any(self.outcomes[outcome] for outcome in _GAPS)
+
+    def count(self, outcome: Outcome, name: str) -> None:
+        """Counts what became of a line, with its id as an example of a gap."""
+        self.outcomes[outcome] += 1
+        if outcome in _GAPS and len(found := self.examples.setdefault(outcome, [])) < 3:
+            found.append(name)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        return {
+            "set": self.set_name,
+            "fields": list(self.fields),
+            **{name: self.outcomes[name] for name in get_args(Outcome)},
+            "without": self.without,
+            "in_force": self.in_force,
+            "examples": self.examples,
+        }
+
+    def sentences(self) -> list[str]:
+        """The report in sentences."""
+        said = [f"Ids are in the field {self.fields[0]!r}, scores in {self.fields[1]!r}."]
+        for outcome, (one, many) in _SENTENCES.items():
+            if count := self.outcomes[outcome]:
+                such = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
+                said.append(f"{count:,} {one if count == 1 else many}{such}.")
+        if self.without:
+            said.append(
+                f"{counted(self.without, 'conversation')} of the project without a score in this set."
+            )
+        if self.in_force:
+            said.append(
+                f"The set {self.set_name!r} is in force, because there are no other scores."
+            )
+        elif self.outcomes["taken"]:
+            said.append("`workbench scores PROJECT --use N` puts the set in force.")
+        return said
+
+
+def import_scores(
+    project: Project,
+    path: Path,
+    *,
+    name: str = "",
+    id_field: str = "",
+    score_field: str = "",
+    ends: tuple[float, float] = (0.0, 1.0),
+    replace: bool = False,
+    dry_run: bool = False,
+) -> OutsideReport:
+    """Makes a set of scores from a file of JSON Lines, JSON or CSV, one conversation a line.
+
+    A score counts as the probability that the conversation is complete.
+
+    Args:
+        name: Name of the set; empty takes that of the file.
+        id_field, score_field: Fields of the file; empty looks for usual names.
+        ends: What stands for 0 and for 1 in the file, e.g. (1, 5) for stars and (5, 1) where less is better.
+        replace: Replaces a set of this name.
+
+    Raises:
+        FormatError: The file cannot be read, or has no such fields.
+        UsageError: There is a set of this name, or both ends are the same.
+    """
+    report = OutsideReport(" ".join(name.split()) or path.stem)
+    if ends[0] == ends[1] or not all(map(math.isfinite, ends)):
+        raise UsageError("A range needs two different numbers.", "Stars from 1 to 5: --range 1 5.")
+    key = hashlib.sha256(f"outside\n{report.set_name}".encode()).hexdigest()
+    lines = list(_lines(path))
+    report.fields = _fields(lines, id_field, score_field, path)
+    with project.reading() as conn:
+        if score_sets.is_stored(conn, key) and not replace:
+            raise NameTaken(
+                f"There is a set of outside scores with the name {report.set_name!r}.",
+                "Choose another with --name, or replace that set with --replace.",
+            )
+        values = _values(conn, lines, report, ends)
+        entries = list(_entries(conn, values, report))
+        everything = len(conversation_store.ids(conn, ListQuery()))
+    taken = sum(bool(entry.boundaries) for entry in entries)
+    report.outcomes["taken"] = taken
+    report.without = everything - taken
+    if not taken or dry_run:
+        return report
+
+    def store(conn: sqlite3.Connection) -> None:
+        score_sets.drop(conn, key)
+        run = runs.create(
+            conn,
+            stage="scores import",
+            config_hash=key,
+            params={
+                "file": path.name,
+                "name": report.set_name,
+                "fields": list(report.fields),
+                "range": list(ends),
+            },
+            fingerprints={},
+            code_version=folders.version(),
+        )
+        score_sets.register(conn, ScoreConfig(key, "outside", report.set_name))
+        scores.add(conn, key, run, entries)
+        runs.count(conn, run, len(entries), len(entries))
+        runs.finish(conn, run, "done", report.sentences()[1])
+        score_sets.put_in_force_unless_another_is(conn, key)
+        now = score_sets.config_in_force(conn)
+        report.in_force = now is not None and now.config_hash == key
+
+    project.write(store)
+    return report
+
+
+def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(
+            f"{path} cannot be read: {error}.", "Choose a file of JSON Lines, JSON or CSV."
+        ) from error
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            try:
+                whole = json.loads(text)
+            except json.JSONDecodeError:
+                whole = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise FormatError(
+                f"{path} is neither JSON nor JSON Lines: {error}.", "Choose another file."
+            ) from error
+        rows = whole if isinstance(whole, list) else [whole]
+        yield from (row for row in rows if isinstance(row, dict))
+        return
+    sample = text[:4096]
+    try:
+        dialect: type[csv.Dialect] = csv.Sniffer().sniff(sample, ",;\t|")
+    except csv.Error:
+        dialect = csv.excel
+    yield from csv.DictReader(text.splitlines(), dialect=dialect)
+
+
+def _fields(
+    lines: Iterable[Mapping[str, Any]], id_field: str, score_field: str, path: Path
+) -> tuple[str, str]:
+    """The fields of ids and scores.
+
+    Raises:
+        FormatError: No line has them.
+    """
+    there = dict.fromkeys(str(key) for line in lines for key in line)
+    chosen = []
+    for what, option, asked, usual in (
+        ("ids", "--id", id_field, IDS),
+        ("scores", "--score", score_field, SCORES),
+    ):
+        found = next((name for name in ((asked,) if asked else usual) if name in there), None)
+        if found is None:
+            names = ", ".join(list(there)[:12]) or "none"
+            raise FormatError(
+                f"{path} has no field {asked!r}."
+                if asked
+                else f"{path} has no field with a usual name of {what}.",
+                f"Name one with {option}. Fields of the file: {names}.",
+            )
+        chosen.append(found)
+    return chosen[0], chosen[1]
+
+
+def _values(
+    conn: sqlite3.Connection,
+    lines: Iterable[Mapping[str, Any]],
+    report: OutsideReport,
+    ends: tuple[float, float],
+) -> dict[int, float]:
+    """The score of each conversation that a line names, from 0 to 1."""
+    found: dict[int, float] = {}
+    for line in lines:
+        name = without_surrogates(str(line.get(report.fields[0]) or ""))
+        given = line.get(report.fields[1])
+        if given is None or given == "":
+            report.count("empty", name)
+            continue
+        value = _number(given, ends)
+        if value is None:
+            report.count("not_understood", f"{name}: {str(given)[:40]}")
+            continue
+        if not 0 <= value <= 1:
+            report.count("outside_range", f"{name}: {given}")
+            continue
+        keys = conversations.by_name(conn, name)
+        if len(keys) != 1:
+            report.count("ambiguous" if keys else "unknown", name)
+        elif keys[0] in found:
+            report.count("repeated", name)
+        else:
+            found[keys[0]] = value
+    return found
+
+
+def _number(given: Any, ends: tuple[float, float]) -> float | None:
+    """A score between the ends as a number from 0 to 1; None if it is neither a number nor a word for an end."""
+    if isinstance(given, bool):
+        return float(given)
+    if isinstance(given, str) and given.strip().lower() in _WORDS:
+        return _WORDS[given.strip().lower()]
+    try:
+        value = float(given)
+    except (TypeError, ValueError):
+        return None
+    return (value - ends[0]) / (ends[1] - ends[0]) if math.isfinite(value) else None
+
+
+def _entries(
+    conn: sqlite3.Connection, values: Mapping[int, float], report: OutsideReport
+) -> Iterator[ScoreEntry]:
+    """The scores, each at the last place where its conversation could end, or why it has none."""
+    for page in id_pages(conn, sorted(values)):
+        for key, messages in conversations.conversations_for(conn, page):
+            pieces = render_log(messages)
+            ends = boundaries(pieces)
+            if not ends:
+                report.count("no_end", str(key))
+                yield ScoreEntry(key, (), no_boundary_reason(pieces), 0)
+                continue
+            at, p = pieces[ends[-1]], values[key]
+            place = BoundaryEntry(at.message, at.step, at.turn, p, 1 - p)
+            yield ScoreEntry(key, (place,), None, 0)

@@ -1,0 +1,175 @@
+"""The sets of scores of a project: which is in force, choosing another, and how far each can be relied on."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.base.interval import Interval
+from engine.base.number_format import counted, difference, figure, figure_range
+from engine.base.text import one_line
+from engine.completeness.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest, ScoreSet
+from engine.completeness.tables import generated_ends, score_sets
+from engine.completeness.tables.score_sets import ScoreConfig
+from engine.project import settings
+from engine.project.project import Project
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedDecisions:
+    """Number of conversations after which a model writes the end tag, and something else."""
+
+    model: str
+    complete: int
+    incomplete: int
+
+
+class ScoreSets:
+    """Lists the sets of scores of one project, and puts one in force."""
+
+    def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed` is called when another set is in force."""
+        self._project, self._changed = project, changed
+
+    def all(self) -> list[ScoreSet]:
+        """All sets that have scores, in the order in which they were first made."""
+        with self._project.reading() as conn:
+            return score_sets.sets(conn)
+
+    def name_in_force(self) -> str:
+        """Mode, model and adapter of the set in force; empty before any scoring. Quick."""
+        with self._project.reading() as conn:
+            now = score_sets.config_in_force(conn)
+        return "" if now is None else name_of(now)
+
+    def as_generated(self, config_hash: str) -> GeneratedDecisions:
+        """How many conversations are complete by what the model of a set writes after them."""
+        with self._project.reading() as conn:
+            model = next(
+                (one.model for one in score_sets.sets(conn) if one.config_hash == config_hash), ""
+            )
+            return GeneratedDecisions(model, *generated_ends.counts(conn, config_hash))
+
+    def use(self, config_hash: str) -> None:
+        """Puts a set in force. Its decision rule comes with it, so choosing the other set again undoes this.
+
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+        """
+
+        def work(conn: sqlite3.Connection) -> None:
+            settings.switch_score_config(conn, config_hash)
+
+        self._project.write(work)
+        self._changed()
+
+
+def in_force(sets: Sequence[ScoreSet]) -> ScoreSet | None:
+    """The set in force, or None."""
+    return next((one for one in sets if one.in_force), None)
+
+
+def name_of(one: ScoreSet | ScoreConfig) -> str:
+    """Mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and whether it is provisional; of one from
+    outside its name."""
+    parts = [one.mode, one.model, *([one.adapter] if one.adapter else [])]
+    if isinstance(one, ScoreSet) and one.provisional:
+        parts.append("provisional")
+    return " · ".join(one_line(part, 40) for part in parts)
+
+
+_MORE = (
+    f"{LEAST_FOR_PROBE} conversations that could end in two places or more: from there on a probe"
+    " learns from your own"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """How far a set of scores can be relied on, in words.
+
+    Attributes:
+        test: Result of its test on these conversations, or that there is none.
+        doubt: Why the scores mean little; empty where the test shows nothing of the kind, or there is no test.
+        remedy: What would help; empty where nothing is wrong.
+        better: Another set, whose test shows nothing of the kind; None where there is none, or nothing is wrong.
+    """
+
+    test: str
+    doubt: str = ""
+    remedy: str = ""
+    better: ScoreSet | None = None
+
+
+def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
+    """How far a set can be relied on; `sets` are all sets of the project, one of which may be better."""
+    better = [other for other in sets if other is not one and other.test and not _doubt(other)]
+    best = max(better, key=lambda other: (other.scored, other.number), default=None)
+    if one.test is None:
+        if one.mode == "outside":
+            remedy = "`workbench validate PROJECT verdicts` compares them with your verdicts"
+        elif best is not None:
+            remedy = f"choose set {best.number}, which is tested: {name_of(best)}"
+        elif one.mode == "probe":
+            remedy = _MORE
+        else:
+            remedy = "`run complete --mode probe` makes scores that are tested"
+        return Reliability("not tested on these conversations", remedy=remedy, better=best)
+    words = _test_in_words(one.test)
+    doubt = _doubt(one)
+    if not doubt:
+        return Reliability(words)
+    remedy = "more conversations, a larger model, or an adapter trained on them (`workbench train`)"
+    if one.mode == "probe" and one.adapter == SAMPLES_PROBE:
+        remedy = _MORE
+    if best is not None:
+        remedy = f"choose set {best.number}, which does better: {name_of(best)}"
+    return Reliability(words, doubt, remedy, best)
+
+
+def _test_in_words(test: EndingTest) -> str:
+    """The AUROC of the test with its interval and beside it those of position alone and of the keyword rule: at random
+    cuts, then at the same step, where there are pairs for that."""
+
+    def compared(area: Interval, more: str, position: float | None, keywords: float | None) -> str:
+        text = f"{figure(area.value)} ({figure_range(area.low, area.high)}){more}"
+        for name, value in (("position alone", position), ("keyword rule", keywords)):
+            text += "" if value is None else f", {name} {figure(value)}"
+        return text
+
+    number = f", {counted(test.conversations, 'conversation')}"
+    words = f"whole against cut: AUROC {compared(test.auroc, number, test.position, test.keywords)}"
+    if test.matched is not None:
+        same = compared(test.matched, "", test.matched_position, test.matched_keywords)
+        words += f"; at the same step {same}"
+    return words
+
+
+def _doubt(one: ScoreSet) -> str:
+    """Why the test says that the scores mean little; empty where it does not.
+
+    Cuts at random make whole conversations longer than cut ones, so that position tells them apart on many logs. So the
+    scores are compared with position and keywords at the same step; at random cuts only where no two conversations can
+    be compared there.
+    """
+    test = one.test
+    if test is None:
+        return ""
+    if test.auroc.low <= 0.5:
+        return "these scores mean little: whole and cut are not told apart better than by chance"
+    if test.matched is None:
+        if test.auroc.value > max(test.keywords, test.position):
+            return ""
+        simple = "the keyword rule" if test.keywords >= test.position else "position alone"
+        return f"these scores mean little: {simple} tells whole from cut as well"
+    for simple, over in (
+        ("position alone", test.over_position),
+        ("the keyword rule", test.over_keywords),
+    ):
+        if over is not None and over.low <= 0:
+            return (
+                f"these scores mean little: at the same step {simple} tells whole from cut as well (difference"
+                f" {difference(over.value)}, {difference(over.low)} to {difference(over.high)})"
+            )
+    return ""

@@ -1,0 +1,406 @@
+"""The stage that fits the probe: from kept hidden states to a completeness score of every conversation read."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.base.errors import NotYet
+from engine.base.number_format import counted, figure, figure_range
+from engine.base.statistics.ranking import auroc
+from engine.completeness import bundled_probe, probe
+from engine.completeness.bundled_probe import BundledProbe
+from engine.completeness.endings import Cuts, draw_cuts, matched, matched_difference
+from engine.completeness.keywords import sounds_complete
+from engine.completeness.position import by_position
+from engine.completeness.probe import Floats
+from engine.completeness.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest
+from engine.completeness.tables import hidden_states, score_sets, scores
+from engine.completeness.tables.hidden_states import StateEntry
+from engine.completeness.tables.score_sets import ScoreConfig
+from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.conversations import near_duplicates
+from engine.conversations.logs import logs_of
+from engine.jobs.contract import Progress
+from engine.jobs.cpu_stage import CpuStage
+from engine.jobs.live import OnProgress
+from engine.model.model_work import RunModel
+from engine.opener import conversation_store as conversations
+from engine.project import runs
+from engine.project.project import Project
+from engine.project.sql import snapshot
+
+CHUNK = 500
+"""Conversations whose text is read at once for the keyword rule."""
+
+SCORED_AT_ONCE = 2_000
+"""Conversations whose scores are stored in one transaction. More would hold more states in memory, and make what a
+person writes wait longer."""
+
+STEPS = probe.STEPS * 2
+"""Folds of the probe, and of position alone."""
+
+WHOLE = 0.5
+"""Score from which the test calls a conversation whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the reading stage kept.
+
+    Attributes:
+        states_key: The config hash of the hidden states.
+        ids: All conversations that have states, or a reason for none; in id order.
+        entries: Those of them to learn from: all, or the ones that were drawn; in id order. Their states are in
+            `states` only.
+        usable: Those of `entries` with states; `names` are their external ids.
+        states: Of all boundaries of `usable` in order, shape (boundaries, dimensions).
+    """
+
+    states_key: str
+    ids: array[int]
+    entries: list[StateEntry]
+    usable: list[StateEntry]
+    names: list[str]
+    states: NDArray[np.float16]
+
+    @property
+    def counts(self) -> list[int]:
+        """Number of boundaries of each usable conversation."""
+        return [len(entry.places) for entry in self.usable]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """The scores of the conversations that were learned from, and the probe for the others.
+
+    Attributes:
+        p: Scores of all boundaries of `_Read.states`, shape (boundaries,).
+        of_others: Returns the scores of boundaries of the other conversations, given their states.
+        drawn: Number of conversations with states that were drawn to learn from; None where all are learned from.
+        spread: Spread of `p` between repeats of the fit; None where nothing was fitted.
+        bundled: Name of the bundled probe, where there were too few conversations to fit one; empty otherwise.
+        test: None where too few conversations could be cut.
+    """
+
+    p: Floats
+    of_others: Callable[[NDArray[np.float16]], Floats]
+    drawn: int | None
+    spread: Floats | None
+    bundled: str = ""
+    test: EndingTest | None = None
+
+    def in_words(self) -> str:
+        """Which probe scored, and the result of its test."""
+        by = "by a probe that never saw them"
+        if self.drawn is not None:
+            by += f", learned from {counted(self.drawn, 'conversation')} drawn at random"
+        if self.bundled:
+            by = f"by the probe of the program's samples (your own needs {LEAST_FOR_PROBE})"
+        if self.test is None:
+            return f"{by}; too few to test"
+        area, number = self.test.auroc, counted(self.test.conversations, "conversation")
+        ends = figure_range(area.low, area.high)
+        return f"{by}; whole against cut: AUROC {figure(area.value)} ({ends}), {number}"
+
+
+class FittingStage(CpuStage):
+    """Fits the probe anew to the conversations that were read, at most `probe.MOST` of them, and scores each
+    conversation by a probe that never saw it. Too few for a fit are scored by the bundled probe, where the model is the
+    built-in one.
+    """
+
+    name = "fit"
+    unit = "steps"
+
+    def __init__(
+        self,
+        project: Project,
+        model: RunModel,
+        states_key: Callable[[], str],
+        *,
+        provisional: bool = False,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            model: The model that read the conversations.
+            states_key: Returns the config hash of the hidden states; called when the stage starts.
+            provisional: The scores go when those of a later fit are in force.
+        """
+        super().__init__(project)
+        self._model, self._states_key, self._provisional = model, states_key, provisional
+        self._scored = 0
+        self._summary = ""
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return "Fitting the probe"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine the scores: how they are fitted, and the conversations that were read."""
+        states = self._states_key()
+        with self._project.reading() as conn:
+            ids = hidden_states.ids(conn, states)
+            known = hidden_states.fingerprint(conn, ids)
+        found = {"probe": probe.VERSION, "states": states, "conversations": known}
+        return {**found, "drawn": probe.MOST} if len(ids) > probe.MOST else found
+
+    def waiting(self) -> int:
+        """Number of conversations that were read and have no scores of a probe fitted to all that were read."""
+        key = self.config_hash
+        with self._project.reading() as conn:
+            if score_sets.is_stored(conn, key):
+                return 0
+            return hidden_states.readable(conn, self._states_key())
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Fits, tests and stores the scores in batches; the last batch puts the set in force. Does nothing if the set
+        is stored. What a cancel or a crash leaves of it stays hidden, and the next run begins anew.
+
+        Raises:
+            UsageError: There are too few conversations for a probe, and the bundled one does not fit the model.
+            Cancelled: `interrupt` was called.
+        """
+        key = self.config_hash
+        with self._project.reading() as conn:
+            if score_sets.is_stored(conn, key):
+                self._project.write(partial(self._put_in_force, config_hash=key))
+                return
+            read = _read(conn, self._states_key())
+        total = STEPS
+        yield Progress(0, total)
+        found: list[_Fitted] = []
+        done = 0
+        for count, note in self._live(partial(self._fit, read), found.append):
+            done += count
+            yield Progress(min(done, total), total, note)
+        (fitted,) = found
+        for _, note in self._live(partial(self._store, run_id, key, read, fitted), self._count):
+            yield Progress(total, total, note)
+        self._summary = fitted.in_words()
+        yield Progress(total, total)
+
+    def _count(self, scored: int) -> None:
+        self._scored = scored
+
+    def _store(
+        self, run_id: int, key: str, read: _Read, fitted: _Fitted, report: OnProgress
+    ) -> int:
+        """Stores the scores, `SCORED_AT_ONCE` at a time; returns the number of conversations that have one."""
+        model = self._model.model
+        noise = None if fitted.spread is None else float(fitted.spread.mean())
+        name = fitted.bundled or model.adapter_name
+        config = ScoreConfig(key, "probe", model.label, name, noise, fitted.test)
+
+        def store(
+            conn: sqlite3.Connection, entries: Sequence[ScoreEntry], first: bool, last: bool
+        ) -> None:
+            self._check()  # a thread that was cancelled runs on until here
+            if first:
+                score_sets.begin_set(conn, config)
+            scores.add(conn, key, run_id, entries)
+            if last:
+                score_sets.finish_set(conn)
+                self._put_in_force(conn, key)
+                runs.count(conn, run_id, STEPS, STEPS)
+
+        scored = 0
+        for nth, (done, entries) in enumerate(_score_entries(self._project, read, fitted)):
+            last = done == len(read.ids)
+            self._project.write(partial(store, entries=entries, first=nth == 0, last=last))
+            scored += sum(bool(entry.boundaries) for entry in entries)
+            if not last:
+                report(0, f"storing the scores of {done:,} of {len(read.ids):,} conversations")
+        return scored
+
+    def _put_in_force(self, conn: sqlite3.Connection, config_hash: str) -> None:
+        score_sets.put_in_force_unless_another_is(conn, config_hash)
+        if self._provisional:
+            score_sets.mark_provisional(conn, config_hash)
+        else:
+            score_sets.drop_provisional(conn)
+
+    def summary(self) -> str:
+        """The result in one sentence, with the test of it."""
+        if not self._scored:
+            return "The scores of the probe are stored already."
+        return f"Scored {counted(self._scored, 'conversation')} {self._summary}."
+
+    def _fit(self, read: _Read, report: OnProgress) -> _Fitted:
+        counts = read.counts
+        cuts = draw_cuts(read.names, counts)
+        groups, keywords, numbers = self._read_texts(read)
+        different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
+        bundled = None
+        if different < LEAST_FOR_PROBE:
+            bundled = bundled_probe.of_model(self._model.model)
+            if bundled is None or not read.usable:
+                raise NotYet(
+                    f"A probe needs {LEAST_FOR_PROBE} conversations that could end in two places,"
+                    f" nearly equal ones counted once; there are {different:,} among"
+                    f" {len(counts):,}.",
+                    "Read more conversations, or score with --mode tuned.",
+                )
+        end = np.concatenate([np.arange(count) == count - 1 for count in counts])
+        group = np.repeat(groups, counts)
+        drawn = len(read.usable) if len(read.entries) < len(read.ids) else None
+        if bundled is not None:
+            by_samples = partial(_by_bundled, bundled)
+            fitted = _Fitted(by_samples(read.states), by_samples, drawn, None, SAMPLES_PROBE)
+        else:
+            fit = probe.cross_fit(read.states, end, group, lambda: report(1, "fitting"))
+            fitted = _Fitted(fit.p, fit.of_others, drawn, fit.spread)
+        if different < probe.FOLDS:
+            return fitted
+        position = by_position(
+            [
+                [
+                    (number, place.chars, place.step_chars)
+                    for number, place in zip(known, one.places, strict=True)
+                ]
+                for known, one in zip(numbers, read.usable, strict=True)
+            ],
+            groups,
+            lambda: report(1, "comparing with position alone"),
+        )
+        return replace(fitted, test=_test(numbers, cuts, fitted.p, position.p, keywords))
+
+    def _read_texts(self, read: _Read) -> tuple[near_duplicates.Ints, Floats, list[list[int]]]:
+        """What only the texts tell, from one pass over them.
+
+        Returns:
+            A group for each usable conversation, which nearly equal ones share, so that they share a fold; and the
+            keyword rule's answer at each boundary of `read.states`; and for each usable conversation the number of each
+            boundary that was read among all that it has, from 0.
+        """
+        read_at = {entry.conversation_id: entry.places for entry in read.usable}
+        numbers = []
+        found = []
+        keywords: list[float] = []
+        ids = [entry.conversation_id for entry in read.usable]
+        for first in range(0, len(ids), CHUNK):
+            self._check()
+            for log in logs_of(self._project, ids[first : first + CHUNK]):
+                found.append(near_duplicates.log_shingles(log.pieces))
+                index = {piece.message: nth for nth, piece in enumerate(log.pieces)}
+                of_boundary = {at: number for number, at in enumerate(log.item.boundaries)}
+                at = [index[place.message] for place in read_at[log.id]]
+                numbers.append([of_boundary[piece] for piece in at])
+                keywords += [float(sounds_complete(log.pieces[: piece + 1])) for piece in at]
+        return near_duplicates.groups(found), np.array(keywords), numbers
+
+
+def _test(
+    numbers: list[list[int]], cuts: Cuts, p: Floats, position: Floats, keywords: Floats
+) -> EndingTest:
+    both = np.concatenate([cuts.whole, cuts.cut])
+    label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
+    pair = [*range(len(cuts.whole))] * 2
+    hits = int((p[cuts.whole] >= WHOLE).sum())
+    alarms = int((p[cuts.cut] >= WHOLE).sum())
+    curves, by_position, by_keywords = (_curves(numbers, one) for one in (p, position, keywords))
+    share, pairs = matched(curves)
+    (of_position, _), (of_keywords, _) = matched(by_position), matched(by_keywords)
+    return EndingTest(
+        conversations=len(cuts.whole),
+        auroc=auroc(p[both].tolist(), label, pair),
+        f1=2 * hits / (len(cuts.whole) + hits + alarms),
+        keywords=auroc(keywords[both].tolist(), label, pair).value,
+        position=auroc(position[both].tolist(), label, pair).value,
+        matched=share,
+        matched_pairs=pairs,
+        matched_keywords=None if of_keywords is None else of_keywords.value,
+        matched_position=None if of_position is None else of_position.value,
+        over_keywords=matched_difference(curves, by_keywords),
+        over_position=matched_difference(curves, by_position),
+    )
+
+
+def _curves(numbers: list[list[int]], p: Floats) -> list[Floats]:
+    """The values at all boundaries of each conversation; NaN where none was read."""
+    curves, first = [], 0
+    for known in numbers:
+        curve = np.full(known[-1] + 1, np.nan)
+        curve[known] = p[first : first + len(known)]
+        curves.append(curve)
+        first += len(known)
+    return curves
+
+
+def _by_bundled(bundled: BundledProbe, states: NDArray[np.float16]) -> Floats:
+    return bundled.p(states.astype(np.float32))
+
+
+def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
+    with snapshot(conn):
+        ids = hidden_states.ids(conn, states_key)
+        entries = list(hidden_states.of_conversations(conn, states_key, probe.drawn(ids)))
+    # One array, filled row by row; the bytes of each row are dropped at once, since states can take gigabytes.
+    states = np.empty(_shape(entries), dtype="<f2")
+    first = 0
+    for at, entry in enumerate(entries):
+        last = first + len(entry.places)
+        if entry.places:
+            states[first:last] = _states(entry)
+        entries[at] = replace(entry, states=b"")
+        first = last
+    usable = [entry for entry in entries if entry.places]
+    keys = [entry.conversation_id for entry in usable]
+    names = {row.id: row.external_id for row in conversations.rows(conn, keys)}
+    return _Read(states_key, ids, entries, usable, [names[key] for key in keys], states)
+
+
+def _shape(entries: Sequence[StateEntry]) -> tuple[int, int]:
+    """Number of boundaries, and of dimensions of a state; (0, 0) without any."""
+    boundaries = sum(len(entry.places) for entry in entries)
+    size = sum(len(entry.states) for entry in entries)
+    return boundaries, size // (2 * boundaries) if boundaries else 0
+
+
+def _states(entry: StateEntry) -> NDArray[np.float16]:
+    """The states of a conversation with boundaries, shape (boundaries, dimensions)."""
+    return np.frombuffer(entry.states, dtype="<f2").reshape(len(entry.places), -1)
+
+
+def _score_entries(
+    project: Project, read: _Read, fitted: _Fitted
+) -> Iterator[tuple[int, list[ScoreEntry]]]:
+    """The scores of all conversations of `read`, `SCORED_AT_ONCE` at a time, each time with the number of conversations
+    so far."""
+    learned = {one.conversation_id: (one, p) for one, p in _each(read.entries, fitted.p)}
+    for first in range(0, len(read.ids), SCORED_AT_ONCE):
+        part = read.ids[first : first + SCORED_AT_ONCE]
+        asked = [key for key in part if key not in learned]
+        with project.reading() as conn:
+            others = list(hidden_states.of_conversations(conn, read.states_key, asked))
+        states = [_states(entry) for entry in others if entry.places]
+        p = fitted.of_others(np.concatenate(states)) if states else np.empty(0)
+        known = [learned[key] for key in part if key in learned]
+        yield first + len(part), [_score_entry(*one) for one in (*known, *_each(others, p))]
+
+
+def _each(entries: Sequence[StateEntry], p: Floats) -> Iterator[tuple[StateEntry, Floats]]:
+    """Each conversation with the scores of its boundaries."""
+    first = 0
+    for entry in entries:
+        last = first + len(entry.places)
+        yield entry, p[first:last]
+        first = last
+
+
+def _score_entry(entry: StateEntry, p: Floats) -> ScoreEntry:
+    points = tuple(
+        BoundaryEntry(place.message, place.step, place.turn, value, 1 - value)
+        for place, value in zip(entry.places, p.tolist(), strict=True)
+    )
+    return ScoreEntry(entry.conversation_id, points, entry.reason, entry.tokens)

@@ -1,0 +1,242 @@
+"""The stage that reads hidden states: the model reads each log once, and its state at every boundary is kept."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import accumulate, chain
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from engine.base.number_format import counted
+from engine.completeness.block import ItemScore, LogItem, Question
+from engine.completeness.boundaries import RULE, no_boundary_reason
+from engine.completeness.records.scores import LEAST_FOR_PROBE
+from engine.completeness.tables import hidden_states
+from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
+from engine.completeness.truncation import cut_at
+from engine.conversations.logs import Log, Measured, logs_of, measured_noise
+from engine.conversations.selection import ALL, Selection
+from engine.conversations.tables import conversations
+from engine.jobs.blocks import blocks
+from engine.jobs.contract import Progress
+from engine.jobs.live import OnProgress
+from engine.model.block_stage import BlockStage
+from engine.model.model_work import RunModel
+from engine.model.process.client import (
+    ModelProcess,
+)
+from engine.project import runs
+from engine.project.project import Project
+
+QUESTION = Question(None, states=True)
+"""The log alone, without a prompt."""
+
+TOKENS_PER_CHAR = 0.25
+"""Tokens for each character of English messages, until the logs that were read tell."""
+
+
+class ReadingStage(BlockStage[int, StateEntry]):
+    """Reads the conversations whose hidden states are not kept yet.
+
+    Blocks are read in an order that is drawn at random and always the same, so that what is read after some time is a
+    random sample of blocks. As blocks are cut from all conversations, nothing is read twice when the rest is read.
+
+    Attributes:
+        growing: Set once conversations come and grow while the model stays loaded: then only what is new of them is
+            read, on the cells that the model process kept. Their states differ from those of a block within the batch
+            noise of the model.
+    """
+
+    name = "read"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        model: RunModel,
+        *,
+        selection: Selection = ALL,
+        measured: Measured | None = None,
+        seconds: float | None = None,
+        ends: bool = False,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            selection: The conversations to read.
+            measured: See `Measured`.
+            seconds: Read for about so many seconds, but enough conversations for a probe; None reads all.
+            ends: Read each conversation at its last boundary and at one earlier one that is drawn, each with as much of
+                the text before it as the context holds, without the system message.
+        """
+        super().__init__(project, process, model)
+        self._selection, self._measured, self._seconds = selection, measured, seconds
+        self._ends = ends
+        self.growing = False
+        self._tokens = self.read = self.skipped = 0
+        self._spent = 0.0
+        self._chars = self._chars_read = self._chars_before = self._block = 0
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        what = "ends of logs" if self._ends else "conversations"
+        return f"Reading {what} with {self._work.model.label}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine a state."""
+        params = {"context": self._work.model.options.context, "boundaries": RULE}
+        return {**params, "ends": True} if self._ends else params
+
+    def waiting(self, conn: sqlite3.Connection) -> set[int]:
+        """Ids of the conversations that a run would read now."""
+        missing = hidden_states.ids_without_states(conn, self.config_hash)
+        return set(missing).intersection(self._selection.ids(conn))
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Reads block by block; each is one transaction, with the run's counter.
+
+        Raises:
+            ModelError: The model cannot be loaded, or gives no hidden states.
+            Cancelled: `interrupt` was called.
+        """
+        with self._project.reading() as conn:
+            missing = self.waiting(conn)
+            every = sorted(missing) if self.growing else self._selection.ids(conn)
+            chars = dict(zip(every, conversations.chars(conn, every), strict=True))
+        self.skipped = len(every) - len(missing)
+        if not missing:
+            return
+        planned = [
+            block
+            for block in blocks(every, [chars[key] for key in every])
+            if not missing.isdisjoint(block)
+        ]
+        Random(0).shuffle(planned)
+        self._chars = max(1, sum(chars.values()))
+        self._chars_before = self._chars - sum(chars[key] for one in planned for key in one)
+        total, share = len(missing), self._chars_before / self._chars
+        note = "loading the model"
+        yield Progress(0, None, note) if self._ends else Progress(0, total, note, share)
+        self._work.load()
+        measured_noise(self._project, self._work, every, self._measured)
+        model = self._work.model
+        register = partial(
+            hidden_states.register,
+            config_hash=self.config_hash,
+            model=model.label,
+            adapter=model.adapter_name,
+        )
+        self._project.write(register)
+        self._project.write(lambda conn: runs.count(conn, run_id, 0, len(missing)))
+        yield from self._in_blocks(run_id, self._in_time(planned, chars), missing)
+
+    def _in_time(
+        self, planned: Sequence[Sequence[int]], chars: Mapping[int, int]
+    ) -> Iterator[Sequence[int]]:
+        """The blocks that are likely to end before the time is over, and in any case enough of them for a probe."""
+        start = time.monotonic()
+        for block in planned:
+            self._block = sum(chars[key] for key in block)
+            expected = self._spent * (1 + self._block / max(1, self._chars_read))
+            enough = self.read + self.skipped >= LEAST_FOR_PROBE
+            if self._seconds is not None and enough and expected > self._seconds:
+                return
+            yield block
+            self._spent = time.monotonic() - start
+
+    def tokens_per_second(self) -> float | None:
+        """The speed that was measured in this run, without loading the model; None where nothing was read."""
+        return self._tokens / self._spent if self._tokens and self._spent > 0 else None
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        what = "the ends of " if self._ends else ""
+        text = f"Read {what}{counted(self.read, 'conversation')} with {self._work.model.label}"
+        if self.skipped:
+            text += f", {self.skipped:,} were read before"
+        return f"{text}."
+
+    def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
+        if self._ends:
+            # How many will be read in time is not known.
+            return Progress(done, None)
+        per_char = self._tokens / self._chars_read if self._chars_read else TOKENS_PER_CHAR
+        of_block = min(count / per_char, self._block) if per_char else 0.0
+        share = (self._chars_before + self._chars_read + of_block) / self._chars
+        return Progress(done, total, f"{self._tokens + count:,} tokens read", min(1.0, share))
+
+    def _key_of(self, entry: StateEntry) -> int:
+        return entry.conversation_id
+
+    def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[StateEntry]) -> None:
+        hidden_states.add(conn, self.config_hash, run_id, entries)
+
+    def _tally(self, entries: Sequence[StateEntry]) -> None:
+        self.read += len(entries)
+        self._tokens += sum(entry.tokens for entry in entries)
+        self._chars_read += self._block
+        self._block = 0
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[StateEntry]:
+        logs = logs_of(self._project, block)
+        readable = [log for log in logs if log.item.boundaries]
+        items = [_ends(log) if self._ends else [log.item] for log in readable]
+        results = self._work.each(
+            list(chain.from_iterable(items)),
+            lambda items: self._work.process.score(items, QUESTION, report, growing=self.growing),
+            lambda reason: ItemScore((), 0, unscored=reason),
+        )
+        left = iter(results)
+        parts = [[next(left) for _ in of_log] for of_log in items]
+        found = [self._joined(scores) if self._ends else scores[0] for scores in parts]
+        by_id = {log.id: result for log, result in zip(readable, found, strict=True)}
+        return [_entry(log, by_id.get(log.id)) for log in logs]
+
+    def _joined(self, parts: Sequence[ItemScore]) -> ItemScore:
+        """One result of what was read before each of the places of a log."""
+        unscored = next((part.unscored for part in parts if part.states is None), None)
+        if unscored is not None:
+            return ItemScore((), 0, unscored=unscored)
+        context = self._work.model.options.context or 0
+        return ItemScore(
+            tuple(point for part in parts for point in part.curve),
+            sum(min(part.tokens, context) for part in parts),
+            note=f"read at {len(parts)} of its places only, {context} tokens before each",
+            states=np.concatenate([part.states for part in parts if part.states is not None]),
+        )
+
+
+def _ends(log: Log) -> list[LogItem]:
+    """What is read of a log at one earlier boundary and at its last.
+
+    They are two items, so that both windows are as long: the length of a window must not tell which is the last.
+    """
+    found = log.item.boundaries
+    cut = cut_at(0, str(log.id), len(found))
+    places = found[-1:] if cut is None else (found[cut], found[-1])
+    return [LogItem(log.item.texts[: place + 1], (place,), kept=0) for place in places]
+
+
+def _entry(log: Log, found: ItemScore | None) -> StateEntry:
+    if found is None:
+        return StateEntry(log.id, (), b"", no_boundary_reason(log.pieces), 0)
+    if found.states is None:
+        return StateEntry(log.id, (), b"", found.unscored, found.tokens)
+    so_far = list(accumulate(len(piece.text) for piece in log.pieces))
+    places = []
+    for point in found.curve:
+        piece = log.pieces[point.boundary]
+        place = BoundaryPlace(
+            piece.message, piece.step, piece.turn, so_far[point.boundary], len(piece.text)
+        )
+        places.append(place)
+    return StateEntry(
+        log.id, tuple(places), found.states.astype("<f2").tobytes(), found.note, found.tokens
+    )

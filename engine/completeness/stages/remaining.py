@@ -1,0 +1,160 @@
+"""The stage that generates remaining tasks: for each conversation below the threshold, what the model writes is left to
+do."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from engine.base.conversation import Message, render_log
+from engine.base.number_format import counted
+from engine.completeness.block import WrittenOn
+from engine.completeness.remaining import remaining_tasks
+from engine.completeness.tables import generated_ends, remaining, scores
+from engine.completeness.tables.remaining import RemainingEntry
+from engine.conversations.tables import conversations
+from engine.jobs.blocks import blocks
+from engine.jobs.contract import Progress
+from engine.jobs.live import OnProgress
+from engine.model.block_stage import BlockStage
+from engine.model.model_work import RunModel
+from engine.model.process.client import (
+    ModelProcess,
+)
+from engine.model.prompt_files import Prompt
+from engine.project.project import Project
+
+
+class RemainingStage(BlockStage[int, RemainingEntry]):
+    """Generates the remaining tasks that are missing for the scores of one configuration, in id order."""
+
+    name = "remaining"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        model: RunModel,
+        prompt: Prompt,
+        scores_key: Callable[[], str],
+        *,
+        as_generated: bool = False,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            scores_key: Returns the config hash of the scores that the tasks belong to; called when the stage starts.
+            as_generated: Generate for the conversations after which the model does not write the end tag, instead of
+                those below the threshold.
+        """
+        super().__init__(project, process, model)
+        self._prompt, self._scores_key, self._as_generated = prompt, scores_key, as_generated
+        self.written = self.empty = 0
+
+    @property
+    def prompt(self) -> Prompt:
+        """The prompt for remaining tasks."""
+        return self._prompt
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return f"Writing remaining tasks with {self._work.model.label}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine an answer."""
+        return {"prompt": self._prompt.as_params(), "scores": self._scores_key()}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Generates block by block; each is one transaction, with the run's counter.
+
+        Raises:
+            ModelError: The model cannot be loaded.
+            Cancelled: `interrupt` was called.
+        """
+        with self._project.reading() as conn:
+            scored, own = self._scores_key(), self.config_hash
+            if self._as_generated:
+                below: Sequence[int] = generated_ends.goes_on(conn, scored)
+                missing = set(generated_ends.goes_on(conn, scored, without_remaining=own))
+            else:
+                below = scores.below_threshold(conn, scored)
+                missing = set(remaining.ids_without(conn, own, scored))
+            chars = conversations.chars(conn, below)
+        if not missing:
+            return
+        yield Progress(0, len(missing), "loading the model")
+        self._work.load()
+        yield from self._in_blocks(run_id, blocks(below, chars), missing)
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        text = f"Wrote the remaining tasks of {counted(self.written, 'conversation')}"
+        text += f", the model named none for {self.empty:,}." if self.empty else "."
+        return text + self._work.spent()
+
+    def tasks_of(self, messages: Sequence[Message]) -> tuple[str, str | None]:
+        """Returns the remaining tasks of one conversation, one a line, and None; or an empty text and the reason why
+        there are none. Stores nothing.
+
+        Raises:
+            ModelError: The model cannot be loaded.
+        """
+        self._work.load()
+        return self._ask([remaining_item(messages)], lambda _count, _note: None)[0]
+
+    def _key_of(self, entry: RemainingEntry) -> int:
+        return entry.conversation_id
+
+    def store_written(
+        self, conn: sqlite3.Connection, run_id: int, written: Mapping[int, WrittenOn]
+    ) -> None:
+        """Stores the tasks that the scoring stage wrote in the same pass."""
+        entries = [
+            RemainingEntry(
+                at, *remaining_tasks(self._prompt, found.text, cut=found.stopped == "length")
+            )
+            for at, found in written.items()
+        ]
+        self._store(conn, run_id, entries)
+        self._tally(entries)
+
+    def _store(
+        self, conn: sqlite3.Connection, run_id: int, entries: Sequence[RemainingEntry]
+    ) -> None:
+        remaining.add(conn, self.config_hash, self._scores_key(), run_id, entries)
+
+    def _tally(self, entries: Sequence[RemainingEntry]) -> None:
+        self.empty += sum(1 for entry in entries if not entry.text)
+        self.written += sum(1 for entry in entries if entry.text)
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[RemainingEntry]:
+        with self._project.reading() as conn:
+            found = conversations.conversations_for(conn, block)
+        items = [remaining_item(messages) for _, messages in found]
+        answers = self._work.each(
+            items, partial(self._ask, report=report), lambda reason: ("", reason)
+        )
+        return [
+            RemainingEntry(conversation_id, text, reason)
+            for (conversation_id, _), (text, reason) in zip(found, answers, strict=True)
+        ]
+
+    def _ask(
+        self, items: Sequence[tuple[tuple[str, ...], int]], report: OnProgress
+    ) -> list[tuple[str, str | None]]:
+        replies = self._work.replies(items, self._prompt, report)
+        return [
+            remaining_tasks(self._prompt, reply.text, cut=reply.stopped == "length")
+            for reply in replies
+        ]
+
+
+def remaining_item(messages: Sequence[Message]) -> tuple[tuple[str, ...], int]:
+    """(pieces of the log, number of leading pieces that every window keeps: 1 for a system message, else 0)."""
+    pieces = render_log(messages)
+    kept = int(bool(pieces) and pieces[0].role in ("system", "developer"))
+    return tuple(piece.text for piece in pieces), kept

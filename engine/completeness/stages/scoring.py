@@ -1,0 +1,215 @@
+"""The stage that scores completeness: the probability of the end tag at every boundary of every conversation."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from engine.base.errors import UsageError
+from engine.base.number_format import counted
+from engine.completeness.block import ItemScore, Question, WrittenOn
+from engine.completeness.boundaries import RULE, no_boundary_reason
+from engine.completeness.inline_remaining import RemainingRequest
+from engine.completeness.records.scores import Mode
+from engine.completeness.stages.remaining import RemainingStage
+from engine.completeness.tables import generated_ends, score_sets, scores
+from engine.completeness.tables.score_sets import ScoreConfig
+from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.conversations.logs import Log, Measured, logs_of, measured_noise
+from engine.conversations.selection import ALL, Selection
+from engine.conversations.tables import conversations
+from engine.jobs.blocks import blocks
+from engine.jobs.contract import Progress
+from engine.jobs.live import OnProgress
+from engine.model.block_stage import BlockStage
+from engine.model.model_work import RunModel
+from engine.model.process.client import (
+    ModelProcess,
+)
+from engine.model.prompt_files import Prompt
+from engine.project import runs, settings
+from engine.project.project import Project
+
+
+def question_for(mode: Mode, prompts: Mapping[str, Prompt], end_tag: str | None) -> Question:
+    """The question that a mode asks at each boundary.
+
+    Raises:
+        UsageError: An end tag was given for a mode other than `tuned`, whose prompt has its own.
+    """
+    if mode == "tuned":
+        return Question(None, end_tag)
+    if mode == "probe":
+        return Question(None, states=True)
+    if end_tag is not None:
+        raise UsageError(
+            "An end tag can be chosen in mode `tuned` only.", "Edit the prompt instead."
+        )
+    return Question(prompts[mode])
+
+
+class ScoringStage(BlockStage[int, ScoreEntry]):
+    """Scores the conversations that have no score under this configuration, in id order."""
+
+    name = "complete"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        model: RunModel,
+        mode: Mode,
+        question: Question,
+        *,
+        selection: Selection = ALL,
+        measured: Measured | None = None,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            selection: The conversations to score.
+            measured: Called with the model, its speed (tokens per second) and its batch noise, if it was not measured
+                before.
+        """
+        super().__init__(project, process, model)
+        self._mode, self._question = mode, question
+        self._selection, self._measured = selection, measured
+        self._remaining: RemainingStage | None = None
+        self._written: dict[int, WrittenOn] = {}
+        self._generated: list[tuple[int, int, bool]] = []
+        self._tokens = 0
+        self.scored = self.unscored = self.skipped = 0
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return f"Scoring completeness with {self._work.model.label}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine a score, without the selection of conversations."""
+        prompt = self._question.prompt
+        return {
+            "mode": self._mode,
+            "prompt": None if prompt is None else prompt.as_params(),
+            "end_tag": self._question.end_tag,
+            "context": self._work.model.options.context,
+            "boundaries": RULE,
+        }
+
+    def write_remaining(self, remaining: RemainingStage) -> None:
+        """Makes `run` also generate remaining tasks in the same pass, which `remaining` stores."""
+        self._remaining = remaining
+
+    def waiting(self, conn: sqlite3.Connection) -> set[int]:
+        """Ids of the conversations that a run would score now."""
+        return set(scores.ids_without_score(conn, self.config_hash)).intersection(
+            self._selection.ids(conn)
+        )
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Scores block by block; each is one transaction, with the run's counter.
+
+        Raises:
+            ModelError: The model cannot be loaded or cannot answer this mode's question.
+            Cancelled: `interrupt` was called.
+        """
+        key = self.config_hash
+        with self._project.reading() as conn:
+            every = self._selection.ids(conn)
+            missing = set(scores.ids_without_score(conn, key)).intersection(every)
+            chars = conversations.chars(conn, every)
+        self.skipped = len(every) - len(missing)
+        total = len(missing)
+        yield Progress(0, total, "loading the model")
+        self._work.load()
+        model = self._work.model
+        noise = measured_noise(self._project, self._work, every, self._measured)
+        config = ScoreConfig(
+            config_hash=key,
+            mode=self._mode,
+            model=model.label,
+            adapter=model.adapter_name,
+            noise=noise,
+        )
+        self._project.write(lambda conn: _begin(conn, config, run_id, total))
+        yield from self._in_blocks(run_id, blocks(every, chars), missing)
+        self._project.write(lambda conn: score_sets.put_in_force_unless_another_is(conn, key))
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        text = f"Scored {counted(self.scored, 'conversation')} with {self._work.model.label}"
+        if self.unscored:
+            text += f", {self.unscored:,} have no honest score"
+        if self.skipped:
+            text += f", {self.skipped:,} were scored before"
+        return f"{text}.{self._work.spent()}"
+
+    def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
+        return Progress(done, total, f"{self._tokens + count:,} tokens read")
+
+    def _key_of(self, entry: ScoreEntry) -> int:
+        return entry.conversation_id
+
+    def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[ScoreEntry]) -> None:
+        scores.add(conn, self.config_hash, run_id, entries)
+        stored = {entry.conversation_id for entry in entries}
+        ends = [one for one in self._generated if one[0] in stored]
+        generated_ends.add(conn, self.config_hash, ends)
+        if self._remaining:
+            written = {at: found for at, found in self._written.items() if at in stored}
+            self._remaining.store_written(conn, run_id, written)
+
+    def _tally(self, entries: Sequence[ScoreEntry]) -> None:
+        self._tokens += sum(entry.tokens for entry in entries)
+        self.unscored += sum(1 for entry in entries if not entry.boundaries)
+        self.scored += sum(1 for entry in entries if entry.boundaries)
+
+    def _answer(self, block: Sequence[int], report: OnProgress) -> list[ScoreEntry]:
+        logs = logs_of(self._project, block)
+        scorable = [log for log in logs if log.item.boundaries]
+        remaining = self._remaining_request()
+        results = self._work.each(
+            [log.item for log in scorable],
+            lambda items: self._work.process.score(items, self._question, report, remaining),
+            lambda reason: ItemScore((), 0, unscored=reason),
+        )
+        by_id = {log.id: result for log, result in zip(scorable, results, strict=True)}
+        self._written = {at: one.written for at, one in by_id.items() if one.written}
+        self._generated = [
+            (log.id, log.pieces[point.boundary].message, point.generated)
+            for log in scorable
+            for point in by_id[log.id].curve
+            if point.generated is not None
+        ]
+        return [_entry(log, by_id.get(log.id)) for log in logs]
+
+    def _remaining_request(self) -> RemainingRequest | None:
+        if self._remaining is None:
+            return None
+        with self._project.reading() as conn:
+            below = settings.rule(conn, self.config_hash).threshold
+        return RemainingRequest(self._remaining.prompt, below)
+
+
+def _entry(log: Log, score: ItemScore | None) -> ScoreEntry:
+    if score is None:
+        return ScoreEntry(log.id, (), no_boundary_reason(log.pieces), 0)
+    points = tuple(
+        BoundaryEntry(
+            message=log.pieces[point.boundary].message,
+            step=log.pieces[point.boundary].step,
+            turn=log.pieces[point.boundary].turn,
+            p_end=point.p_end,
+            p_continue=point.p_continue,
+        )
+        for point in score.curve
+    )
+    return ScoreEntry(log.id, points, score.unscored or score.note, score.tokens)
+
+
+def _begin(conn: sqlite3.Connection, config: ScoreConfig, run_id: int, total: int) -> None:
+    score_sets.register(conn, config)
+    score_sets.put_in_force_unless_another_is(conn, config.config_hash)
+    runs.count(conn, run_id, 0, total)

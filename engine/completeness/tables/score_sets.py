@@ -1,0 +1,202 @@
+"""Sets of scores: what each was made with, which one is in force, and which is provisional."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from engine.base.interval import Interval
+from engine.completeness.records.scores import EndingTest, ScoreSet, SetMode
+from engine.completeness.tables import scores
+from engine.project import settings
+from engine.project.sql import to_json
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreConfig:
+    """What produced a set of scores.
+
+    Attributes:
+        noise: Largest change of a probability seen on the model when the batch size changes; None if not measured.
+            Of a probe: mean spread of the scores between repeats of the fit.
+        test: Out-of-fold test of a probe; None for other modes, and where no conversation can be cut.
+    """
+
+    config_hash: str
+    mode: SetMode
+    model: str
+    adapter: str | None = None
+    noise: float | None = None
+    test: EndingTest | None = None
+
+
+def register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
+    """Stores a configuration, before its first scores; a noise measured later replaces None."""
+    conn.execute(
+        "INSERT INTO score_config (config_hash, mode, model, adapter, noise, test)"
+        " VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (config_hash) DO UPDATE SET noise = coalesce(excluded.noise, noise)",
+        (
+            config.config_hash,
+            config.mode,
+            config.model,
+            config.adapter,
+            config.noise,
+            None if config.test is None else to_json(asdict(config.test)),
+        ),
+    )
+
+
+def begin_set(conn: sqlite3.Connection, config: ScoreConfig) -> None:
+    """Stores the configuration of a set whose scores take several transactions. The set stays hidden until
+    `finish_set`."""
+    drop_unfinished(conn)
+    register(conn, config)
+    settings.put(conn, settings.UNFINISHED, config.config_hash)
+
+
+def finish_set(conn: sqlite3.Connection) -> None:
+    """Shows the set that was begun."""
+    settings.put(conn, settings.UNFINISHED, None)
+
+
+def drop_unfinished(conn: sqlite3.Connection) -> None:
+    """Deletes a set that was begun and never finished, if there is one."""
+    key = settings.get(conn, settings.UNFINISHED)
+    if key is not None:
+        drop(conn, key)
+        settings.put(conn, settings.UNFINISHED, None)
+
+
+def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
+    """Configurations that have scores, in the order in which they were first run; an unfinished one is left out."""
+    rows = conn.execute(
+        "SELECT g.config_hash, g.mode, g.model, g.adapter, g.noise, g.test FROM score_config AS g"
+        " LEFT JOIN (SELECT config_hash, min(id) AS first FROM run GROUP BY config_hash)"
+        " USING (config_hash) WHERE EXISTS (SELECT 1 FROM score WHERE config_hash = g.config_hash)"
+        " AND config_hash IS NOT ? ORDER BY first, config_hash",
+        (settings.get(conn, settings.UNFINISHED),),
+    )
+    return [_config(row) for row in rows]
+
+
+def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
+    """Whether a configuration has scores, all of them where it was begun with `begin_set`."""
+    if config_hash == settings.get(conn, settings.UNFINISHED):
+        return False
+    row = conn.execute("SELECT 1 FROM score WHERE config_hash = ? LIMIT 1", (config_hash,))
+    return row.fetchone() is not None
+
+
+def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
+    """The configuration of the scores that are shown; None before any scoring."""
+    now = settings.score_config(conn)
+    return None if now is None else _registered(conn, now)
+
+
+def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | None:
+    row = conn.execute(
+        "SELECT config_hash, mode, model, adapter, noise, test FROM score_config"
+        " WHERE config_hash = ?",
+        (config_hash,),
+    ).fetchone()
+    return None if row is None else _config(row)
+
+
+def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
+    """All sets of scores, in the order in which they were first made."""
+    now = settings.score_config(conn)
+    provisional = settings.get(conn, settings.PROVISIONAL)
+    return [
+        ScoreSet(
+            number=number,
+            config_hash=config.config_hash,
+            mode=config.mode,
+            model=config.model,
+            adapter=config.adapter,
+            scored=_scored(conn, config.config_hash),
+            test=config.test,
+            in_force=config.config_hash == now,
+            provisional=config.config_hash == provisional,
+        )
+        for number, config in enumerate(configs(conn), 1)
+    ]
+
+
+def put_in_force_unless_another_is(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Puts a registered set in force where no other set is.
+
+    It also replaces an older set of its kind (mode, model and adapter) once it has as many scores, and a provisional
+    set of any kind once it has as many or has reached every conversation. Other sets of another kind are replaced only
+    when a person chooses: `settings.switch_score_config`.
+    """
+    now, new = config_in_force(conn), _registered(conn, config_hash)
+    if new is None:
+        return
+    if now is None or not is_stored(conn, now.config_hash):
+        settings.put_score_config(conn, config_hash)
+        return
+    gives_way = now.config_hash == settings.get(conn, settings.PROVISIONAL)
+    if not (gives_way or _kind(now) == _kind(new)):
+        return
+    if _scored(conn, config_hash) >= _scored(conn, now.config_hash) or (
+        gives_way and not scores.ids_without_score(conn, config_hash)
+    ):
+        if now.mode == new.mode:
+            settings.put_score_config(conn, config_hash)
+        else:  # the threshold of the one mode says nothing of the other
+            settings.switch_score_config(conn, config_hash)
+
+
+def mark_provisional(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Marks a set as provisional, until `drop_provisional` or until a person puts it in force."""
+    settings.put(conn, settings.PROVISIONAL, config_hash)
+
+
+def drop_provisional(conn: sqlite3.Connection) -> None:
+    """Deletes the set that is marked as provisional, unless it is in force or has remaining tasks; the run stays."""
+    key = settings.get(conn, settings.PROVISIONAL)
+    if key is None or key == settings.score_config(conn):
+        return
+    written = conn.execute("SELECT 1 FROM remaining WHERE score_config_hash = ? LIMIT 1", (key,))
+    if written.fetchone() is None:
+        drop(conn, key)
+    settings.put(conn, settings.PROVISIONAL, None)
+
+
+def drop(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Deletes a set of scores and the remaining tasks written for it; the run stays."""
+    conn.execute("DELETE FROM remaining WHERE score_config_hash = ?", (config_hash,))
+    for table in ("boundary_score", "score", "score_config"):
+        conn.execute(f"DELETE FROM {table} WHERE config_hash = ?", (config_hash,))
+
+
+def _kind(config: ScoreConfig) -> tuple[str, str, str | None]:
+    """Mode, model without the format that it was tuned to, adapter."""
+    return config.mode, config.model.partition(" (")[0], config.adapter
+
+
+def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
+    """Number of conversations with a score."""
+    (count,) = conn.execute(
+        "SELECT count(*) FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL",
+        (config_hash,),
+    ).fetchone()
+    return int(count)
+
+
+def _config(row: tuple[Any, ...]) -> ScoreConfig:
+    key, mode, model, adapter, noise, test = row
+    found = None if test is None else _test(json.loads(test))
+    return ScoreConfig(key, mode, model, adapter, noise, found)
+
+
+def _test(value: dict[str, Any]) -> EndingTest:
+    # `matched` is a bare number in the first version of the probe
+    intervals = {
+        name: Interval(**value[name]) if isinstance(value.get(name), dict) else None
+        for name in ("auroc", "matched", "over_keywords", "over_position")
+    }
+    return EndingTest(**{**value, **intervals})

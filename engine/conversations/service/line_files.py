@@ -1,0 +1,191 @@
+"""Writes lines as JSON Lines, a JSON list, CSV or Parquet, to a stream or to a file."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+from engine.base.atomic_files import replacing
+from engine.base.errors import ProjectError, WorkbenchError
+from engine.base.text import as_json, display_safe
+
+ColumnType = Literal["text", "integer", "number", "truth value", "texts", "shares"]
+"""What is in a column of Parquet: one value, a list of texts, or a list of goals with their shares."""
+
+_BATCH = 2_000
+
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*(e[+-]?[0-9]+)?", re.IGNORECASE)
+
+
+def write_lines(
+    lines: Iterable[dict[str, Any]],
+    out: TextIO,
+    kind: str,
+    around: tuple[str, str] = ("[", "]"),
+    *,
+    formulas: bool = False,
+) -> int:
+    """Writes lines as JSON Lines (`jsonl`), a list within a JSON text (`json`) or CSV (nested values as JSON), and
+    returns how many.
+
+    CSV knows no escapes, so a terminal gets it made safe; a file and a pipe get the text as it is. A spreadsheet runs a
+    text of CSV that begins as a formula does; such a text gets an apostrophe before it.
+
+    Args:
+        around: What stands before and after the list.
+        formulas: Leave them as they are.
+    """
+    count = 0
+    shown = out.isatty()
+    writer: Any = None
+    if kind == "json":
+        out.write(around[0])
+        for line in lines:
+            out.write((",\n" if count else "\n") + as_json(line))
+            count += 1
+        out.write(f"\n{around[1]}\n")
+        return count
+    for line in lines:
+        count += 1
+        if kind == "jsonl":
+            out.write(as_json(line) + "\n")
+            continue
+        flat = {
+            key: as_json(value) if isinstance(value, list | dict) else value
+            for key, value in line.items()
+        }
+        if writer is None:
+            writer = csv.DictWriter(_RowsOut(out), list(flat), lineterminator="\r\n")
+            writer.writeheader()
+        if not formulas:
+            flat = {key: _inert(value) for key, value in flat.items()}
+        if shown:
+            flat = {k: display_safe(v) if isinstance(v, str) else v for k, v in flat.items()}
+        writer.writerow(flat)
+    return count
+
+
+def _inert(value: Any) -> Any:
+    """A value as a spreadsheet shows it and does not run it: OWASP, CSV Injection."""
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+class _RowsOut:
+    """Takes rows that end with both signs for a new line, so that texts with either are quoted, and ends them with the
+    usual one."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, row: str) -> int:
+        """Called by the writer of CSV once for each row."""
+        return self._out.write(row.removesuffix("\r\n") + "\n")
+
+
+def write_file(
+    lines: Iterable[dict[str, Any]],
+    path: Path,
+    kind: str,
+    around: tuple[str, str] = ("[", "]"),
+    *,
+    formulas: bool = False,
+) -> int:
+    """Writes a file completely or not at all, and returns how many lines; see `write_lines`.
+
+    Raises:
+        ProjectError: The file cannot be written.
+    """
+    with written_beside(path) as part, part.open("w", encoding="utf-8", newline="") as out:
+        return write_lines(lines, out, kind, around, formulas=formulas)
+
+
+def write_parquet(
+    lines: Iterable[dict[str, Any]], columns: Mapping[str, ColumnType], path: Path
+) -> int:
+    """Writes lines as a Parquet file and returns how many. What is not a text in a column of texts is JSON.
+
+    Raises:
+        WorkbenchError: pyarrow is not installed.
+        ProjectError: The file cannot be written.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise WorkbenchError(
+            "Parquet needs pyarrow.", "Install conversation-workbench[formats], or write CSV."
+        ) from None
+    share = pyarrow.struct(
+        [
+            ("goal", pyarrow.string()),
+            ("share", pyarrow.float64()),
+            ("confirmed", pyarrow.bool_()),
+        ]
+    )
+    types = {
+        "text": pyarrow.string(),
+        "integer": pyarrow.int64(),
+        "number": pyarrow.float64(),
+        "truth value": pyarrow.bool_(),
+        "texts": pyarrow.list_(pyarrow.string()),
+        "shares": pyarrow.list_(share),
+    }
+    schema = pyarrow.schema([(name, types[one]) for name, one in columns.items()])
+    texts = [name for name, one in columns.items() if one == "text"]
+    count = 0
+    rest = iter(lines)
+    with written_beside(path) as part, parquet.ParquetWriter(part, schema) as writer:
+        while batch := list(islice(rest, _BATCH)):
+            for line in batch:
+                for name in texts:
+                    line[name] = _text(line[name])
+            writer.write_table(pyarrow.Table.from_pylist(batch, schema))
+            count += len(batch)
+    return count
+
+
+def _text(value: Any) -> str | None:
+    """A text as it is, but for lone surrogates, and anything else as JSON."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else as_json(value)
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def new_file(path: str) -> Path:
+    """The path of a file that is not there yet, `~` expanded.
+
+    Raises:
+        ProjectError: It is there.
+    """
+    target = Path(os.path.expanduser(path))
+    if os.path.lexists(target):
+        raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
+    return target
+
+
+@contextmanager
+def written_beside(path: Path) -> Iterator[Path]:
+    """Gives the path of a file that takes the place of the target at the end, so that an interrupted export leaves no
+    partial file; a device and a pipe are written themselves.
+
+    Raises:
+        ProjectError: The file cannot be written.
+    """
+    try:
+        with replacing(path) as part:
+            yield part
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else error
+        raise ProjectError(
+            f"{path} cannot be written: {reason}.", "Choose another place."
+        ) from error

@@ -1,0 +1,193 @@
+"""An index of what conversations have: tools that were called, models that answered, fields of metadata and truth, and
+what a check found.
+
+Each distinct pair of a key and a value is a facet. Keys are those of `FIELDS`, and `meta.` or `truth.` with the name of
+a field; names of fields within fields are joined by dots. Values are the numbers, texts and truth values of a field, or
+of a list; objects in lists are not indexed.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from engine.base.conversation import Message
+from engine.conversations.filters import is_number
+from engine.conversations.tables.messages import COLUMNS, message_of
+from engine.project.idset import IdSet
+from engine.project.sql import chunks, message_ids, placeholders
+
+TOOL, MODEL = "tool", "model"
+LANGUAGE, PERSONAL, COPIES = "language", "personal", "copies"
+FIELDS = (TOOL, MODEL, LANGUAGE, PERSONAL, COPIES)
+"""The keys that are fields of filters by themselves; those after the first two come from the table of checks."""
+LONGEST = 200
+"""Characters of a value that are indexed."""
+MOST = 200
+"""Facets of one conversation that are indexed."""
+_DEEPEST = 5
+_MODEL_KEYS = ("model", "model_name", "model_id", "modelId", "model_slug")
+
+Facet = tuple[str, str]
+"""Key and value."""
+
+
+def facets_of(
+    meta: Mapping[str, Any], truth: Mapping[str, Any] | None, messages: Iterable[Message]
+) -> set[Facet]:
+    """The facets of a conversation, at most `MOST`."""
+    found: dict[Facet, None] = {}
+    models: set[str] = set()
+    for message in messages:
+        for call in message.tool_calls:
+            found[TOOL, _short(call.name)] = None
+        if message.role == "tool" and message.name:
+            found[TOOL, _short(message.name)] = None
+        if message.role == "assistant" and message.facts and '"model' in message.facts:
+            models |= _models(json.loads(message.facts))
+    for model in models or _models(meta):
+        found[MODEL, _short(model)] = None
+    _add_fields(found, "meta", meta, 0)
+    _add_fields(found, "truth", truth or {}, 0)
+    return set(found) if len(found) <= MOST else set(islice(found, MOST))
+
+
+def add(conn: sqlite3.Connection, found: Iterable[tuple[int, Iterable[Facet]]]) -> None:
+    """Indexes conversations by id, none of which is indexed yet."""
+    # sorted, so that the same import gives the same ids in every process
+    rows = [(facet, conversation_id) for conversation_id, own in found for facet in sorted(own)]
+    facets = dict.fromkeys(facet for facet, _ in rows)
+    conn.executemany(
+        "INSERT INTO facet (key, value, number) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        [(key, value, float(value) if is_number(value) else None) for key, value in facets],
+    )
+    ids = {
+        facet: conn.execute("SELECT id FROM facet WHERE key = ? AND value = ?", facet).fetchone()[0]
+        for facet in facets
+    }
+    conn.executemany(
+        "INSERT INTO conversation_facet (facet_id, conversation_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        sorted((ids[facet], conversation_id) for facet, conversation_id in rows),
+    )
+
+
+def add_stored(conn: sqlite3.Connection, conversation_ids: Iterable[int]) -> None:
+    """Indexes conversations as they are stored."""
+    add(conn, ((key, _stored(conn, key)) for key in conversation_ids))
+
+
+def remove(conn: sqlite3.Connection, conversation_id: int) -> None:
+    """Takes a conversation out of the index, before its stored text is changed."""
+    conn.executemany(
+        "DELETE FROM conversation_facet WHERE conversation_id = ?3"
+        " AND facet_id = (SELECT id FROM facet WHERE key = ?1 AND value = ?2)",
+        [(*facet, conversation_id) for facet in _stored(conn, conversation_id)],
+    )
+
+
+def keys(conn: sqlite3.Connection, beginning: str) -> list[str]:
+    """The keys that begin like this, in alphabetical order."""
+    # goes from key to key in the index; DISTINCT would read all of it
+    rows = conn.execute(
+        "WITH RECURSIVE found (key) AS (SELECT min(key) FROM facet WHERE key >= ?1 UNION ALL"
+        " SELECT (SELECT min(key) FROM facet WHERE key > found.key) FROM found"
+        " WHERE found.key IS NOT NULL AND substr(found.key, 1, length(?1)) = ?1)"
+        " SELECT key FROM found WHERE substr(key, 1, length(?1)) = ?1",
+        (beginning,),
+    )
+    return [row[0] for row in rows]
+
+
+def is_known(conn: sqlite3.Connection, key: str) -> bool:
+    """Whether a conversation has had this key."""
+    return conn.execute("SELECT 1 FROM facet WHERE key = ? LIMIT 1", (key,)).fetchone() is not None
+
+
+def values(conn: sqlite3.Connection, key: str, among: IdSet, limit: int) -> list[tuple[str, int]]:
+    """The values of a key with the number of conversations of a set, the most frequent first."""
+    chosen, flags = among.condition("conversation_id")
+    return conn.execute(
+        "SELECT value, count(*) FROM facet JOIN conversation_facet ON facet_id = facet.id"
+        f" WHERE key = ? AND {chosen} GROUP BY facet.id ORDER BY 2 DESC, 1 LIMIT ?",
+        (key, *flags, limit),
+    ).fetchall()
+
+
+def of_conversations(
+    conn: sqlite3.Connection, key: str, ids: Sequence[int]
+) -> dict[int, list[str]]:
+    """The values of a key that each of these conversations has; those without any are absent."""
+    found: dict[int, list[str]] = {}
+    for some in chunks(ids):
+        for conversation_id, value in conn.execute(
+            "SELECT conversation_id, value FROM facet JOIN conversation_facet ON facet_id = facet.id"
+            f" WHERE key = ? AND conversation_id IN ({placeholders(some)}) ORDER BY value",
+            (key, *some),
+        ):
+            found.setdefault(conversation_id, []).append(value)
+    return found
+
+
+def count(conn: sqlite3.Connection, key: str, among: IdSet) -> int:
+    """How many conversations of a set have this key."""
+    chosen, flags = among.condition("conversation_id")
+    row = conn.execute(
+        "SELECT count(DISTINCT conversation_id) FROM facet JOIN conversation_facet"
+        f" ON facet_id = facet.id WHERE key = ? AND {chosen}",
+        (key, *flags),
+    ).fetchone()
+    return int(row[0])
+
+
+def _stored(conn: sqlite3.Connection, conversation_id: int) -> set[Facet]:
+    meta, truth = conn.execute(
+        "SELECT meta, truth FROM conversation LEFT JOIN truth ON conversation_id = id WHERE id = ?",
+        (conversation_id,),
+    ).fetchone()
+    rows = conn.execute(
+        f"SELECT {COLUMNS} FROM message WHERE id BETWEEN ? AND ?"
+        " AND (tool_calls IS NOT NULL OR facts IS NOT NULL OR name IS NOT NULL) ORDER BY id",
+        message_ids(conversation_id),
+    )
+    return facets_of(
+        json.loads(meta), None if truth is None else json.loads(truth), map(message_of, rows)
+    )
+
+
+def _models(facts: Any) -> set[str]:
+    if not isinstance(facts, dict):
+        return set()
+    named = (facts.get(key) for key in _MODEL_KEYS)
+    return set(next(([name] for name in named if isinstance(name, str) and name), []))
+
+
+def _add_fields(found: dict[Facet, None], name: str, value: Any, depth: int) -> None:
+    """Adds the facets of a field and of the fields in it."""
+    if isinstance(value, dict):
+        if depth < _DEEPEST:
+            for key, inner in value.items():
+                path = f"{name}.{_short(str(key))}"
+                if isinstance(inner, dict | list):
+                    _add_fields(found, path, inner, depth + 1)
+                elif inner is not None:
+                    found[path, _short(_text(inner))] = None
+    elif isinstance(value, list):
+        for item in value:
+            if item is not None and not isinstance(item, dict | list):
+                found[name, _short(_text(item))] = None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, int) else json.dumps(value)
+
+
+def _short(text: str) -> str:
+    short = text if len(text) <= LONGEST else text[:LONGEST]
+    return short if short.isascii() else short.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,456 @@
+"""Writes imported conversations: those that are new, those that grew or changed, and those that repeat stored ones."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.base.conversation import Conversation, Message, content_hash, count_turns
+from engine.conversations.shared_text import SharedText
+from engine.conversations.tables import earlier_states, facets, shared_text
+from engine.conversations.tables.messages import messages_of
+from engine.formats.records import Parsed
+from engine.project import cjk_index
+from engine.project.sql import MESSAGE_BITS, chunks, message_ids, placeholders, to_json
+from engine.questions.tables.verdicts import verdict_sql
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Counts of one batch.
+
+    Attributes:
+        new: Conversations with an id that the source did not have.
+        duplicate: Records with the messages of another one.
+        unchanged: Records that were stored before.
+        grew: Conversations with further messages.
+        changed: Records with an id that the source had before, and other messages.
+        judged: Conversations that had a verdict on the text that was replaced.
+    """
+
+    new: int
+    duplicate: int
+    unchanged: int
+    leaks: int
+    grew: int = 0
+    changed: int = 0
+    judged: int = 0
+
+
+def add(
+    conn: sqlite3.Connection,
+    source_id: int,
+    records: Sequence[Parsed],
+    *,
+    replace: bool = False,
+    beside: Collection[int] = (),
+    parts: Collection[int] = (),
+    only_forward: bool = False,
+) -> Added:
+    """Stores a batch of records of one source.
+
+    A record whose messages are stored already counts as unchanged if it is the same record of the same source, or an
+    earlier state of a conversation. Otherwise it is stored as an alias, with its bytes and its truth.
+
+    A record with an id that the source had before has grown if the stored messages are its first ones, the last of them
+    perhaps cut short. It replaces them, and they stay as an earlier state. Otherwise it has changed, and becomes a
+    conversation beside the stored one.
+
+    Args:
+        replace: A record that has changed replaces the stored messages as well, also those of another source, if just
+            one conversation has its id.
+        beside: Ids of further sources whose conversations are not replaced by those of this one.
+        parts: Ids of sources from which the records may have a part, such as the requests of a batch. A conversation
+            of theirs from which a record has grown is replaced as one of its own source is.
+        only_forward: An earlier text of a conversation never replaces the present one. Otherwise, with `replace`, it
+            does: the conversation has changed back.
+    """
+    hashes = [content_hash(record.conversation.messages) for record in records]
+    known = _known(conn, hashes)
+    strangers = [
+        record.conversation.external_id
+        for record, digest in zip(records, hashes, strict=True)
+        if digest not in known
+    ]
+    named = _names(conn, strangers, None if replace else {source_id, *parts})
+    # rows of new conversations are written at the end, and are referred to before
+    conn.execute("PRAGMA defer_foreign_keys = ON")
+    next_id = _next(conn, "conversation")
+    batch = _Batch(shared_text.stored(conn))
+    taken: dict[int, Parsed] = {}
+    duplicate = unchanged = grew = changed = judged = 0
+    for record, digest in zip(records, hashes, strict=True):
+        conversation = record.conversation
+        twin = known.get(digest)
+        if twin is not None:
+            same = taken.get(twin)  # it has no row yet
+            is_same = same is not None and (same.raw, same.conversation.external_id) == (
+                record.raw,
+                conversation.external_id,
+            )
+            if not is_same and _add_alias(conn, source_id, twin, record):
+                duplicate += 1
+            else:
+                unchanged += 1
+            continue
+        older = None
+        if conversation.external_id in named:
+            back = replace and not only_forward
+            if _was_before(conn, source_id, conversation.external_id, digest, back):
+                unchanged += 1
+                continue
+            older = _older(conn, source_id, conversation, beside if replace else None, parts)
+        key = next_id
+        if older is not None and (older.grew or replace):
+            if older.alias_id is not None:
+                earlier_states.keep_alias(conn, older.alias_id, key)
+            else:
+                key = older.conversation_id
+                judged += _is_judged(conn, key)
+                known.pop(older.digest, None)
+                if _replace_text(conn, key, digest, next_id):
+                    known[older.digest] = next_id
+                    next_id += 1
+        if key == next_id:
+            next_id += 1
+        if older is not None:
+            grew += older.grew
+            changed += not older.grew
+        known[digest] = key
+        taken[key] = record
+        batch.take(source_id, key, digest, record)
+    batch.write(conn)
+    return Added(
+        new=len(batch.conversations) - grew - changed,
+        duplicate=duplicate,
+        unchanged=unchanged,
+        grew=grew,
+        changed=changed,
+        judged=judged,
+        leaks=len(batch.leaks),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Older:
+    """A stored text of a record's id in its source: its hash, and the conversation or the duplicate that it is of; the
+    record has grown from it, or has changed."""
+
+    conversation_id: int
+    alias_id: int | None
+    digest: bytes
+    grew: bool
+
+
+def _names(
+    conn: sqlite3.Connection, names: Sequence[str], sources: Collection[int] | None
+) -> set[str]:
+    """Those of the ids that one of the sources has; of all sources if None."""
+    wanted = None if sources is None else json.dumps(sorted(sources))
+    found: set[str] = set()
+    for some in chunks(names):
+        for table in ("conversation", "alias"):
+            # with the plus the source's index, which holds all of its rows, is not used
+            rows = conn.execute(
+                f"SELECT external_id FROM {table} WHERE external_id IN ({placeholders(some)})"
+                " AND (? IS NULL OR +source_id IN (SELECT value FROM json_each(?)))",
+                (*some, wanted, wanted),
+            )
+            found.update(row[0] for row in rows)
+    return found
+
+
+def _was_before(
+    conn: sqlite3.Connection, source_id: int, external_id: str, digest: bytes, back: bool
+) -> bool:
+    """Whether a record is an earlier state of a conversation. If conversations may change back, one that comes from the
+    source of the present text is not."""
+    row = conn.execute(
+        "SELECT 1 FROM earlier_state AS e JOIN conversation AS c ON c.id = e.conversation_id"
+        " WHERE e.hash = ?1 AND e.source_id = ?2 AND external_id = ?3"
+        " AND NOT (?4 AND c.source_id = ?2)",
+        (digest, source_id, external_id, back),
+    ).fetchone()
+    return row is not None
+
+
+def _older(
+    conn: sqlite3.Connection,
+    source_id: int,
+    conversation: Conversation,
+    beside: Collection[int] | None,
+    parts: Collection[int],
+) -> _Older | None:
+    """The stored text that a record has grown from, in its source or in `parts`; if there is none, the newest one of
+    its id in its source, or the only one in other sources but those of `beside`."""
+    rows: list[tuple[int, int | None, bytes, int, int]] = conn.execute(
+        "SELECT id, NULL, hash, messages, source_id FROM conversation WHERE external_id = ?1"
+        " UNION ALL SELECT c.id, a.id, hash, messages, a.source_id FROM alias AS a"
+        " JOIN conversation AS c ON c.id = a.conversation_id WHERE a.external_id = ?1",
+        (conversation.external_id,),
+    ).fetchall()
+    own = [row for row in rows if row[4] == source_id]
+    if not own and beside is not None:
+        own = [row for row in rows if row[4] not in beside]
+        own = own if len(own) == 1 else []
+    shorter = own + [row for row in rows if row[4] in parts and row[4] != source_id]
+    shorter.sort(key=lambda row: (-row[3], row[1] is not None))
+    for key, alias, digest, count, _ in shorter:
+        if count <= len(conversation.messages) and _grew(conn, key, conversation.messages[:count]):
+            return _Older(key, alias, digest, True)
+    if not own:
+        return None
+    key, alias, digest, _, _ = max(own, key=lambda row: (row[1] is None, row[0]))
+    return _Older(key, alias, digest, False)
+
+
+def _grew(conn: sqlite3.Connection, conversation_id: int, messages: Sequence[Message]) -> bool:
+    """Whether a conversation has these messages, as many; its last one may be the beginning of the last of these, as in
+    a log that was imported while it was written."""
+    stored = messages_of(conn, conversation_id)
+    if not stored or content_hash(stored[:-1]) != content_hash(messages[:-1]):
+        return False
+    old, new = stored[-1], messages[-1]
+    return (
+        (old.role, old.name) == (new.role, new.name)
+        and new.content.startswith(old.content)
+        and (new.reasoning or "").startswith(old.reasoning or "")
+        and _called(new)[: len(old.tool_calls)] == _called(old)
+    )
+
+
+def _called(message: Message) -> list[tuple[str, str]]:
+    return [(call.name, call.arguments) for call in message.tool_calls]
+
+
+def _is_judged(conn: sqlite3.Connection, conversation_id: int) -> bool:
+    (verdict,) = conn.execute(f"SELECT {verdict_sql('?')}", (conversation_id,)).fetchone()
+    return verdict is not None
+
+
+def _replace_text(
+    conn: sqlite3.Connection, conversation_id: int, digest: bytes, free_id: int
+) -> bool:
+    """Makes room for another text of a conversation, with the hash `digest`; returns whether `free_id` was used.
+
+    Its duplicates do not change with it: those of its own id are earlier states, and the first other one becomes a
+    conversation of its own, with the id `free_id` and the others as its duplicates.
+    """
+    others = []
+    for alias_id, is_own in conn.execute(
+        "SELECT a.id, a.source_id = c.source_id AND a.external_id = c.external_id FROM alias AS a"
+        " JOIN conversation AS c ON c.id = a.conversation_id WHERE c.id = ? ORDER BY a.id",
+        (conversation_id,),
+    ).fetchall():
+        if is_own:
+            earlier_states.keep_alias(conn, alias_id, conversation_id)
+        else:
+            others.append(alias_id)
+    earlier_states.keep(conn, conversation_id)
+    if others:
+        _part(conn, conversation_id, others[0], free_id, digest)
+    earlier_states.clear(conn, conversation_id)
+    return bool(others)
+
+
+def _part(
+    conn: sqlite3.Connection, conversation_id: int, alias_id: int, key: int, digest: bytes
+) -> None:
+    """Makes a duplicate a conversation with the id `key`; the one it repeated has the hash `digest` from now on."""
+    (old,) = conn.execute(
+        "SELECT hash FROM conversation WHERE id = ?", (conversation_id,)
+    ).fetchone()
+    conn.execute("UPDATE conversation SET hash = ? WHERE id = ?", (digest, conversation_id))
+    conn.execute(
+        "INSERT INTO conversation (id, source_id, external_id, hash, opening, messages, turns, chars,"
+        " created_at, meta, line) SELECT ?, a.source_id, a.external_id, ?, opening, messages, turns,"
+        " chars, NULL, '{}', a.line FROM alias AS a JOIN conversation AS c ON c.id = a.conversation_id"
+        " WHERE a.id = ?",
+        (key, old, alias_id),
+    )
+    first, last = message_ids(conversation_id)
+    columns = (
+        "idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
+    )
+    conn.execute(
+        f"INSERT INTO message (id, conversation_id, {columns})"
+        f" SELECT id - ? + ?, ?, {columns} FROM message WHERE id BETWEEN ? AND ?",
+        (first, message_ids(key)[0], key, first, last),
+    )
+    texts = conn.execute(
+        "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ?", message_ids(key)
+    ).fetchall()
+    conn.executemany("INSERT INTO message_fts (rowid, content, tool_calls) VALUES (?, ?, ?)", texts)
+    cjk_index.add(conn, texts)
+    for statement in (
+        "INSERT INTO original (conversation_id, raw) SELECT ?1, raw FROM alias WHERE id = ?2",
+        "INSERT INTO truth (conversation_id, truth) SELECT ?1, truth FROM alias"
+        " WHERE id = ?2 AND truth IS NOT NULL",
+        "INSERT INTO leak (conversation_id, message, rule, found) SELECT ?1, message, rule, found"
+        " FROM leak WHERE message IS NOT NULL"
+        " AND conversation_id = (SELECT conversation_id FROM alias WHERE id = ?2)",
+        "UPDATE alias SET conversation_id = ?1 WHERE id <> ?2"
+        " AND conversation_id = (SELECT conversation_id FROM alias WHERE id = ?2)",
+    ):
+        conn.execute(statement, (key, alias_id))
+    conn.execute("DELETE FROM alias WHERE id = ?", (alias_id,))
+    facets.add_stored(conn, [key])
+
+
+class _Batch:
+    """The rows of new conversations, collected so that each table is written with one statement."""
+
+    def __init__(self, shared: SharedText) -> None:
+        self._shared = shared
+        self.conversations: list[tuple[Any, ...]] = []
+        self.originals: list[tuple[Any, ...]] = []
+        self.messages: list[tuple[Any, ...]] = []
+        self.truths: list[tuple[Any, ...]] = []
+        self.leaks: list[tuple[Any, ...]] = []
+        self.facets: list[tuple[int, set[facets.Facet]]] = []
+
+    def take(self, source_id: int, key: int, digest: bytes, record: Parsed) -> None:
+        """Adds a record under the id `key`."""
+        first = key << MESSAGE_BITS
+        conversation = record.conversation
+        messages = conversation.messages
+        chars = 0
+        append = self.messages.append
+        for index, message in enumerate(messages):
+            chars += len(message.content)
+            calls = None
+            if message.tool_calls:
+                calls = _calls(message)
+                chars += sum(len(call.arguments) for call in message.tool_calls)
+            append(
+                (
+                    first + index,
+                    key,
+                    index,
+                    message.role,
+                    message.name,
+                    message.content,
+                    calls,
+                    message.tool_call_id,
+                    message.model_view,
+                    message.hidden,
+                    message.reasoning,
+                    message.facts,
+                )
+            )
+        self.conversations.append(
+            (
+                key,
+                source_id,
+                conversation.external_id,
+                digest,
+                shared_text.opening(((one.role, one.content) for one in messages), self._shared),
+                len(messages),
+                count_turns(messages),
+                chars,
+                conversation.created_at,
+                to_json(conversation.meta) if conversation.meta else "{}",
+                record.line,
+            )
+        )
+        self.originals.append((key, record.raw))
+        if conversation.truth is not None:
+            self.truths.append((key, to_json(conversation.truth)))
+        self.leaks.extend((key, leak.message, leak.rule, leak.found) for leak in record.leaks)
+        found = facets.facets_of(conversation.meta, conversation.truth, messages)
+        self.facets.append((key, found))
+
+    def write(self, conn: sqlite3.Connection) -> None:
+        """Stores everything; a conversation whose text was cleared gets the new one."""
+        if not self.conversations:
+            return
+        # the index writes a segment for every id that is below the one before
+        texts = sorted((row[0], row[5], row[6]) for row in self.messages)
+        conn.executemany(
+            "INSERT INTO conversation (id, source_id, external_id, hash, opening, messages, turns,"
+            " chars, created_at, meta, line) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (id) DO UPDATE SET source_id = excluded.source_id, hash = excluded.hash,"
+            " opening = excluded.opening, messages = excluded.messages, turns = excluded.turns,"
+            " chars = excluded.chars, created_at = excluded.created_at, meta = excluded.meta,"
+            " line = excluded.line",
+            self.conversations,
+        )
+        conn.executemany(
+            "INSERT INTO original (conversation_id, raw) VALUES (?, ?)", self.originals
+        )
+        conn.executemany(
+            "INSERT INTO message (id, conversation_id, idx, role, name, content, tool_calls,"
+            " tool_call_id, model_view, hidden, reasoning, facts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            self.messages,
+        )
+        conn.executemany(
+            "INSERT INTO message_fts (rowid, content, tool_calls) VALUES (?, ?, ?)", texts
+        )
+        cjk_index.add(conn, texts)
+        conn.executemany("INSERT INTO truth (conversation_id, truth) VALUES (?, ?)", self.truths)
+        conn.executemany(
+            "INSERT INTO leak (conversation_id, message, rule, found) VALUES (?, ?, ?, ?)",
+            self.leaks,
+        )
+        facets.add(conn, self.facets)
+
+
+def find_by_messages(conn: sqlite3.Connection, messages: Sequence[Message]) -> int | None:
+    """Id of the conversation that has exactly these messages, or None."""
+    digest = content_hash(messages)
+    return _known(conn, [digest]).get(digest)
+
+
+def _known(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
+    found: dict[bytes, int] = {}
+    for keys in chunks(hashes):
+        found.update(
+            conn.execute(
+                f"SELECT hash, id FROM conversation WHERE hash IN ({placeholders(keys)})", keys
+            )
+        )
+    return found
+
+
+def _next(conn: sqlite3.Connection, table: str) -> int:
+    row = conn.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {table}").fetchone()
+    return int(row[0])
+
+
+def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Parsed) -> bool:
+    """Stores a record as an alias of the conversation `twin` unless it is stored already; returns whether it was
+    new."""
+    external_id = record.conversation.external_id
+    there = conn.execute(
+        "SELECT 1 FROM conversation JOIN original ON conversation_id = id WHERE id = ?1"
+        " AND source_id = ?2 AND external_id = ?3 AND raw = ?4 UNION ALL"
+        " SELECT 1 FROM alias WHERE conversation_id = ?1 AND source_id = ?2 AND external_id = ?3"
+        " AND raw = ?4",
+        (twin, source_id, external_id, record.raw),
+    ).fetchone()
+    if there:
+        return False
+    truth = record.conversation.truth
+    conn.execute(
+        "INSERT INTO alias (conversation_id, source_id, external_id, line, raw, truth)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            twin,
+            source_id,
+            external_id,
+            record.line,
+            record.raw,
+            None if truth is None else to_json(truth),
+        ),
+    )
+    return True
+
+
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def _calls(message: Message) -> str:
+    return _json([[call.name, call.arguments, call.call_id] for call in message.tool_calls])

@@ -1,0 +1,266 @@
+"""Results of reading an input: conversations with their bytes, and records that could not be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Protocol, get_args
+
+from engine.base.conversation import Conversation
+
+Place = Literal[
+    "messages", "calls", "reasoning", "truth", "metadata", "repeated", "left out", "nowhere"
+]
+"""Where text of a source can go. `repeated` is text that a record has more often than its conversation, such as an id
+in every line; what a format leaves out on purpose stays in the original record only."""
+
+PLACES: tuple[Place, ...] = get_args(Place)
+
+MOST_LOST = 0.02
+"""Share of a source's text that may go nowhere without a warning."""
+
+MOST_REJECTED = 0.1
+"""Share of a source's records that may be rejected before another mapping is offered."""
+
+_EXAMPLE = 80
+
+
+@dataclass(slots=True)
+class Unread:
+    """Text that was not read, or a part of an unknown kind: how often, how many characters, and one example."""
+
+    times: int
+    chars: int
+    example: str
+
+
+@dataclass(slots=True)
+class Account:
+    """Where the text of a source went.
+
+    Attributes:
+        chars: Characters by place.
+        lost: What went nowhere, by its path in the records.
+        unknown: Parts of messages whose kind is unknown, by kind; their JSON was kept as text.
+        hidden: What the leak guard kept from models, by its rule; of a field of the record by rule and name.
+        ids: Fields that name another conversation than the one to which their record went.
+        out_of_order: Conversations in which a message has an earlier time than one before it.
+        dates: Fields of the metadata from which the time of the conversation was taken.
+    """
+
+    chars: dict[Place, int] = field(default_factory=dict)
+    lost: dict[str, Unread] = field(default_factory=dict)
+    unknown: dict[str, Unread] = field(default_factory=dict)
+    hidden: dict[str, Unread] = field(default_factory=dict)
+    out_of_order: int = 0
+    ids: dict[str, Unread] = field(default_factory=dict)
+    dates: dict[str, Unread] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """All characters."""
+        return sum(self.chars.values())
+
+    def share(self, place: Place) -> float:
+        """The share of the text that went to a place, from 0 to 1; 0 if there is no text."""
+        return self.chars.get(place, 0) / (self.total or 1)
+
+    @property
+    def warns(self) -> bool:
+        """Whether more text went nowhere than may."""
+        return self.share("nowhere") > MOST_LOST
+
+    def add(self, place: Place, chars: int) -> None:
+        """Counts text that went to a place."""
+        self.chars[place] = self.chars.get(place, 0) + chars
+
+    def lose(self, path: str, text: str, chars: int) -> None:
+        """Counts text that went nowhere."""
+        self.add("nowhere", chars)
+        _count(self.lost, path, Unread(1, chars, text[:_EXAMPLE]))
+
+    def see(self, kind: str, text: str) -> None:
+        """Counts a part of an unknown kind."""
+        _count(self.unknown, kind, Unread(1, len(text), text[:_EXAMPLE]))
+
+    def hide(self, leak: Leak) -> None:
+        """Counts what the leak guard kept from models."""
+        name = (
+            leak.rule if leak.message is not None else f"{leak.rule} {leak.found.split(' = ')[0]}"
+        )
+        _count(self.hidden, name, Unread(1, len(leak.found), leak.found[:_EXAMPLE]))
+
+    def name(self, key: str, other_id: str) -> None:
+        """Counts a field that names another conversation."""
+        _count(self.ids, key, Unread(1, len(other_id), other_id[:_EXAMPLE]))
+
+    def date(self, key: str, time: str) -> None:
+        """Counts a conversation whose time was taken from a field of its metadata."""
+        _count(self.dates, key, Unread(1, len(time), time))
+
+    def include(self, other: Account) -> None:
+        """Adds the counts of another account."""
+        self.out_of_order += other.out_of_order
+        for place, chars in other.chars.items():
+            self.add(place, chars)
+        for path, unread in other.lost.items():
+            _count(self.lost, path, unread)
+        for kind, unread in other.unknown.items():
+            _count(self.unknown, kind, unread)
+        for name, unread in other.hidden.items():
+            _count(self.hidden, name, unread)
+        for name, unread in other.ids.items():
+            _count(self.ids, name, unread)
+        for name, unread in other.dates.items():
+            _count(self.dates, name, unread)
+
+
+def _count(into: dict[str, Unread], name: str, unread: Unread) -> None:
+    before = into.get(name)
+    if before is None:
+        into[name] = Unread(unread.times, unread.chars, unread.example)
+    else:
+        before.times += unread.times
+        before.chars += unread.chars
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """A leak: something that reveals how the conversation ended. `message` is the index of the message; None for a
+    field of the record."""
+
+    message: int | None
+    rule: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One conversation as read.
+
+    Attributes:
+        line: Line (JSON Lines) or position in the list (JSON array), from 1; None for a single object.
+        raw: The bytes of the record in the decompressed input.
+        account: Where the text of the record went.
+    """
+
+    line: int | None
+    raw: bytes
+    conversation: Conversation
+    leaks: tuple[Leak, ...] = ()
+    account: Account = field(default_factory=Account)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """One record that is not a conversation, with the reason in words and its bytes."""
+
+    line: int | None
+    raw: bytes
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """The format that was detected, and the reason in words."""
+
+    format: str
+    why: str
+
+
+@dataclass(slots=True)
+class SourceReport:
+    """What was read from one input.
+
+    Attributes:
+        reasons: Why records were rejected, and how many for each reason.
+    """
+
+    label: str
+    detection: Detection
+    conversations: int = 0
+    messages: int = 0
+    rejected: int = 0
+    account: Account = field(default_factory=Account)
+    reasons: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def badly_read(self) -> bool:
+        """Whether so much of it was not read that its format is doubtful."""
+        records = self.rejected + self.conversations
+        return self.account.warns or self.rejected > MOST_REJECTED * records
+
+    def count(self, record: Parsed | Rejected) -> None:
+        """Counts one record."""
+        if isinstance(record, Rejected):
+            self.rejected += 1
+            self.reasons[record.reason] = self.reasons.get(record.reason, 0) + 1
+            return
+        self.conversations += 1
+        self.messages += len(record.conversation.messages)
+        self.account.include(record.account)
+
+    def to_json(self) -> str:
+        """The report as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> SourceReport:
+        """The report of which `to_json` made this."""
+        found = json.loads(text)
+        account = found["account"]
+        for kind in ("lost", "unknown", "hidden", "ids", "dates"):
+            account[kind] = {name: Unread(**one) for name, one in account.get(kind, {}).items()}
+        found["account"] = Account(**account)
+        found["detection"] = Detection(**found["detection"])
+        return cls(**found)
+
+
+class Input(Protocol):
+    """One opened input; a folder or several paths are several inputs."""
+
+    @property
+    def label(self) -> str:
+        """Path as the person gave it, or `standard input`."""
+
+    @property
+    def size(self) -> int | None:
+        """Bytes on disk; None when it cannot be known."""
+
+    @property
+    def detection(self) -> Detection:
+        """The detected format."""
+
+    @property
+    def beside(self) -> Sequence[str]:
+        """Other files from which its conversations have a part, such as the requests of a batch."""
+
+    def position(self) -> int:
+        """Bytes of `size` read so far."""
+
+    def records(self) -> Iterator[Parsed | Rejected]:
+        """Yields the records in order, as a stream; an unreadable rest is yielded as a `Rejected`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A record with the messages of a conversation that is stored: its own id, and the label of its source."""
+
+    external_id: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The id of a conversation in its source, the label of that, and its duplicates in the order of import."""
+
+    conversation_id: int
+    external_id: str
+    source: str
+    duplicates: tuple[Duplicate, ...]
+
+    def names(self) -> dict[str, Any]:
+        """Its id and its duplicates as JSON, as the line of the conversation in an export has them."""
+        duplicates = [{"id": one.external_id, "source": one.source} for one in self.duplicates]
+        return {"id": self.external_id, "duplicates": duplicates}

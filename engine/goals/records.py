@@ -1,0 +1,487 @@
+"""Records of clusterings, groups, merge proposals and decisions, as screens and commands read them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from engine.base.outcomes import (
+    State,
+)
+from engine.completeness.records.scores import (
+    StateCounts,
+)
+from engine.conversations.filters import Filter
+from engine.questions.records.calibration import Agreement
+
+GoalText = Literal["first-user", "all-user", "all", "summary"]
+"""The text that a conversation is clustered by: its first user message, all of them, what user and assistant wrote, or
+a summary that a model wrote."""
+
+DEFAULT_TEXT: GoalText = "all"
+"""Default text. It separated goals best on public data; see docs/decisions/0016."""
+
+Decide = Literal["ask", "auto", "llm", "none"]
+"""Who decides on merges: a person, the merge probability, the model alone (as in Soroka et al., "Unsupervised
+Evaluation of Multi-Turn Objective-Driven Interactions"), or nobody."""
+
+DECIDE_THRESHOLD = 0.5
+"""Merge probability from which `auto` merges."""
+
+Author = Literal["human", "auto", "llm"]
+
+DecisionKind = Literal["merge", "apart", "never", "split", "move", "rename", "pin", "unpin"]
+"""The kinds of decisions. `apart` refuses a pair; `never` also forbids it in later clusterings."""
+
+MergeOrder = Literal["similarity", "probability", "informative"]
+"""Which proposal comes first: the most similar (Soroka et al.), the most probable, or the one whose decision has the
+largest expected error reduction (`engine.goals.merges.order`)."""
+
+MemberOrder = Literal["central", "doubtful", "name"]
+
+NAMELESS = "a group without a label"
+
+LIKELY = 0.05
+"""Merge probability from which a pair is shown to a person before the others."""
+
+Pair = tuple[str, str]
+"""Ids of two groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringRow:
+    """One clustering.
+
+    Attributes:
+        config_hash: Config hash over texts, vectors and parameters of the clustering.
+        k: Number of clusters asked for, an overestimate.
+        groups: Number of current groups.
+        outliers: Conversations in no cluster.
+        without: Number of conversations without a goal text; `export` gives the reasons.
+        novel: Number of conversations that were imported later and assigned to no group.
+    """
+
+    id: int
+    config_hash: str
+    run_id: int
+    created_at: str
+    text: GoalText
+    embedder: str
+    k: int
+    seed: int
+    conversations: int
+    groups: int
+    outliers: int
+    without: int
+    novel: int
+
+
+@dataclass(frozen=True, slots=True)
+class GoalGroup:
+    """A current or former group: a cluster of the clustering, or one that decisions made.
+
+    Attributes:
+        id: `c12` from the clustering, `d40` made by decision 40, `d40.1` its second part.
+        number: Rank by size from 1; 0 for a former group.
+        label, description: Short name and one sentence; of a project of an earlier version, words in place of a label.
+        share: Size divided by the number of conversations with a text.
+        spread: Mean cosine distance of members to the centre.
+        leaves: Median number of leaves of its response trees; None where there are none.
+        stability: Mean Jaccard similarity under resampling, in [0, 1]; None before it was measured.
+        pinned: Whether it is excluded from merge proposals.
+        made_of: Ids of the groups that it was made from by a decision; empty for a cluster.
+        made_by: Id of the decision that made it; None for a cluster.
+    """
+
+    id: str
+    number: int
+    label: str
+    description: str
+    size: int
+    share: float
+    states: StateCounts
+    spread: float
+    leaves: float | None
+    stability: float | None
+    pinned: bool
+    made_of: tuple[str, ...] = ()
+    made_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LowestGoal:
+    """The goal with the lowest rate of complete conversations.
+
+    Attributes:
+        id: Of its group.
+        complete: Number of its scored conversations at or above the threshold.
+        judged: Number of its conversations that are below the threshold and have a verdict.
+        waiting: Ids of those that are below the threshold and have none.
+    """
+
+    id: str
+    label: str
+    complete: int
+    scored: int
+    judged: int
+    waiting: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """A conversation in a group.
+
+    Attributes:
+        text: Its goal text.
+        distance: Cosine distance to the centre of the group.
+        doubt: Distance to the centre of its group divided by that to the nearest other centre; doubtful near 1 or
+            above.
+        other: Label of that other group; empty if there is none.
+    """
+
+    conversation_id: int
+    external_id: str
+    text: str
+    distance: float
+    doubt: float
+    other: str
+    state: State
+
+
+def model_says_yes(yes: float | None, yes_reversed: float | None) -> bool | None:
+    """Whether yes is the more probable answer of the model, averaged over both orders; None if it was not asked."""
+    if yes is None or yes_reversed is None:
+        return None
+    return yes + yes_reversed > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The evidence for and against merging two groups.
+
+    Attributes:
+        probability: Merge probability: all evidence combined by a model that is fitted to the decisions so far.
+        description_similarity, member_similarity: Cosine of the vectors of the descriptions, and of the centres.
+        member_threshold: Member similarity from which two such groups are more probably one goal than two, as the
+            clusters alone tell (`engine.goals.clusters.granularity`).
+        overlap: Share of the nearest neighbours of the members of one group that lie in the other, in [0, 1].
+        likelihood_ratio: Gain in log-probability of the texts of one group after those of the other instead of mixed
+            ones, in nats per token, mean of both directions; None before the model was asked.
+        yes, yes_reversed: Probability that the model answers yes, with A first and with B first; None before it was
+            asked.
+        reason: Given by the model; may be empty.
+        label, description: Of the merged group, given by the model; may be empty.
+        model: Name of the model that answered; empty before it was asked.
+        features: Inputs of the merge probability by name, None if unknown; stored with a decision, they are what the
+            merge probability is fitted to.
+    """
+
+    probability: float
+    description_similarity: float
+    member_similarity: float
+    overlap: float
+    likelihood_ratio: float | None = None
+    yes: float | None = None
+    yes_reversed: float | None = None
+    reason: str = ""
+    label: str = ""
+    description: str = ""
+    model: str = ""
+    features: Mapping[str, float | None] = field(default_factory=dict)
+    member_threshold: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A merge proposal: two groups that may be one goal, with the evidence that a person is shown.
+
+    Attributes:
+        a, b: The groups, the larger first.
+        near_a, near_b: (label, cosine) of the other groups nearest to each, nearest first.
+        after: States of the members of the merged group.
+        why: The reason why this pair is proposed, as text.
+    """
+
+    a: GoalGroup
+    b: GoalGroup
+    evidence: Evidence
+    near_a: tuple[tuple[str, float], ...]
+    near_b: tuple[tuple[str, float], ...]
+    after: StateCounts
+    why: str
+
+    @property
+    def pair(self) -> Pair:
+        """Ids of both groups, the larger first."""
+        return (self.a.id, self.b.id)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewProgress:
+    """Progress of the review of merge proposals.
+
+    Attributes:
+        merged, refused: Number of active decisions, of people and rules.
+        left: Number of undecided pairs that are proposed.
+        to_merge, to_merge_range: How many of them are expected to be one goal, the sum of their merge probabilities;
+            and between which numbers, by how sure the merge probability is (5% and 95% quantiles).
+        likely: Those of them whose merge probability is at least `LIKELY`.
+        unasked: Those of the likely ones that the model was not asked about.
+        calls: Number of model calls to ask about those.
+        seconds: Estimated time of these calls, from the calls so far; None if there were none.
+        agreement: Agreement of the model's answers with the decisions of the person.
+        learned_from: Number of decisions that the merge probability is fitted to; 0 is the prior alone.
+        least_similarity: Similarity of descriptions below which a pair is not proposed.
+        finished: Whether no pair is left: each was refused or is below the least similarity.
+        asking: The model is being asked about pairs now.
+    """
+
+    merged: int
+    refused: int
+    left: int
+    to_merge: float
+    to_merge_range: tuple[float, float]
+    likely: int
+    unasked: int
+    calls: int
+    seconds: float | None
+    agreement: Agreement
+    learned_from: int
+    least_similarity: float
+    order: MergeOrder
+    finished: bool
+    asking: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GoalDecision:
+    """One decision on the groups of a clustering. Decisions are appended, never changed; the groups are a replay of the
+    active decisions on the clusters.
+
+    Attributes:
+        sides: Ids of the groups it concerns: both of a pair, the one that is split, renamed or pinned, or the one that
+            conversations move to; empty when they become outliers.
+        names: (label, description) of each group that a merge or split makes, or of a renamed group.
+        parts: Conversation ids: of each part of a split, or of what moves.
+        probability: Merge probability that the person was shown; None if none was.
+        evidence: The evidence that the person was shown, by field of `Evidence`; None if none was. `at_once` is the
+            merge probability above or below which a whole list was decided in one act.
+        source_id: Id of the decision on an earlier clustering that this one repeats.
+        labels: Labels of `sides` when it was given.
+        id: Part of the group ids that it makes, `d40` and `d40.1`; 0 before it is stored.
+        act: Id of the first decision of its act. The decisions of an act are made together and undone together.
+        given_at: ISO 8601 time; empty before it is stored.
+        active: Whether it is in force, that is, was not undone.
+        count: Number of decisions of its act, if a list shows this one in place of all of them.
+    """
+
+    kind: DecisionKind
+    sides: tuple[str, ...]
+    names: tuple[tuple[str, str], ...] = ()
+    parts: tuple[array[int], ...] = ()
+    author: Author = "human"
+    model: str = ""
+    probability: float | None = None
+    evidence: dict[str, Any] | None = None
+    source_id: int | None = None
+    labels: tuple[str, ...] = ()
+    id: int = 0
+    act: int = 0
+    given_at: str = ""
+    active: bool = True
+    count: int = 1
+
+    @property
+    def transferred(self) -> bool:
+        """Whether it was transferred from an earlier clustering."""
+        return self.source_id is not None
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """Ids of the groups that it makes."""
+        if self.kind == "merge":
+            return (f"d{self.id}",)
+        return part_ids(self.id, len(self.names)) if self.kind == "split" else ()
+
+    @property
+    def text(self) -> str:
+        """The decision as one line of text: `merged “pay a bill” and “pay rent” into “pay”`."""
+        sides = " and ".join(_quoted(label) for label in self.labels) or NAMELESS
+        made = _quoted(self.names[0][0]) if self.names else NAMELESS
+        moved = sum(map(len, self.parts))
+        return {
+            "merge": f"merged {sides}" + (f" into {made}" if self.names else ""),
+            "apart": f"kept {sides} apart",
+            "never": f"kept {sides} apart for good",
+            "split": f"split {sides} into {len(self.names)}",
+            "move": f"moved {moved:,} conversation{'' if moved == 1 else 's'} to "
+            + (sides if self.sides else "the outliers"),
+            "rename": f"renamed {sides} to {made}",
+            "pin": f"pinned {sides}",
+            "unpin": f"unpinned {sides}",
+        }[self.kind]
+
+
+def part_ids(decision_id: int, count: int) -> tuple[str, ...]:
+    """Ids of the groups that a split makes: `d40`, `d40.1`, `d40.2` and so on."""
+    return tuple(f"d{decision_id}.{n}" if n else f"d{decision_id}" for n in range(count))
+
+
+def _quoted(label: str) -> str:
+    return f"“{label}”" if label else NAMELESS
+
+
+@dataclass(frozen=True, slots=True)
+class SettleCandidate:
+    """A group that `settle` would move conversations to.
+
+    Attributes:
+        count: Number of conversations that would move.
+        outliers: Those of them in no group now.
+    """
+
+    label: str
+    size: int
+    count: int
+    outliers: int
+
+
+@dataclass(frozen=True, slots=True)
+class SplitProposal:
+    """A group that seems to hold several goals.
+
+    Attributes:
+        apart: Distance between the centres of its two parts, as a share of the usual distance between groups.
+        same: The model's probability that both parts are one goal; None where it was not asked.
+        model: Name of that model; "" where none was asked.
+        words: Words that tell the parts apart, of each part; the larger part first.
+        parts: Conversation ids of each part.
+    """
+
+    group_id: str
+    label: str
+    size: int
+    apart: float
+    same: float | None
+    model: str
+    words: tuple[tuple[str, ...], ...]
+    parts: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPart:
+    """One part of a proposed split, most central members first."""
+
+    words: tuple[str, ...]
+    size: int
+    members: tuple[MemberRow, ...]
+    conversation_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapPoint:
+    """A conversation on the map: the first two principal components of its vector, and its group."""
+
+    conversation_id: int
+    x: float
+    y: float
+    group: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPeriod:
+    """The size and share of a group in one month or import, with the states of its conversations there."""
+
+    period: str
+    group: str
+    size: int
+    share: float
+    states: StateCounts
+
+
+@dataclass(frozen=True, slots=True)
+class GoalOfConversation:
+    """A goal of a conversation.
+
+    Attributes:
+        share: In [0, 1]; None where it is not known.
+        first: Whether it is the goal of the conversation, not a second one.
+        confirmed: Whether a person confirmed the second goal.
+    """
+
+    label: str
+    share: float | None
+    first: bool
+    confirmed: bool = False
+
+
+SecondGoalJudgement = Literal["confirm", "remove"]
+SecondGoalState = Literal["proposed", "confirmed", "removed"]
+
+
+LEAST_SHARE = 0.15
+"""Share from which a second goal counts, as in `engine.goals.clusters.membership`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondGoal:
+    """A further goal that the model gives a conversation, with what a person said of it.
+
+    Attributes:
+        group_id: Id of the current group.
+        share: In [0, 1].
+    """
+
+    group_id: str
+    label: str
+    share: float
+    state: SecondGoalState
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneJudgement:
+    """A confirmation or removal of a second goal that was taken back."""
+
+    conversation_id: int
+    label: str
+    kind: SecondGoalJudgement
+
+
+ASK = 24
+"""Pairs that one run asks the model about: some minutes of work, and more than a person decides meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringRequest:
+    """A run that clusters goals.
+
+    Attributes:
+        text: The text that a conversation is clustered by.
+        embedder: `tfidf`, `minilm`, `mixed` (both), the path of a GGUF embedding model, or the URL of an endpoint.
+        k: Number of clusters, an overestimate; None proposes one from the data.
+        decide: Who decides on merges.
+        threshold: Merge probability from which `auto` merges.
+        ask: Pairs that the model is asked about before a person decides.
+        largest: Clusters with more members are split again; None splits none.
+        model: Name or path; None is the one that the project uses for goals.
+        labels: Let the model write labels, unless it is the built-in one, and answer about pairs; else none is asked.
+        near: Show the model the texts nearest to a cluster outside it; else any.
+        filter: Which conversations.
+        limit: The first so many of them.
+    """
+
+    text: GoalText = DEFAULT_TEXT
+    embedder: str = "tfidf"
+    k: int | None = None
+    seed: int = 0
+    decide: Decide = "ask"
+    threshold: float = DECIDE_THRESHOLD
+    ask: int = ASK
+    largest: int | None = None
+    model: str | None = None
+    labels: bool = True
+    near: bool = True
+    filter: Filter = field(default_factory=Filter)
+    limit: int | None = None

@@ -1,0 +1,262 @@
+"""The stage that computes a vector for every goal text. An embedder that needs fitting is fitted once and stored in the
+project."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.base.errors import NotYet
+from engine.conversations.selection import ALL, Selection
+from engine.conversations.shared_text import NOTHING_SHARED, SharedText
+from engine.conversations.tables import earlier_states, shared_text
+from engine.goals.tables import vectors
+from engine.goals.tables.texts import GoalEntry
+from engine.goals.tables.vectors import VectorConfig
+from engine.goals.views.goal_inputs import TextSource, digest_of
+from engine.jobs.contract import Lane, Progress
+from engine.jobs.cpu_stage import CpuStage
+from engine.jobs.live import OnProgress
+from engine.model.embedders.embedder import Embedder, embedder_from_state
+from engine.model.embedders.vectors import Vectors, has_vector, same_space
+from engine.project import runs
+from engine.project.project import Project
+
+QUICK_BATCH, SLOW_BATCH = 4_096, 256
+"""Texts in one transaction: for TF-IDF, and for a neural model, which takes a hundred times as long."""
+NO_KNOWN_WORD = "the embedder knows none of its words"
+
+
+@dataclass(frozen=True, slots=True)
+class Vectoriser:
+    """An embedder and where it runs.
+
+    Attributes:
+        name: The name that the user gave, e.g. `tfidf`.
+        lane: `model` if it runs in the model process.
+        cancel: Ends a request to that process.
+    """
+
+    name: str
+    embedder: Embedder
+    lane: Lane = "cpu"
+    cancel: Callable[[], None] = lambda: None
+
+    @property
+    def title(self) -> str:
+        """The name for screens: of a GGUF file without its folder."""
+        return Path(self.name).name if self.name.endswith(".gguf") else self.name
+
+
+class EmbedStage(CpuStage):
+    """Embeds the conversations that have no vector under this configuration, in id order."""
+
+    name = "embed"
+
+    def __init__(
+        self,
+        project: Project,
+        vectoriser: Vectoriser,
+        source: Callable[[], TextSource],
+        *,
+        selection: Selection = ALL,
+        into: str | None = None,
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            source: Returns the source of the texts; called when the stage begins.
+            selection: The conversations to embed.
+            into: Config hash of stored vectors, which are added to with the embedder that made them; None makes a new
+                set.
+        """
+        super().__init__(project)
+        self._vectoriser, self._embedder = vectoriser, vectoriser.embedder
+        self._get_source = source
+        self._selection, self._into = selection, into
+        self.lane = vectoriser.lane
+        self.embedded = self.without = 0
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return f"Embedding goals with {self._vectoriser.title}"
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine the vectors. The vectors of a fitted embedder depend on all conversations that
+        it is fitted on. Where an import replaced texts there are new vectors: earlier clusterings keep theirs."""
+        if self._into is not None:
+            return {"into": self._into}
+        asked: dict[str, Any] = {
+            "text": self._source.kind,
+            "goals": self._source.goal_config,
+            "embedder": self._vectoriser.name,
+        }
+        if self._left_out:
+            asked["without"] = self._left_out.digest
+        with self._project.reading() as conn:
+            if replaced := earlier_states.count(conn):
+                asked["replaced"] = replaced
+        return asked if self._embedder.fitted else {**asked, "fitted_on": digest_of(self.ids)}
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """The recipe of the embedder."""
+        return {"embedder": self._embedder.recipe}
+
+    @property
+    def vector_key(self) -> str:
+        """The config hash of the vectors."""
+        return self.config_hash if self._into is None else self._into
+
+    @cached_property
+    def ids(self) -> Sequence[int]:
+        """Ids of the conversations of this run, in id order."""
+        with self._project.reading() as conn:
+            return self._selection.ids(conn)
+
+    @cached_property
+    def _source(self) -> TextSource:
+        return self._get_source()
+
+    @cached_property
+    def _left_out(self) -> SharedText:
+        """The shared text that is left out: that of the stored vectors, or the project's."""
+        if self._into is None and self._source.kind == "summary":
+            return NOTHING_SHARED
+        with self._project.reading() as conn:
+            if self._into is not None:
+                return shared_text.of_vectors(conn, self._into)
+            return shared_text.stored(conn)
+
+    def interrupt(self) -> None:
+        """Abandons the batch that is being computed."""
+        super().interrupt()
+        self._vectoriser.cancel()
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Fits the embedder if needed, then embeds batch by batch; each in one transaction with the counter of the run.
+
+        Raises:
+            UsageError: No conversation has a text, or the embedder differs from that of the stored vectors.
+            Cancelled: `interrupt` was called.
+        """
+        self._check()
+        key = self.vector_key
+        with self._project.reading() as conn:
+            known = vectors.config(conn, key)
+            missing = set(self.ids)
+            if known is not None:
+                missing.intersection_update(vectors.ids_without_vector(conn, key))
+        embedder = self._embedder
+        if known is not None and known.state is not None:
+            embedder = embedder_from_state(known.embedder, known.state)
+        total, done = len(missing), 0
+        if not embedder.fitted:
+            for count, _ in self._live(partial(self._fit, embedder), lambda _: None):
+                yield Progress(0, total, f"fitting, {count:,} texts read")
+        if known is not None:
+            same_space(known.fingerprint, embedder.fingerprint)
+        early: list[GoalEntry] = []
+        size = QUICK_BATCH if embedder.kind == "tfidf" else SLOW_BATCH
+        for start in range(0, len(self.ids), size):
+            batch = self.ids[start : start + size]
+            wanted = missing.intersection(batch)
+            if not wanted:
+                continue
+            self._check()
+            found: list[tuple[list[GoalEntry], Vectors]] = []
+            for _ in self._live(partial(self._embed, embedder, batch), found.append):
+                yield Progress(done, total)
+            entries, rows = found[0]
+            done += len(wanted)
+            if known is None and not rows.shape[1]:
+                early += entries  # no text so far; stored once the length of a vector is known
+                continue
+            if known is None:
+                known = VectorConfig(
+                    key,
+                    self._source.kind,
+                    self._source.goal_config,
+                    self._vectoriser.name,
+                    embedder.fingerprint,
+                    rows.shape[1],
+                    embedder.state(),
+                )
+            if not rows.shape[1]:
+                rows = np.zeros((len(entries), known.dimensions), dtype=np.float32)
+            fresh = np.array([entry.conversation_id in wanted for entry in entries])
+            none = np.zeros((len(early), known.dimensions), dtype=np.float32)
+            self._project.write(
+                partial(
+                    self._commit,
+                    config=known,
+                    run_id=run_id,
+                    entries=[*early, *compress(entries, fresh)],
+                    rows=np.concatenate([none, rows[fresh]]),
+                    done=done,
+                    total=total,
+                )
+            )
+            early = []
+            yield Progress(done, total)
+        if known is None:
+            raise NotYet("No conversation has a text to go by.", "Choose another --text.")
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        text = f"Made vectors of {self.embedded:,} goal texts with {self._vectoriser.title}"
+        return text + (f"; {self.without:,} have no vector." if self.without else ".")
+
+    def _fit(self, embedder: Embedder, report: OnProgress) -> None:
+        with self._project.reading() as conn:
+            embedder.fit(self._texts(conn, report))
+
+    def _texts(self, conn: sqlite3.Connection, report: OnProgress) -> Iterator[str]:
+        for count, entry in enumerate(self._source.each(conn, self.ids, self._left_out)):
+            if count % 1_000 == 0:
+                report(count, "")
+            yield "" if entry.reason else entry.text
+
+    def _embed(
+        self, embedder: Embedder, batch: Sequence[int], _report: OnProgress
+    ) -> tuple[list[GoalEntry], Vectors]:
+        with self._project.reading() as conn:
+            entries = self._source.read(conn, batch, self._left_out)
+        return entries, embedder.embed(["" if e.reason else e.text for e in entries])
+
+    def _commit(
+        self,
+        conn: sqlite3.Connection,
+        *,
+        config: VectorConfig,
+        run_id: int,
+        entries: Sequence[GoalEntry],
+        rows: Vectors,
+        done: int,
+        total: int,
+    ) -> None:
+        live = has_vector(rows)
+        reasons = {
+            entry.conversation_id: entry.reason or NO_KNOWN_WORD
+            for entry, has in zip(entries, live, strict=True)
+            if not has
+        }
+        ids = [entry.conversation_id for entry, has in zip(entries, live, strict=True) if has]
+        vectors.register(conn, config)
+        if self._left_out:
+            shared_text.put_of_vectors(conn, config.config_hash, self._left_out)
+        vectors.add(
+            conn, config.config_hash, run_id, ids, rows[live].astype("<f4").tobytes(), reasons
+        )
+        runs.count(conn, run_id, done, total)
+        self.embedded += len(ids)
+        self.without += len(reasons)

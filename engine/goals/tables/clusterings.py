@@ -1,0 +1,423 @@
+"""Clusterings: clusters, their labels, their members, and the conversations that were assigned later."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from engine.goals.records import GoalText
+from engine.goals.tables import vectors
+from engine.project import settings
+from engine.project.idset import IdSet, read_ids
+from engine.project.sql import snapshot, to_json, utc_now
+
+_SHOWN = "clustering"
+"""Setting: the number of the clustering that is shown."""
+NONE = -1
+"""The cluster number of outliers in arrays."""
+PHRASES = "phrases"
+"""The label configuration of phrases of the members, which are there before any model writes labels."""
+LABEL_WORDS = 3
+"""Number of distinctive words in the name of a cluster without a label."""
+MEDIAN_SHARE = 0.9
+"""Share of the own cluster of the median member, against the nearest other one alone."""
+
+
+def word_label(words: Sequence[str]) -> str:
+    """The name of a cluster without a label, from its distinctive words."""
+    return " · ".join(words[:LABEL_WORDS])
+
+
+@dataclass(frozen=True, slots=True)
+class NewCluster:
+    """One cluster to store.
+
+    Attributes:
+        number: From 0; it never changes, so that `c12` stays the same cluster.
+        size: Number of members.
+        spread, reach: Mean, and a high percentile, of the members' cosine distances to the centre.
+        words: Words that distinguish it from the other clusters, most distinctive first.
+        centre: The mean of its members' unit vectors as little-endian float32, not scaled to length 1, so that the mean
+            of several clusters follows from theirs.
+    """
+
+    number: int
+    size: int
+    spread: float
+    reach: float
+    words: tuple[str, ...]
+    centre: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """The membership of one conversation: `cluster` is None for an outlier; `second` is the nearest other cluster."""
+
+    conversation_id: int
+    cluster: int | None
+    distance: float
+    second: int | None = None
+    second_distance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredClustering:
+    """A clustering; `no_text` is the number of conversations that had no vector."""
+
+    id: int
+    config_hash: str
+    run_id: int
+    vector_config: str
+    text: GoalText
+    goal_config: str | None
+    embedder: str
+    created_at: str
+    k: int
+    seed: int
+    conversations: int
+    outliers: int
+    no_text: int
+    label_config: str | None
+    pair_config: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCluster:
+    """A stored cluster with its current label, which may be empty; see `NewCluster`.
+
+    Attributes:
+        by_model: Whether a model wrote the label.
+    """
+
+    number: int
+    size: int
+    spread: float
+    reach: float
+    words: tuple[str, ...]
+    centre: bytes
+    label: str
+    description: str
+    reason: str | None
+    by_model: bool
+
+    @property
+    def name(self) -> str:
+        """Its label, or its first words where it has none, as in projects of earlier versions."""
+        return self.label or word_label(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelEntry:
+    """The label of a cluster; `reason` says why where a model gave none that can be used."""
+
+    number: int
+    label: str
+    description: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """The assignment of a conversation that was imported after the clustering.
+
+    Attributes:
+        group: Id of its group; None for a novel conversation.
+        score: Membership score in that group, in [0, 1].
+        others: Other groups that it may belong to, with their scores, highest first.
+        distance: Cosine distance to the nearest centre.
+        after: Id of the newest decision when it was assigned; 0 before the first.
+    """
+
+    conversation_id: int
+    group: str | None
+    score: float
+    others: tuple[tuple[str, float], ...]
+    distance: float
+    after: int
+
+
+def add(
+    conn: sqlite3.Connection,
+    *,
+    config_hash: str,
+    run_id: int,
+    vector_config: str,
+    k: int,
+    seed: int,
+    clusters: Sequence[NewCluster],
+    members: Iterable[Member],
+    names: Sequence[LabelEntry] = (),
+) -> int:
+    """Stores a clustering with its clusters and members, shows it and returns its id.
+
+    Args:
+        names: Labels of clusters that are phrases of their members; shown until a model writes others.
+    """
+    (vector_id,) = conn.execute(
+        "SELECT id FROM vector_config WHERE config_hash = ?", (vector_config,)
+    ).fetchone()
+    (no_text,) = conn.execute(
+        "SELECT count(*) FROM no_vector WHERE config_id = ?", (vector_id,)
+    ).fetchone()
+    cursor = conn.execute(
+        "INSERT INTO clustering (config_hash, run_id, vector_config, created_at, k, seed,"
+        " conversations, outliers, no_text) VALUES (?, ?, ?, ?, ?, ?, 0, 0, ?)",
+        (config_hash, run_id, vector_id, utc_now(), k, seed, no_text),
+    )
+    key = int(cursor.lastrowid or 0)
+    conn.executemany(
+        "INSERT INTO cluster (clustering_id, number, size, spread, reach, words, centre)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            (key, c.number, c.size, c.spread, c.reach, to_json(list(c.words)), c.centre)
+            for c in clusters
+        ),
+    )
+    conn.executemany(
+        "INSERT INTO membership (clustering_id, conversation_id, cluster, distance, second,"
+        " second_distance) VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            (key, m.conversation_id, m.cluster, m.distance, m.second, m.second_distance)
+            for m in members
+        ),
+    )
+    conn.execute(
+        "UPDATE clustering SET (conversations, outliers) = (SELECT count(*), count(*) - count(cluster)"
+        " FROM membership WHERE clustering_id = ?1) WHERE id = ?1",
+        (key,),
+    )
+    put_second_shares(conn, key)
+    if names:
+        register_labels(conn, key, PHRASES)
+        add_labels(conn, key, PHRASES, run_id, names)
+    show(conn, key)
+    return key
+
+
+def put_second_shares(conn: sqlite3.Connection, clustering_id: int) -> None:
+    """Stores for each member the share of the nearest other cluster, between 0 and 1; usually below .5.
+
+    It is the softmax over the two clusters of cosine times a sharpness, which is chosen so that the median member has
+    the share `MEDIAN_SHARE` in its own, as in `engine.goals.clusters.membership`.
+    """
+    own = "FROM membership WHERE clustering_id = ? AND cluster IS NOT NULL AND second IS NOT NULL"
+    (count,) = conn.execute(f"SELECT count(*) {own}", (clustering_id,)).fetchone()
+    if not count:
+        return
+    (gap,) = conn.execute(
+        f"SELECT second_distance - distance {own} ORDER BY 1 LIMIT 1 OFFSET ?",
+        (clustering_id, count // 2),
+    ).fetchone()
+    sharpness = math.log(MEDIAN_SHARE / (1 - MEDIAN_SHARE)) / min(2.0, max(gap, 1e-3))
+
+    def share(difference: float) -> float:
+        return 1 / (1 + math.exp(min(700.0, sharpness * difference)))
+
+    conn.create_function("share_of_second", 1, share, deterministic=True)
+    conn.execute(
+        "UPDATE membership SET second_share = share_of_second(second_distance - distance)"
+        " WHERE clustering_id = ? AND cluster IS NOT NULL AND second IS NOT NULL",
+        (clustering_id,),
+    )
+
+
+_CLUSTERING = (
+    "SELECT g.id, g.config_hash, g.run_id, v.config_hash, v.text, v.goal_config, v.embedder,"
+    " g.created_at, g.k, g.seed, g.conversations, g.outliers, g.no_text, g.label_config, g.pair_config"
+    " FROM clustering AS g JOIN vector_config AS v ON v.id = g.vector_config"
+)
+
+
+def clusterings(conn: sqlite3.Connection) -> list[StoredClustering]:
+    """All clusterings, oldest first."""
+    return [StoredClustering(*row) for row in conn.execute(f"{_CLUSTERING} ORDER BY g.id")]
+
+
+def clustering(conn: sqlite3.Connection, clustering_id: int) -> StoredClustering | None:
+    """One clustering; None if there is none of this id."""
+    row = conn.execute(f"{_CLUSTERING} WHERE g.id = ?", (clustering_id,)).fetchone()
+    return None if row is None else StoredClustering(*row)
+
+
+def find(conn: sqlite3.Connection, config_hash: str) -> int | None:
+    """Id of the newest clustering of a configuration; None before it was made."""
+    row = conn.execute(
+        "SELECT max(id) FROM clustering WHERE config_hash = ?", (config_hash,)
+    ).fetchone()
+    return None if row[0] is None else int(row[0])
+
+
+def shown(conn: sqlite3.Connection) -> int | None:
+    """Id of the clustering that is shown; None before any was made."""
+    value: int | None = settings.get(conn, _SHOWN)
+    return value
+
+
+def show(conn: sqlite3.Connection, clustering_id: int) -> None:
+    """Makes a clustering the one that is shown."""
+    settings.put(conn, _SHOWN, clustering_id)
+
+
+def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[StoredCluster]:
+    """The clusters of a clustering by number, with the labels of the configuration that is shown."""
+    rows = conn.execute(
+        "SELECT c.number, c.size, c.spread, c.reach, c.words, c.centre, coalesce(l.label, ''),"
+        " coalesce(l.description, ''), l.reason, coalesce(l.config_hash, ?2) <> ?2 FROM cluster AS c"
+        " JOIN clustering AS g ON g.id = c.clustering_id LEFT JOIN cluster_label AS l"
+        " ON l.clustering_id = c.clustering_id AND l.number = c.number"
+        " AND l.config_hash = g.label_config WHERE c.clustering_id = ?1 ORDER BY c.number",
+        (clustering_id, PHRASES),
+    )
+    return [
+        StoredCluster(
+            number,
+            size,
+            spread,
+            reach,
+            tuple(json.loads(words)),
+            centre,
+            label,
+            text,
+            why,
+            bool(by_model),
+        )
+        for number, size, spread, reach, words, centre, label, text, why, by_model in rows
+    ]
+
+
+def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, tuple[str, str]]:
+    """(label, description) of each cluster by phrases of its members; empty for one of an earlier version."""
+    rows = conn.execute(
+        "SELECT number, label, description FROM cluster_label"
+        " WHERE clustering_id = ? AND config_hash = ?",
+        (clustering_id, PHRASES),
+    )
+    return {number: (label, description) for number, label, description in rows}
+
+
+def labelled(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
+    """(configuration of the current labels, their number); changes whenever the labels change."""
+    row = conn.execute(
+        "SELECT g.label_config, (SELECT count(*) FROM cluster_label AS l WHERE l.clustering_id = g.id"
+        " AND l.config_hash = g.label_config) FROM clustering AS g WHERE g.id = ?",
+        (clustering_id,),
+    ).fetchone()
+    return (None, 0) if row is None else (row[0], int(row[1]))
+
+
+def register_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> None:
+    """Makes the labels of a configuration those that are shown; called before its first ones are stored."""
+    conn.execute(
+        "UPDATE clustering SET label_config = ? WHERE id = ?", (config_hash, clustering_id)
+    )
+
+
+def clusters_without_label(
+    conn: sqlite3.Connection, clustering_id: int, config_hash: str
+) -> array[int]:
+    """Numbers of the clusters that have neither a label nor a reason for none under a configuration."""
+    return read_ids(
+        conn,
+        "SELECT number FROM cluster AS c WHERE clustering_id = ?1 AND NOT EXISTS (SELECT 1 FROM"
+        " cluster_label AS l WHERE l.clustering_id = ?1 AND l.number = c.number"
+        " AND l.config_hash = ?2) ORDER BY number",
+        (clustering_id, config_hash),
+    )
+
+
+def add_labels(
+    conn: sqlite3.Connection,
+    clustering_id: int,
+    config_hash: str,
+    run_id: int,
+    entries: Sequence[LabelEntry],
+) -> None:
+    """Stores labels of clusters, none of which is stored yet under this configuration."""
+    conn.executemany(
+        "INSERT INTO cluster_label (clustering_id, number, config_hash, run_id, label, description,"
+        " reason) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (clustering_id, e.number, config_hash, run_id, e.label, e.description, e.reason)
+            for e in entries
+        ],
+    )
+
+
+def membership(conn: sqlite3.Connection, clustering_id: int) -> tuple[array[int], array[int]]:
+    """Ids of the conversations of a clustering, ascending, and the cluster of each; `NONE` for an outlier."""
+    with snapshot(conn):
+        where = " FROM membership WHERE clustering_id = ? ORDER BY conversation_id"
+        return (
+            read_ids(conn, f"SELECT conversation_id{where}", (clustering_id,)),
+            read_ids(conn, f"SELECT coalesce(cluster, {NONE}){where}", (clustering_id,)),
+        )
+
+
+def ids_without_assignment(
+    conn: sqlite3.Connection, clustering_id: int, vector_config: str
+) -> array[int]:
+    """Ids of the conversations that have a vector but are neither in a clustering nor assigned; in id order."""
+    with snapshot(conn):
+        every = IdSet.every(conn)
+        (key,) = conn.execute(
+            "SELECT id FROM vector_config WHERE config_hash = ?", (vector_config,)
+        ).fetchone()
+        have = every.of(vectors.vector_ids(conn, key))
+        taken = every.of(
+            read_ids(
+                conn,
+                "SELECT conversation_id FROM membership WHERE clustering_id = ?1 UNION ALL"
+                " SELECT conversation_id FROM assignment WHERE clustering_id = ?1",
+                (clustering_id,),
+            )
+        )
+        return (have - taken).ascending()
+
+
+def assign(
+    conn: sqlite3.Connection, clustering_id: int, run_id: int, entries: Sequence[Assigned]
+) -> None:
+    """Stores the groups of conversations that came after the clustering; an earlier assignment is replaced."""
+    conn.executemany(
+        "INSERT OR REPLACE INTO assignment (clustering_id, conversation_id, run_id, group_id, after,"
+        " score, others, distance) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                clustering_id,
+                e.conversation_id,
+                run_id,
+                e.group,
+                e.after,
+                e.score,
+                to_json([list(other) for other in e.others]),
+                e.distance,
+            )
+            for e in entries
+        ],
+    )
+
+
+def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assigned]:
+    """The conversations that were assigned after the clustering, in id order."""
+    return [
+        Assigned(row[0], row[1], row[2], tuple(map(tuple, json.loads(row[3]))), row[4], row[5])
+        for row in conn.execute(
+            "SELECT conversation_id, group_id, score, others, distance, after FROM assignment"
+            " WHERE clustering_id = ? ORDER BY conversation_id",
+            (clustering_id,),
+        )
+    ]
+
+
+def assigned_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[int, int, int]:
+    """(conversations assigned, those of them in no group, newest run that assigned any)."""
+    row = conn.execute(
+        "SELECT count(*), count(*) - count(group_id), coalesce(max(run_id), 0) FROM assignment"
+        " WHERE clustering_id = ?",
+        (clustering_id,),
+    ).fetchone()
+    return int(row[0]), int(row[1]), int(row[2])

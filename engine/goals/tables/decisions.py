@@ -1,0 +1,163 @@
+"""Decisions on groups: appended, never changed or deleted.
+
+An act is one or more decisions that were made together. Undo and redo append a row that names the act by its first
+decision; an act is active unless the newest row that names it is an `undo`.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from engine.goals.records import GoalDecision
+from engine.goals.tables.vectors import packed, unpacked
+from engine.project.sql import to_json, utc_now
+
+IS_DECISION = "kind NOT IN ('undo', 'redo')"
+_IS_ACTIVE = (
+    "coalesce((SELECT t.kind FROM decision AS t WHERE t.target = d.act ORDER BY t.id DESC LIMIT 1),"
+    " 'redo') = 'redo'"
+)
+_COLUMNS = (
+    "d.kind, d.sides, d.names, d.author, d.model, d.probability, d.evidence, d.carried, d.labels,"
+    " d.id, d.act, d.given_at"
+)
+
+
+def next_id(conn: sqlite3.Connection) -> int:
+    """The id that the next decision will have, in this transaction."""
+    row = conn.execute("SELECT coalesce(max(id), 0) + 1 FROM decision").fetchone()
+    return int(row[0])
+
+
+def newest(conn: sqlite3.Connection, clustering_id: int) -> int:
+    """Id of the newest row of a clustering, undo and redo included; 0 before the first."""
+    row = conn.execute(
+        "SELECT coalesce(max(id), 0) FROM decision WHERE clustering_id = ?", (clustering_id,)
+    ).fetchone()
+    return int(row[0])
+
+
+def append(conn: sqlite3.Connection, clustering_id: int, decisions: Sequence[GoalDecision]) -> None:
+    """Appends decisions with the ids and the act that they carry."""
+    conn.executemany(
+        "INSERT INTO decision (id, clustering_id, act, kind, sides, labels, names, author, model,"
+        " probability, evidence, given_at, carried) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                d.id, clustering_id, d.act, d.kind, to_json(d.sides), to_json(d.labels), to_json(d.names),
+                d.author, d.model, d.probability, None if d.evidence is None else to_json(d.evidence),
+                d.given_at, d.source_id,
+            )
+            for d in decisions
+        ],
+    )  # fmt: skip
+    conn.executemany(
+        "INSERT INTO decision_part (decision_id, part, ids) VALUES (?, ?, ?)",
+        [(d.id, part, packed(ids)) for d in decisions for part, ids in enumerate(d.parts)],
+    )
+
+
+def undo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
+    """Undoes the newest active act and returns its id; None if there is none."""
+    row = conn.execute(
+        f"SELECT d.act FROM decision AS d WHERE d.clustering_id = ? AND d.{IS_DECISION} AND {_IS_ACTIVE}"
+        " ORDER BY d.act DESC LIMIT 1",
+        (clustering_id,),
+    ).fetchone()
+    return None if row is None else _undo_or_redo(conn, clustering_id, int(row[0]), "undo")
+
+
+def redo(conn: sqlite3.Connection, clustering_id: int) -> int | None:
+    """Redoes the act that the newest undo took back and returns its id; None when nothing was undone
+    since the last act."""
+    row = conn.execute(
+        "SELECT u.target FROM decision AS u JOIN decision AS d ON d.id = u.target"
+        " WHERE u.clustering_id = ?1 AND u.kind = 'undo' AND u.id > (SELECT max(id) FROM decision"
+        f" WHERE clustering_id = ?1 AND {IS_DECISION}) AND NOT {_IS_ACTIVE} ORDER BY u.id DESC LIMIT 1",
+        (clustering_id,),
+    ).fetchone()
+    return None if row is None else _undo_or_redo(conn, clustering_id, int(row[0]), "redo")
+
+
+def _undo_or_redo(
+    conn: sqlite3.Connection, clustering_id: int, act: int, kind: Literal["undo", "redo"]
+) -> int:
+    conn.execute(
+        "INSERT INTO decision (id, clustering_id, act, kind, target, sides, labels, names, author,"
+        " model, given_at) VALUES (?1, ?2, ?1, ?3, ?4, '[]', '[]', '[]', 'human', '', ?5)",
+        (next_id(conn), clustering_id, kind, act, utc_now()),
+    )
+    return act
+
+
+def history(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
+    """All decisions on a clustering, oldest first, including those that were undone."""
+    parts: dict[int, list[array[int]]] = {}
+    for decision, ids in conn.execute(
+        "SELECT p.decision_id, p.ids FROM decision AS d JOIN decision_part AS p ON p.decision_id = d.id"
+        " WHERE d.clustering_id = ? ORDER BY p.decision_id, p.part",
+        (clustering_id,),
+    ):
+        parts.setdefault(decision, []).append(unpacked(ids))
+    return [
+        _decision(row, parts)
+        for row in conn.execute(
+            f"SELECT {_COLUMNS}, {_IS_ACTIVE} FROM decision AS d"
+            f" WHERE d.clustering_id = ? AND d.{IS_DECISION} ORDER BY d.id",
+            (clustering_id,),
+        )
+    ]
+
+
+def group_count(conn: sqlite3.Connection, clustering_id: int) -> int:
+    """Number of groups after the active decisions: a merge makes one of two, a split as many as it names."""
+    row = conn.execute(
+        "SELECT (SELECT count(*) FROM cluster WHERE clustering_id = ?1) + coalesce(sum(CASE d.kind"
+        " WHEN 'merge' THEN -1 WHEN 'split' THEN json_array_length(d.names) - 1 ELSE 0 END), 0)"
+        f" FROM decision AS d WHERE d.clustering_id = ?1 AND d.{IS_DECISION} AND {_IS_ACTIVE}",
+        (clustering_id,),
+    ).fetchone()
+    return int(row[0])
+
+
+def _decision(row: tuple[Any, ...], parts: Mapping[int, Sequence[array[int]]]) -> GoalDecision:
+    return GoalDecision(
+        kind=row[0],
+        sides=tuple(json.loads(row[1])),
+        names=tuple((label, description) for label, description in json.loads(row[2])),
+        parts=tuple(parts.get(row[9], ())),
+        author=row[3],
+        model=row[4],
+        probability=row[5],
+        evidence=None if row[6] is None else json.loads(row[6]),
+        source_id=row[7],
+        labels=tuple(json.loads(row[8])),
+        id=row[9],
+        act=row[10],
+        given_at=row[11],
+        active=bool(row[12]),
+    )
+
+
+def add_unplaced(conn: sqlite3.Connection, clustering_id: int, reasons: Mapping[int, str]) -> None:
+    """Stores the reasons why decisions on earlier clusterings, by id, could not be transferred to this one."""
+    conn.executemany(
+        "INSERT INTO decision_kept (clustering_id, decision_id, reason) VALUES (?, ?, ?)",
+        [(clustering_id, decision, reason) for decision, reason in reasons.items()],
+    )
+
+
+def unplaced(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[int, int, str]]:
+    """(decision id, its clustering, reason) of each decision that could not be transferred to this clustering."""
+    return [
+        (int(row[0]), int(row[1]), str(row[2]))
+        for row in conn.execute(
+            "SELECT k.decision_id, d.clustering_id, k.reason FROM decision_kept AS k"
+            " JOIN decision AS d ON d.id = k.decision_id WHERE k.clustering_id = ? ORDER BY 1",
+            (clustering_id,),
+        )
+    ]

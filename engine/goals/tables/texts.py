@@ -1,0 +1,147 @@
+"""The goal text of a conversation: what the user wrote, or a summary that a model wrote."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.base.conversation import Role
+from engine.conversations.shared_text import NOTHING_SHARED, SharedText
+from engine.goals.records import GoalText
+from engine.project.idset import read_ids
+from engine.project.sql import chunks, message_ids, placeholders
+
+NOTHING_WRITTEN = "the user wrote nothing"
+NO_SUMMARY = "no run has summarized it"
+
+_JOINED = "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class GoalEntry:
+    """The goal text of one conversation; `reason` says why where there is none."""
+
+    conversation_id: int
+    text: str
+    reason: str | None = None
+
+
+def register(conn: sqlite3.Connection, config_hash: str, model: str) -> None:
+    """Stores a configuration of summaries, before its first ones."""
+    conn.execute(
+        "INSERT INTO goal_config (config_hash, model) VALUES (?, ?)"
+        " ON CONFLICT (config_hash) DO NOTHING",
+        (config_hash, model),
+    )
+
+
+def ids_without_summary(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+    """Ids of the conversations that have neither a summary nor a reason for none under a configuration; in id order."""
+    return read_ids(
+        conn,
+        "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM goal_text"
+        " WHERE config_hash = ? AND conversation_id = id) ORDER BY id",
+        (config_hash,),
+    )
+
+
+def add(
+    conn: sqlite3.Connection, config_hash: str, run_id: int, entries: Sequence[GoalEntry]
+) -> None:
+    """Stores summaries of a registered configuration, none of which is stored yet."""
+    conn.executemany(
+        "INSERT INTO goal_text (config_hash, conversation_id, run_id, text, reason)"
+        " VALUES (?, ?, ?, ?, ?)",
+        [(config_hash, e.conversation_id, run_id, e.text, e.reason) for e in entries],
+    )
+
+
+def texts(
+    conn: sqlite3.Connection,
+    ids: Sequence[int],
+    kind: GoalText,
+    config_hash: str | None = None,
+    shared: SharedText = NOTHING_SHARED,
+) -> dict[int, GoalEntry]:
+    """The goal text of each of these conversations by id, or the reason why there is none.
+
+    Args:
+        config_hash: Of the summaries; None for the other kinds.
+        shared: Text to leave out, unless the user of a conversation wrote nothing else; summaries have none of it.
+    """
+    if kind == "summary":
+        return _summaries(conn, ids, config_hash)
+    return {key: _written(conn, key, kind, shared) for key in ids}
+
+
+def _summaries(
+    conn: sqlite3.Connection, ids: Sequence[int], config_hash: str | None
+) -> dict[int, GoalEntry]:
+    found = {key: GoalEntry(key, "", NO_SUMMARY) for key in ids}
+    for keys in chunks(ids):
+        for row in conn.execute(
+            "SELECT conversation_id, text, reason FROM goal_text WHERE config_hash = ?"
+            f" AND conversation_id IN ({placeholders(keys)})",
+            (config_hash, *keys),
+        ):
+            found[row[0]] = GoalEntry(*row)
+    return found
+
+
+def of_part(
+    conn: sqlite3.Connection,
+    conversation_id: int,
+    first: int,
+    last: int,
+    kind: GoalText,
+    shared: SharedText = NOTHING_SHARED,
+) -> str:
+    """The goal text of a part of a conversation, empty without one.
+
+    Args:
+        first, last: Indices of its first and its last message.
+        kind: Not `summary`.
+        shared: As in `texts`.
+    """
+    start, _ = message_ids(conversation_id)
+    return _written(conn, conversation_id, kind, shared, (start + first, start + last)).text
+
+
+def _written(
+    conn: sqlite3.Connection,
+    conversation_id: int,
+    kind: GoalText,
+    shared: SharedText,
+    among: tuple[int, int] | None = None,
+) -> GoalEntry:
+    """The first message of the user with any text, all of them, or the messages of both sides, as a model reads
+    them, without what is shared.
+
+    Args:
+        among: Ids of the first and the last message that count; None for all.
+    """
+    whole: list[str] = []
+    own: list[str] = []
+    wanted = left = False
+    rows: Iterator[tuple[Role, str]] = conn.execute(
+        "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
+        " AND (role = 'user' OR ? AND role = 'assistant') AND NOT hidden ORDER BY id",
+        (*(among or message_ids(conversation_id)), kind == "all"),
+    )
+    for role, content in rows:
+        if not (part := content.strip()):
+            continue
+        whole.append(part)
+        wanted = wanted or role == "user"
+        if rest := shared.without(role, part):
+            own.append(rest)
+            left = left or role == "user"
+            if kind == "first-user":
+                break
+    if not wanted:
+        return GoalEntry(conversation_id, "", NOTHING_WRITTEN)
+    if not left:
+        own = whole[:1] if kind == "first-user" else whole
+    return GoalEntry(conversation_id, _JOINED.join(own))

@@ -1,0 +1,293 @@
+"""A clustering with its current groups: their members, centres and statistics."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.completeness.records.scores import StateCounts
+from engine.goals.merges.merge_state import Group, Ids, MergeState
+from engine.goals.records import GoalGroup
+from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import clusterings, vectors
+from engine.goals.tables import counts as goal_counts
+from engine.goals.tables.clusterings import Assigned, StoredCluster, StoredClustering
+from engine.goals.views.goal_inputs import read_vectors
+from engine.model.embedders.vectors import Vectors, unit_rows
+from engine.project import settings
+from engine.project.idset import IdSet
+from engine.project.sql import snapshot
+from engine.trees import tables as trees
+
+Floats = npt.NDArray[np.float64]
+
+NO_IDS: Ids = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """The vectors of the conversations of a clustering and of those that came later: rows of length 1, in the order of
+    `ids`, which ascend."""
+
+    ids: Ids
+    rows: Vectors
+
+    @classmethod
+    def read(cls, conn: sqlite3.Connection, vector_config: str) -> Space:
+        """Reads all vectors of a configuration."""
+        return cls(*read_vectors(conn, vector_config))
+
+    def of(self, ids: Ids) -> Vectors:
+        """The vectors of those of `ids` that have one, in this order; the result must not be changed."""
+        if np.array_equal(ids, self.ids):  # a copy takes 1.5 GB for a million conversations
+            return self.rows
+        places = np.searchsorted(self.ids, ids)
+        places[places == len(self.ids)] = 0
+        found: Vectors = self.rows[places[self.ids[places] == ids]] if len(self.ids) else self.rows
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ClusteringView:
+    """A snapshot of a clustering with its decisions and assignments; it must not be changed.
+
+    Attributes:
+        state: The groups after the decisions.
+        clusters: The original clusters, in the order of their numbers.
+        assigned: Conversations that were assigned to groups after the clustering.
+        stability: Mean Jaccard similarity of each cluster under resampling, by number; empty if it was not measured.
+    """
+
+    stored: StoredClustering
+    state: MergeState
+    clusters: tuple[StoredCluster, ...]
+    assigned: tuple[Assigned, ...]
+    stability: Mapping[int, float]
+    _means: dict[str, Floats] = field(default_factory=dict)
+
+    @classmethod
+    def read(
+        cls, conn: sqlite3.Connection, stored: StoredClustering, state: MergeState
+    ) -> ClusteringView:
+        """Reads the view of a clustering whose decisions give `state`."""
+        with snapshot(conn):
+            return cls(
+                stored,
+                state,
+                tuple(clusterings.clusters(conn, stored.id)),
+                tuple(clusterings.assignments(conn, stored.id)),
+                goal_answers.stability(conn, stored.id),
+            )
+
+    @cached_property
+    def latecomers(self) -> Mapping[str | None, Ids]:
+        """Conversations that were assigned to each current group after the clustering; None has those in no group."""
+        found: dict[str | None, list[int]] = {}
+        for one in self.assigned:
+            key = self.state.latecomers.get(one.conversation_id, one.group)
+            found.setdefault(None if key is None else self.state.current_of(key), []).append(
+                one.conversation_id
+            )
+        return {key: np.array(sorted(ids), dtype=np.int64) for key, ids in found.items()}
+
+    def members(self, key: str | None) -> Ids:
+        """Conversation ids of a current or former group, ascending; None gives those in no group."""
+        latecomers = (
+            self.latecomers.get(key, NO_IDS) if key is None or key in self.state.current else NO_IDS
+        )
+        return (
+            np.union1d(self.state.members(key), latecomers)
+            if len(latecomers)
+            else self.state.members(key)
+        )
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """Number of members of the current groups, the largest first."""
+        counted = {
+            key: self.state.groups[key].size + len(self.latecomers.get(key, NO_IDS))
+            for key in self.state.current
+        }
+        return dict(sorted(counted.items(), key=lambda item: (-item[1], _by_id(item[0]))))
+
+    @property
+    def with_text(self) -> int:
+        """Number of conversations that have a goal text."""
+        return self.stored.conversations + len(self.assigned)
+
+    @cached_property
+    def map_of_groups(self) -> bytes:
+        """The group of every conversation in the format of `engine.goals.tables.counts`: the rank of the group from 1;
+        one more than the last rank for a conversation in no group; 0 for one that the clustering does not contain."""
+        groups = [*self.sizes, None]
+        members = [self.members(key) for key in groups]
+        found = np.zeros(1 + max(int(ids[-1]) for ids in members if len(ids)), dtype=">u2")
+        for rank, ids in enumerate(members, 1):
+            found[ids] = rank
+        return found.tobytes()
+
+    def mean(self, key: str, space: Space | None = None) -> Floats | None:
+        """The mean vector of a group's members without latecomers, shape (d,). It is computed from the stored centres
+        if the group was made by merges only; otherwise from `space`, and None if that is None."""
+        if key in self._means:
+            return self._means[key]
+        group = self.state.groups[key]
+        total: Floats | None = None
+        for part in self.state.parts(key):
+            mean = self._mean_of(part, space)
+            if mean is None:
+                return None
+            total = part.size * mean if total is None else total + part.size * mean
+        if total is None:
+            return None
+        return self._means.setdefault(key, total / group.size)
+
+    def _mean_of(self, part: Group, space: Space | None) -> Floats | None:
+        if self._as_clustered(part):
+            return np.frombuffer(self._by_key[part.id].centre, dtype="<f4").astype(np.float64)
+        if space is None or part.own is None:
+            return None
+        rows = space.of(part.own)
+        return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
+
+    def needs_space(self) -> bool:
+        """Whether the mean of a current group cannot be computed from the stored centres."""
+        return any(self.mean(key) is None for key in self.state.current)
+
+    def centres(self, keys: Sequence[str], space: Space) -> Vectors:
+        """Mean vectors of groups scaled to length 1, shape (groups, d)."""
+        means = [self.mean(key, space) for key in keys]
+        return unit_rows(np.array([mean for mean in means if mean is not None], dtype=np.float32))
+
+    def stability_of(self, key: str) -> float | None:
+        """Mean Jaccard similarity of a group under resampling; for a merged group the mean over its clusters, weighted
+        by members. None if a split or a move changed its members, or if stability was not measured."""
+        total = 0.0
+        for part in self.state.parts(key):
+            value = self.stability.get(int(part.id[1:])) if self._as_clustered(part) else None
+            if value is None:
+                return None
+            total += part.size * value
+        return total / self.state.groups[key].size
+
+    @cached_property
+    def _by_key(self) -> Mapping[str, StoredCluster]:
+        return {f"c{cluster.number}": cluster for cluster in self.clusters}
+
+    def _as_clustered(self, group: Group) -> bool:
+        """Whether a group is a cluster with its original members."""
+        if group.made_by is not None:
+            return False
+        return group.size == self._by_key[group.id].size and group.id not in self.state.touched
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """States and response trees of the current groups, by rank from 1 as in `ClusteringView.map_of_groups`.
+
+    Attributes:
+        leaves: Median number of leaves of the trees; groups without trees are absent.
+    """
+
+    states: Mapping[int, StateCounts]
+    leaves: Mapping[int, float]
+
+    @classmethod
+    def read(cls, conn: sqlite3.Connection, view: ClusteringView) -> GroupFigures:
+        """Reads the figures of all groups in one pass over the scores and one over the trees."""
+        sizes = dict(enumerate(view.sizes.values(), 1))
+        with snapshot(conn):
+            return cls(
+                goal_counts.states(conn, view.map_of_groups, sizes),
+                goal_counts.leaves(conn, view.map_of_groups, trees.chosen(conn)),
+            )
+
+
+def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
+    """A key of what `GroupFigures` depends on apart from the view; it changes when scores or trees are added."""
+    with snapshot(conn):
+        config = settings.score_config(conn)
+        return (
+            settings.rule(conn),
+            config,
+            goal_counts.scored(conn, config),
+            trees.chosen(conn),
+            goal_counts.grown(conn, trees.chosen(conn)),
+        )
+
+
+def group_rows(view: ClusteringView, figures: GroupFigures, space: Space | None) -> list[GoalGroup]:
+    """The current groups, largest first."""
+    return [group_row(view, key, space, rank, figures) for rank, key in enumerate(view.sizes, 1)]
+
+
+def filtered_rows(
+    conn: sqlite3.Connection, view: ClusteringView, among: IdSet, space: Space | None
+) -> list[GoalGroup]:
+    """The current groups with sizes, shares, states and leaves of only the conversations of a set, largest first;
+    groups without any are left out."""
+    groups = np.frombuffer(view.map_of_groups, dtype=">u2")
+    flags = np.frombuffer(among.flags, dtype=np.uint8)
+    chosen = np.zeros_like(groups)
+    count = min(len(groups), len(flags))
+    chosen[:count] = groups[:count] * flags[:count]
+    sizes = dict(enumerate(np.bincount(chosen, minlength=len(view.sizes) + 2).tolist()))
+    whole = sum(sizes.values()) - sizes[0]
+    with snapshot(conn):
+        config = trees.chosen(conn)
+        figures = GroupFigures(
+            goal_counts.states(conn, chosen.tobytes(), sizes),
+            goal_counts.leaves(conn, chosen.tobytes(), config),
+        )
+    rows = [
+        replace(
+            group_row(view, key, space, rank, figures), size=sizes[rank], share=sizes[rank] / whole
+        )
+        for rank, key in enumerate(view.sizes, 1)
+        if sizes[rank]
+    ]
+    return sorted(rows, key=lambda row: (-row.size, row.number))
+
+
+def group_row(
+    view: ClusteringView,
+    key: str,
+    space: Space | None,
+    rank: int = 0,
+    figures: GroupFigures | None = None,
+) -> GoalGroup:
+    """The row of a group; `rank` and `figures` are for current groups only."""
+    group = view.state.groups[key]
+    mean = view.mean(key, space)
+    size = view.sizes.get(key, group.size)
+    return GoalGroup(
+        id=key,
+        number=rank,
+        label=group.label,
+        description=group.description,
+        size=size,
+        share=size / view.with_text,
+        states=figures.states[rank] if figures else StateCounts(unscored=size),
+        spread=0.0 if mean is None else max(0.0, 1 - float(np.linalg.norm(mean))),
+        leaves=figures.leaves.get(rank) if figures else None,
+        stability=view.stability_of(key),
+        pinned=group.pinned,
+        made_of=group.made_of,
+        made_by=None if group.made_by is None else group.made_by.id,
+    )
+
+
+def read_space(conn: sqlite3.Connection, vector_config: str, kept: Space | None) -> Space:
+    """The vectors of a configuration; returns `kept` if none were added since that was read."""
+    if kept is not None and len(kept.ids) == vectors.count(conn, vector_config):
+        return kept
+    return Space.read(conn, vector_config)
+
+
+def _by_id(key: str) -> tuple[str, float]:
+    return key[0], float(key[1:])

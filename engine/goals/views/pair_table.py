@@ -1,0 +1,233 @@
+"""Similarities of all pairs of current groups, and the answers of a model on them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.base.errors import UsageError
+from engine.goals.clusters.granularity import Granularity, granularity
+from engine.goals.clusters.neighbours import NearestRows, Neighbours, overlap
+from engine.goals.merges.features import RobustScale
+from engine.goals.records import Pair
+from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import clusterings, vectors
+from engine.goals.tables.answers import PairAnswer
+from engine.goals.tables.clusterings import StoredClustering
+from engine.goals.views.clustering_view import ClusteringView, Space
+from engine.model.embedders.embedder import Embedder, embedder_for, embedder_from_state
+from engine.model.embedders.tfidf import TfidfEmbedder
+from engine.model.embedders.vectors import Indices, Vectors
+from engine.project.project import Project
+
+Floats = npt.NDArray[np.float64]
+
+NEIGHBOURS = 10
+SAMPLE = 4_000
+"""Most members among which nearest neighbours are searched, which takes a second; more change the overlap little."""
+SEED = 0
+IN_PROCESS = ("tfidf", "minilm")
+"""Embedders that run in this process. The others serve one caller at a time, so they are not used for labels."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairTable:
+    """The current groups with square matrices, rows and columns in the order of `keys`.
+
+    Attributes:
+        description: Cosines of the vectors of labels and descriptions.
+        description_scale: Median and spread of these cosines over the pairs of the original clusters.
+        member: Cosines of the centres.
+        scaled_similarity, threshold: Scaled similarity of members, and its value above which two groups are more
+            probably one goal than two; see `engine.goals.clusters.granularity`.
+        member_threshold: Cosine of the centres at which the scaled similarity of a pair would be the threshold.
+        overlap: Share of the neighbours of one group's sampled members that are in the other; the larger of both
+            directions.
+        sizes: Number of members, shape (groups,).
+        answers: Answers of the model by key of the pair (`MergeState.sides_key`).
+    """
+
+    view: ClusteringView
+    keys: tuple[str, ...]
+    description: Floats
+    description_scale: RobustScale
+    member: Floats
+    scaled_similarity: Floats
+    threshold: float
+    member_threshold: Floats
+    overlap: Floats
+    sizes: Floats
+    answers: Mapping[str, PairAnswer]
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """Row of each group in the matrices."""
+        return {key: at for at, key in enumerate(self.keys)}
+
+    @cached_property
+    def open_pairs(self) -> list[Pair]:
+        """Undecided pairs, each with the larger group first."""
+        return [self.ordered(*pair) for pair in self.view.state.open_pairs()]
+
+    def ordered(self, a: str, b: str) -> Pair:
+        """Both ids, the larger group first."""
+        first, second = self.view.state.sides(a, b)
+        return first.id, second.id
+
+    def at(self, pairs: Sequence[Pair]) -> tuple[Indices, Indices]:
+        """Rows and columns of pairs in the matrices."""
+        first = np.array([self.place[a] for a, _ in pairs], dtype=np.int64)
+        return first, np.array([self.place[b] for _, b in pairs], dtype=np.int64)
+
+    def answer(self, pair: Pair) -> PairAnswer | None:
+        """The model's answer on a pair with its current members; None if it was not asked."""
+        return self.answers.get(self.view.state.sides_key(*pair)) if self.answers else None
+
+    def nearest(self, key: str, but: str, count: int) -> tuple[tuple[str, float], ...]:
+        """(label, cosine of the centres) of the `count` groups nearest to `key` other than `but`, nearest first."""
+        row = self.member[self.place[key]]
+        order = [self.keys[int(n)] for n in np.argsort(-row, kind="stable")]
+        found = [other for other in order if other not in (key, but)][:count]
+        groups = self.view.state.groups
+        return tuple((groups[other].label, float(row[self.place[other]])) for other in found)
+
+
+class PairTables:
+    """Computes pair tables and caches the parts that decisions do not change."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._guard = threading.Lock()
+        self._embedder: tuple[str, Embedder | None] | None = None
+        self._label_vectors: dict[str, Vectors] = {}
+        self._near: tuple[Space, Indices, NearestRows] | None = None
+        self._granularity: tuple[int, Granularity] | None = None
+        self._table: tuple[tuple[object, ...], PairTable] | None = None
+
+    def table(self, view: ClusteringView, space: Space) -> PairTable:
+        """The table of a view; returns the last one if nothing changed.
+
+        Raises:
+            UsageError: The embedder of the clustering is not installed here.
+        """
+        stored = view.stored
+        with self._guard:
+            with self._project.reading() as conn:
+                asked = goal_answers.count(conn, stored.pair_config)
+            version = (view, len(space.ids), stored.pair_config, asked)
+            if self._table is not None and self._table[0] == version:
+                return self._table[1]
+            with self._project.reading() as conn:
+                answers = goal_answers.every_answer(conn, stored.pair_config)
+            keys = tuple(view.sizes)
+            centres = view.centres(keys, space).astype(np.float64)
+            sizes = np.array([view.state.groups[key].size for key in keys], dtype=np.float64)
+            found = self._granularity_of(view, space)
+            sums = np.array([view.mean(key, space) for key in keys]) * sizes[:, None]
+            description, scale = self._descriptions(view, keys)
+            table = PairTable(
+                view,
+                keys,
+                description,
+                scale,
+                np.clip(centres @ centres.T, -1, 1),
+                found.scaled_similarity(sums, sizes),
+                found.threshold,
+                found.cosine_at_threshold(sums, sizes),
+                self._overlaps(view, keys, space),
+                sizes,
+                answers,
+            )
+            self._table = version, table
+            return table
+
+    def _descriptions(
+        self, view: ClusteringView, keys: Sequence[str]
+    ) -> tuple[Floats, RobustScale]:
+        """Cosines of labels and descriptions of the groups, and their scale over the original clusters."""
+        cluster_texts = [
+            _as_text(c.label, c.description) if c.by_model else _as_text(" ".join(c.words), "")
+            for c in view.clusters
+        ]
+        # A label that is a phrase of members says less than their words, by which such groups are compared.
+        whole = {
+            (cluster.name, cluster.description): text
+            for cluster, text in zip(view.clusters, cluster_texts, strict=True)
+        }
+        groups = [view.state.groups[key] for key in keys]
+        names = [(group.label, group.description) for group in groups]
+        texts = [whole.get(name) or _as_text(*name) for name in names]
+        embedder = self._own_embedder(view.stored)
+        if embedder is None:
+            embedder = TfidfEmbedder(seed=SEED)
+            embedder.fit([*cluster_texts, *texts])
+            self._label_vectors.clear()
+        new = sorted({*texts, *cluster_texts}.difference(self._label_vectors))
+        if new:
+            self._label_vectors.update(zip(new, embedder.embed(new), strict=True))
+        rows, before = (
+            np.array([self._label_vectors[text] for text in some], dtype=np.float64)
+            for some in (texts, cluster_texts)
+        )
+        pairs = np.triu_indices(len(before), 1)
+        return np.clip(rows @ rows.T, -1, 1), RobustScale.of((before @ before.T)[pairs])
+
+    def _granularity_of(self, view: ClusteringView, space: Space) -> Granularity:
+        """The granularity of the original clusters, which no decision changes."""
+        if self._granularity is None or self._granularity[0] != view.stored.id:
+            with self._project.reading() as conn:
+                ids, numbers = clusterings.membership(conn, view.stored.id)
+            labels = np.full(len(space.ids), clusterings.NONE, dtype=np.int32)
+            labels[np.searchsorted(space.ids, np.asarray(ids))] = np.asarray(numbers)
+            self._granularity = view.stored.id, granularity(space.rows, labels, view.stored.seed)
+        return self._granularity[1]
+
+    def _own_embedder(self, stored: StoredClustering) -> Embedder | None:
+        """The embedder that made the vectors, where it runs in this process."""
+        if self._embedder is None or self._embedder[0] != stored.vector_config:
+            with self._project.reading() as conn:
+                config = vectors.config(conn, stored.vector_config)
+            found: Embedder | None = None
+            try:
+                if config is not None and config.state is not None:
+                    found = embedder_from_state(config.embedder, config.state)
+                elif stored.embedder in IN_PROCESS:
+                    found = embedder_for(stored.embedder)
+            except UsageError:
+                found = None  # not installed here; TF-IDF replaces it
+            self._embedder = stored.vector_config, found
+            self._label_vectors.clear()
+        return self._embedder[1]
+
+    def _overlaps(self, view: ClusteringView, keys: Sequence[str], space: Space) -> Floats:
+        sample, near = self._neighbours(view, space)
+        ids, numbers = view.state.numbers(keys)
+        labels = numbers[np.searchsorted(ids, space.ids[sample])]
+        shares = overlap(near, np.arange(len(sample)), labels, len(keys)).toarray()
+        found: Floats = np.maximum(shares, shares.T)
+        return found
+
+    def _neighbours(self, view: ClusteringView, space: Space) -> tuple[Indices, NearestRows]:
+        """Rows of a sample of members, and the nearest neighbours of each within the sample."""
+        if self._near is None or self._near[0] is not space:
+            inside = np.flatnonzero(
+                np.isin(space.ids, view.state.conversation_ids, assume_unique=True)
+            )
+            if len(inside) > SAMPLE:
+                rng = np.random.default_rng(SEED)
+                inside = np.sort(rng.choice(inside, SAMPLE, replace=False))
+            rows = space.rows[inside]
+            near = Neighbours(rows, "").of_rows(
+                np.arange(len(rows)), min(NEIGHBOURS, len(rows) - 1)
+            )
+            self._near = space, inside, near
+        return self._near[1], self._near[2]
+
+
+def _as_text(label: str, description: str) -> str:
+    return f"{label}. {description}"

@@ -1,0 +1,272 @@
+"""The default embedder: TF-IDF of words and word pairs, reduced to few dimensions by latent semantic analysis.
+
+Counts are sublinear, and a truncated singular value decomposition reduces them (Deerwester et al. 1990, Indexing by
+latent semantic analysis, JASIS 41). It is fitted on the project's own texts and stored in the project. Its state is not
+a pickle, because unpickling runs code and a project file may come from anybody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.base.errors import ModelError, UsageError
+from engine.model.embedders.threads import one_thread
+from engine.model.embedders.vectors import Floats, Vectors, unit_rows
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import CountVectorizer
+
+DIMENSIONS = 32
+"""With more dimensions, axes of single phrases outweigh those of goals: k-means with the true k on the user texts of
+1,000 `star` and 300 `sgd` dialogues reached V-measures of .89 and .86 with 32 axes, .88 and .75 with 128."""
+MOST_TERMS = 20_000
+"""The most frequent words and pairs are kept; with 32 dimensions the state is then about 3 MB."""
+FIT_TEXTS = 100_000
+"""Most texts to fit on; of more, a random sample is used."""
+MOST_CHARS = 8_000
+"""Characters of a text that are read, which bounds the memory that one very long text takes."""
+RARE = 50
+"""Number of texts from which a term has to occur in two of them."""
+BATCH = 4_096
+
+_SPACELESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_TERM = rf"[{_SPACELESS}]|(?:(?![{_SPACELESS}])[^\W\d_]){{2,}}"
+"""A word of at least two letters, or one character of a script without spaces, so that pairs of these are terms.
+Numbers are left out: they identify a booking, not a goal."""
+_LEFTOVERS = (
+    "ve",
+    "ll",
+    "don",
+    "didn",
+    "doesn",
+    "isn",
+    "wasn",
+    "couldn",
+    "wouldn",
+    "won",
+    "aren",
+    "haven",
+    "hasn",
+)
+"""Parts of contractions such as `I've` that are stop words."""
+_MAGIC = b"WTFIDF1\n"
+_LIMITS = {"words": 200_000, "rank": 4_096}
+
+
+class TfidfEmbedder:
+    """Makes vectors of at most `dimensions` numbers; fewer if the rank of the TF-IDF matrix is lower.
+
+    Args:
+        dimensions: Most numbers in a vector.
+        seed: Seed of the sample and of the decomposition.
+    """
+
+    kind = "tfidf"
+
+    def __init__(self, *, dimensions: int = DIMENSIONS, seed: int = 0) -> None:
+        self._dimensions = dimensions
+        self._seed = seed
+        self._words: list[str] = []
+        self._rarity: Floats = np.zeros(0, dtype=np.float32)
+        self._axes: Vectors = np.zeros((0, 0), dtype=np.float32)
+        self._counter: CountVectorizer | None = None
+        self._fingerprint = ""
+
+    @property
+    def recipe(self) -> str:
+        return f"tfidf-1:{self._dimensions}:{self._seed}"
+
+    @property
+    def fitted(self) -> bool:
+        return self._counter is not None
+
+    @property
+    def fingerprint(self) -> str:
+        if not self.fitted:
+            raise UsageError("The TF-IDF embedder has not been fitted yet.")
+        return self._fingerprint
+
+    @property
+    def dimensions(self) -> int:
+        """Length of a vector."""
+        return int(self._axes.shape[1])
+
+    def fit(self, texts: Iterable[str]) -> None:
+        """Learns the vocabulary, the inverse document frequencies and the axes, from at most `FIT_TEXTS` texts.
+
+        Raises:
+            UsageError: No text has a word that is not a stop word.
+        """
+        if self.fitted:
+            return
+        from sklearn.utils.extmath import randomized_svd
+
+        sample = _sample(texts, self._seed)
+        counter = term_counter(least=2 if len(sample) >= RARE else 1)
+        try:
+            counts = counter.fit_transform(sample)
+        except ValueError:  # every term is in one text only, or there is none
+            counter = term_counter(least=1)
+            try:
+                counts = counter.fit_transform(sample)
+            except ValueError:
+                raise UsageError(
+                    "No text has words to compare.",
+                    "Look at the texts, or choose another embedder.",
+                ) from None
+        self._words = [str(word) for word in counter.get_feature_names_out()]
+        in_texts = np.bincount(counts.indices, minlength=len(self._words))
+        self._rarity = (np.log((1 + len(sample)) / (1 + in_texts)) + 1).astype(np.float32)
+        weights = _weigh(counts, self._rarity)
+        rank = min(self._dimensions, *weights.shape)
+        with one_thread():
+            _, sizes, axes = randomized_svd(weights, rank, n_iter=5, random_state=self._seed)
+        significant = sizes > 1e-5 * sizes[0]
+        self._axes = np.ascontiguousarray(axes[significant].T, dtype=np.float32)
+        self._finish_fit()
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """A row of length 1 for each text, shape (texts, dimensions); zeros for one without a known word.
+
+        Raises:
+            UsageError: The embedder has not been fitted.
+        """
+        counter = self._counter
+        if counter is None:
+            raise UsageError("The TF-IDF embedder has not been fitted yet.")
+        found = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for start in range(0, len(texts), BATCH):
+            part = [text[:MOST_CHARS] for text in texts[start : start + BATCH]]
+            weights = _weigh(counter.transform(part), self._rarity)
+            found[start : start + BATCH] = unit_rows(weights @ self._axes)
+        return found
+
+    def state(self) -> bytes:
+        """Words, inverse document frequencies and axes: a JSON header, then little-endian float32."""
+        if not self.fitted:
+            raise UsageError("The TF-IDF embedder has not been fitted yet.")
+        head = json.dumps(
+            {
+                "words": self._words,
+                "rank": self.dimensions,
+                "dimensions": self._dimensions,
+                "seed": self._seed,
+            },
+            ensure_ascii=False,
+        ).encode()
+        return b"".join(
+            (
+                _MAGIC,
+                struct.pack("<I", len(head)),
+                head,
+                self._rarity.astype("<f4").tobytes(),
+                self._axes.astype("<f4").tobytes(),
+            )
+        )
+
+    @classmethod
+    def from_state(cls, state: bytes) -> TfidfEmbedder:
+        """Makes the embedder whose `state` this is; it gives the same vectors bit for bit.
+
+        Raises:
+            ModelError: The state is not valid.
+        """
+        head, numbers = _parse_state(state)
+        made = cls(dimensions=head["dimensions"], seed=head["seed"])
+        count = len(head["words"])
+        made._words = head["words"]
+        made._rarity = numbers[:count].copy()
+        made._axes = numbers[count:].reshape(count, head["rank"]).copy()
+        made._finish_fit()
+        return made
+
+    def _finish_fit(self) -> None:
+        self._counter = term_counter(self._words)
+        self._fingerprint = f"tfidf:{hashlib.sha256(self.state()).hexdigest()[:16]}"
+
+
+def _sample(texts: Iterable[str], seed: int) -> list[str]:
+    """All texts, or a uniform random sample of `FIT_TEXTS` of them in one pass (reservoir sampling, Vitter 1985,
+    algorithm R)."""
+    rng = np.random.default_rng([seed, 0x7466])
+    kept: list[str] = []
+    for number, text in enumerate(texts):
+        if number < FIT_TEXTS:
+            kept.append(text[:MOST_CHARS])
+        elif (place := int(rng.integers(number + 1))) < FIT_TEXTS:
+            kept[place] = text[:MOST_CHARS]
+    return kept
+
+
+def term_counter(
+    words: list[str] | None = None, *, least: int = 1, longest: int = 2
+) -> CountVectorizer:
+    """Makes a counter of the terms of texts, without stop words.
+
+    Args:
+        words: The vocabulary; None learns it when the counter is fitted.
+        least: Number of texts in which a term has to occur to become a dimension.
+        longest: Most words in a term.
+    """
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
+
+    return CountVectorizer(
+        token_pattern=_TERM,
+        stop_words=[*sorted(ENGLISH_STOP_WORDS), *_LEFTOVERS],
+        ngram_range=(1, longest),
+        min_df=least,
+        max_features=MOST_TERMS,
+        vocabulary=words,
+        dtype=np.float32,
+    )
+
+
+def _weigh(counts: Any, rarity: Floats) -> Any:
+    """Sublinear counts times inverse document frequency, in rows of length 1; changes `counts`, sparse (n, words)."""
+    counts.data = (1 + np.log(counts.data)) * rarity[counts.indices]
+    lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
+    counts.data /= np.repeat(np.maximum(lengths, 1e-12), np.diff(counts.indptr)).astype(np.float32)
+    return counts
+
+
+def _parse_state(state: bytes) -> tuple[dict[str, Any], Floats]:
+    """(header, numbers) of a state; raises ModelError unless every field is valid."""
+    start = len(_MAGIC) + 4
+    if not state.startswith(_MAGIC) or len(state) < start:
+        raise _damaged("it does not begin as one")
+    (size,) = struct.unpack("<I", state[len(_MAGIC) : start])
+    try:
+        head = json.loads(state[start : start + size])
+    except (ValueError, RecursionError) as error:
+        raise _damaged("its head cannot be read") from error
+    if not isinstance(head, dict):
+        raise _damaged("its head is no object")
+    words = head.get("words")
+    if not isinstance(words, list) or not 0 < len(words) <= _LIMITS["words"]:
+        raise _damaged("it has no words")
+    if not all(isinstance(word, str) for word in words) or len(set(words)) != len(words):
+        raise _damaged("its words are not different words")
+    for name in ("rank", "dimensions", "seed"):
+        if type(head.get(name)) is not int or head[name] < 0:
+            raise _damaged(f"its {name} is no number")
+    if not 0 < head["rank"] <= min(head["dimensions"], _LIMITS["rank"]):
+        raise _damaged("its number of dimensions is impossible")
+    body = memoryview(state)[start + size :]
+    if len(body) != 4 * len(words) * (1 + head["rank"]):
+        raise _damaged("its length differs from its header")
+    numbers = np.frombuffer(body, dtype="<f4").astype(np.float32)
+    if not np.isfinite(numbers).all() or np.abs(numbers).max() > 1e6:
+        raise _damaged("it has numbers that are not finite")
+    return head, numbers
+
+
+def _damaged(why: str) -> ModelError:
+    return ModelError(
+        f"The stored TF-IDF embedder is damaged: {why}.", "Run `workbench run cluster` again."
+    )

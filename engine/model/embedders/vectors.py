@@ -1,0 +1,102 @@
+"""Vectors of texts: arrays of float32 with one row of length 1 for each text; a row of zeros is a text without a
+vector.
+
+All functions work block by block, because arrays may be memory maps that are larger than the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.base.errors import UsageError
+
+Vectors = npt.NDArray[np.float32]
+"""Shape (n, d)."""
+Numbers = npt.NDArray[np.int32]
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float32]
+
+BLOCK = 16_384
+"""Rows in a block; fixed, because rounding of sums depends on the blocks."""
+
+
+def blocks(count: int, size: int = BLOCK) -> Iterator[slice]:
+    """Slices that cover `count` rows in order."""
+    for start in range(0, count, size):
+        yield slice(start, min(count, start + size))
+
+
+def unit_rows(raw: npt.ArrayLike) -> Vectors:
+    """Scales rows to length 1, as float32; a row of zeros stays one.
+
+    Raises:
+        ValueError: A number is not finite, or `raw` does not have two dimensions.
+    """
+    rows = np.array(raw, dtype=np.float32)
+    if rows.ndim != 2:
+        raise ValueError(f"vectors have {rows.ndim} dimensions, not rows and columns")
+    if not np.isfinite(rows).all():
+        raise ValueError("a vector has a number that is not finite")
+    # Divided by the largest number first: squares of very small or large numbers under- or overflow.
+    peak = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    np.divide(rows, peak, out=rows, where=peak > 0)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    np.divide(rows, lengths, out=rows, where=lengths > 0)
+    return rows
+
+
+def has_vector(vectors: Vectors) -> Mask:
+    """Whether each row has a number other than 0, shape (n,)."""
+    found = np.empty(len(vectors), dtype=np.bool_)
+    for part in blocks(len(vectors)):
+        found[part] = vectors[part].any(axis=1)
+    return found
+
+
+def same_space(*fingerprints: str) -> str:
+    """Returns the fingerprint if all are equal; vectors of different embedders cannot be compared.
+
+    Raises:
+        UsageError: The fingerprints differ.
+    """
+    different = sorted(set(fingerprints))
+    if len(different) != 1:
+        raise UsageError(
+            f"Vectors of different embedders cannot be compared ({', '.join(different)}).",
+            "Embed all conversations with one embedder.",
+        )
+    return different[0]
+
+
+def row_keys(vectors: Vectors, seed: int) -> npt.NDArray[np.uint64]:
+    """A pseudorandom hash of each row that depends only on its bits and the seed, shape (n,).
+
+    Rows sorted by it are in an order that does not depend on their original order, and the first ones are a random
+    sample. Arithmetic modulo 2**64 is exact, so the blocks do not matter.
+    """
+    rng = np.random.default_rng([seed, 0x6B657973])
+    factors = rng.integers(0, 2**63, size=vectors.shape[1], dtype=np.uint64) * 2 + 1
+    keys = np.empty(len(vectors), dtype=np.uint64)
+    for part in blocks(len(vectors), 4096):
+        bits = np.ascontiguousarray(vectors[part], dtype=np.float32).view(np.uint32)
+        mixed = bits.astype(np.uint64)
+        mixed ^= mixed >> np.uint64(15)
+        mixed *= np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+        sums = (mixed * factors).sum(axis=1, dtype=np.uint64)
+        sums ^= sums >> np.uint64(32)
+        keys[part] = sums * np.uint64(0xD6E8FEB86659FD93)
+    return keys
+
+
+def mean_direction(vectors: Vectors, members: Indices) -> Floats:
+    """Mean of the rows `members` scaled to length 1, shape (d,); zeros if the mean is 0 or there are no rows."""
+    total = np.zeros(vectors.shape[1], dtype=np.float64)
+    for part in blocks(len(members)):
+        total += vectors[members[part]].sum(axis=0, dtype=np.float64)
+    found: Floats = unit_rows(total[None, :] / max(1, len(members)))[0]
+    return found

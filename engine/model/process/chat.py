@@ -1,0 +1,116 @@
+"""Chat replies in the model process: conversations are rendered by the chat template, and the oldest messages are left
+out if they do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from engine.base.errors import ContextTooSmall
+from engine.completeness.logs import GAP, SMALLEST_ROOM
+from engine.completeness.windows import clip
+from engine.model.batched_replies import generate
+from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.chat_template import chat_tokens
+from engine.model.generation import GenerativeModel, Task
+from engine.model.interface import Tokenizer
+
+
+def chat_replies(
+    model: GenerativeModel, calls: Sequence[Call], progress: Callable[[int], None] | None = None
+) -> list[Completion]:
+    """Writes the reply to each call in one batch; a reply depends on its own call alone.
+
+    Args:
+        progress: Called now and then with the number of replies that are done.
+
+    Raises:
+        ModelError: The model has no chat template, or no room for a conversation beside the reply.
+        Cancelled: The request was cancelled.
+    """
+    tasks, notes = [], []
+    for call in calls:
+        tokens, note = fitted(model, call, model.longest)
+        tasks.append(Task(tokens, call.sampling, call.max_tokens, call.stop, call.seed))
+        notes.append(note)
+    replies = generate(model, tasks, progress)
+    return [
+        Completion(one.text, one.stopped, note) for one, note in zip(replies, notes, strict=True)
+    ]
+
+
+def fitted(tokenizer: Tokenizer, call: Call, context: int) -> tuple[list[int], str | None]:
+    """The tokens of a call's conversation and opening, shortened to leave room for the reply.
+
+    Returns:
+        Tokens, and a note when something was left out.
+
+    Raises:
+        ModelError: There is no room for a conversation beside the reply.
+    """
+    room = context - call.max_tokens
+    if room < SMALLEST_ROOM:
+        raise ContextTooSmall(
+            f"A reply of {call.max_tokens:,} tokens leaves no room for a conversation in a context "
+            f"of {context:,}.",
+            "Use a larger context or shorter replies.",
+        )
+    kept, left_out = list(call.messages), 0
+    while len(tokens := chat_tokens(tokenizer, kept, call.opening)) > room:
+        following = without_oldest(kept)
+        if following is None:
+            return _shortened(tokenizer, call, kept, left_out, room)
+        left_out += len(kept) - len(following)
+        kept = following
+    return tokens, left_out_note(left_out, len(call.messages)) or None
+
+
+def without_oldest(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
+    """Messages without the oldest one after the system message, and without the replies to it; None if only the last
+    message is left."""
+    first = next((at for at, one in enumerate(messages) if one.speaker != "system"), len(messages))
+    last = len(messages) - 1
+    if first >= last:
+        return None
+    after = first + 1
+    while after < last and messages[after].speaker == "assistant":
+        after += 1
+    return [*messages[:first], *messages[after:]]
+
+
+def left_out_note(left_out: int, count: int) -> str:
+    """A note on the number of messages left out; empty if none were."""
+    return f"{left_out} of {count} messages left out" if left_out else ""
+
+
+def _shortened(
+    tokenizer: Tokenizer, call: Call, kept: Sequence[ChatMessage], left_out: int, room: int
+) -> tuple[list[int], str]:
+    """The tokens of the messages with the middle of each long one left out, and a note."""
+    bare = [replace(message, content="") for message in kept]
+    longest = (room - len(chat_tokens(tokenizer, bare, call.opening))) // len(kept)
+    gap = tokenizer.tokenize(GAP)
+    while longest > len(gap):
+        cut = [
+            replace(message, content=_cut(tokenizer, message.content, longest, gap))
+            for message in kept
+        ]
+        tokens = chat_tokens(tokenizer, cut, call.opening)
+        if len(tokens) <= room:
+            count = sum(one.content != other.content for one, other in zip(cut, kept, strict=True))
+            notes = [left_out_note(left_out, len(call.messages)), f"{count} shortened"]
+            return tokens, ", ".join(note for note in notes if note)
+        # Where a text was cut, its ends may become a few more tokens.
+        longest -= len(tokens) - room
+    raise ContextTooSmall(
+        "The context of this model has no room for the messages beside the reply.",
+        "Use a larger context or shorter replies.",
+    )
+
+
+def _cut(tokenizer: Tokenizer, text: str, limit: int, gap: Sequence[int]) -> str:
+    tokens = tokenizer.tokenize(text)
+    if len(tokens) <= limit:
+        return text
+    data = b"".join(tokenizer.token_bytes(token) for token in clip(tokens, limit, gap))
+    return data.decode("utf-8", "ignore")

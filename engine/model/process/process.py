@@ -1,0 +1,371 @@
+"""The client side of the model process: starts it, sends requests, cancels them, kills it if it does not react or does
+nothing, and restarts it after a crash."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar, cast
+
+from engine.base import errors
+from engine.base.atomic_files import make_folder
+from engine.base.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
+from engine.base.network_guard import child_environment
+from engine.base.number_format import duration
+from engine.jobs.live import (
+    OnProgress,
+)
+from engine.model.interface import LoadOptions
+from engine.model.process import protocol
+from engine.model.process.protocol import Frame
+from engine.model.process.requests import Load, Request
+
+log = logging.getLogger(__name__)
+
+PROC = Path("/proc")
+START_SECONDS = 60.0
+GRACE_SECONDS = 5.0
+POLL_SECONDS = 0.2
+POLLS_PER_SAMPLE = 25
+IDLE_SAMPLES = 24
+"""Samples in a row without an answer and without use of the processor, after which a process is ended: two minutes.
+
+Polls are counted, not seconds, so that nobody ends a process that was suspended together with this program."""
+
+T = TypeVar("T")
+
+
+class WorkerProcess:
+    """One model process. Requests are answered one at a time; any thread may ask, cancel or close.
+
+    The first request starts the process; the first one after a crash restarts it and loads the last model again.
+    So a crash raises `ModelCrashed` for one request only.
+    """
+
+    def __init__(
+        self,
+        log_path: Path,
+        command: Sequence[str] | None = None,
+        restarted: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        """Prepares, without starting.
+
+        Args:
+            log_path: File that gets the standard error of the process.
+            command: What to run; by default this program's own worker.
+            restarted: Called after the process was started anew, with a sentence on why the one before ended.
+        """
+        self.log_path = log_path
+        self._command = list(command or (sys.executable, "-m", "engine.model.process"))
+        self._restarted = restarted
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lost: str | None = None
+        self._answers: queue.Queue[Frame | None] = queue.Queue()
+        self._turn = threading.RLock()
+        self._write = threading.Lock()
+        self._next_id = 0
+        self._in_flight: int | None = None
+        self._cancelled_at: float | None = None
+        self._closed = False
+        self._ended_here = False
+        self._load: Load | None = None
+        self.loaded: dict[str, Any] | None = None
+
+    # Requests
+
+    def load(
+        self,
+        path: Path,
+        options: LoadOptions,
+        adapter: Path | None = None,
+        merged: Path | None = None,
+    ) -> dict[str, Any]:
+        """Loads a model unless it is loaded already, and switches to an adapter or back.
+
+        Args:
+            merged: Path of a copy of the weights with the adapter merged in, which is written if it is missing; None
+                applies the adapter at run time.
+
+        Returns:
+            `name`, `architecture`, `context` (tokens), `forkable`, `memory_bytes`, `vocabulary`.
+
+        Raises:
+            ModelFileError: Weights or adapter cannot be used.
+            ModelCrashed: The process died while loading.
+        """
+        request = Load(path, options, adapter, None if adapter is None else merged)
+        with self._turn:
+            self._cancelled_at = None
+            if self.loaded is not None and self._load == request and self._alive():
+                return self.loaded
+            self._load = None
+            self.loaded = self._ask(request)
+            self._load = request
+            return self.loaded
+
+    def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
+        """Sends one request and waits for its answer.
+
+        Raises:
+            Cancelled: `cancel` was called while it ran.
+            ModelCrashed: The process died; the next request starts it anew.
+            WorkbenchError: The process refused the request.
+        """
+        with self._turn:
+            self._cancelled_at = None
+            if request.needs_model and self._load is not None and not self._alive():
+                self.loaded = self._ask(self._load)
+            return self._ask(request, progress)
+
+    def cancel(self) -> None:
+        """Cancels the current request, if any, even while the process starts or loads a model for it; the thread that
+        waits gets `Cancelled`."""
+        with self._write:
+            self._cancelled_at = time.monotonic()
+            process, request = self._process, self._in_flight
+            if process is not None and request is not None:
+                # If the process has died, the thread that waits notices the closed pipe.
+                with suppress(OSError):
+                    protocol.write_frame(
+                        cast(BinaryIO, process.stdin), {"type": "cancel", "id": request}
+                    )
+
+    def close(self) -> None:
+        """Kills the process at once; a request in flight raises `Cancelled`."""
+        self._closed = True
+        self._end()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id while it runs."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    # The process
+
+    def _alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _start(self) -> None:
+        self._check_open()
+        lost = self._lost
+        if lost is None and self._process is not None and not self._ended_here:
+            lost = f"The model process died ({_status_text(self._process.returncode)})."
+        make_folder(self.log_path.parent)
+        self._answers = queue.Queue()
+        started: Future[subprocess.Popen[bytes]] = Future()
+        # Linux ends the process together with the thread that started it, so that is the one which reads its answers.
+        threading.Thread(
+            target=self._start_and_read, args=(started, self._answers), daemon=True
+        ).start()
+        self._process, self._lost, self._ended_here = started.result(), None, False
+        self._check_open()
+        hello = self._hello()
+        if hello is None:
+            raise self._crash("could not start")
+        if hello.get("version") != protocol.VERSION:
+            self._end()
+            raise ModelError(
+                "The model process is of another version.", "Install the program again."
+            )
+        if lost is not None:
+            log.warning("%s It was started anew.", lost)
+            self._restarted(lost)
+
+    def _start_and_read(
+        self, started: Future[subprocess.Popen[bytes]], answers: queue.Queue[Frame | None]
+    ) -> None:
+        try:
+            with self.log_path.open("ab") as log:
+                # A session of its own: ctrl+c in the terminal must reach the program, which then decides.
+                process = subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    start_new_session=True,
+                    env={
+                        **child_environment(),
+                        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+                    },
+                )
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that asked for the process
+            started.set_exception(error)
+            return
+        started.set_result(process)
+        _read_answers(cast(BinaryIO, process.stdout), answers)
+
+    def _hello(self) -> Frame | None:
+        """The first frame of the process, sent when it is ready; None if it ended instead."""
+        started = time.monotonic()
+        while True:
+            try:
+                return self._answers.get(timeout=POLL_SECONDS)
+            except queue.Empty:
+                if self._cancelled_at is not None:
+                    self._end()
+                    raise Cancelled("The request was cancelled.") from None
+                if time.monotonic() - started > START_SECONDS:
+                    self._end()
+                    raise self._crash("did not answer") from None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            self._end()
+            raise Cancelled("The model process was closed.")
+
+    def _end(self) -> None:
+        process = self._process
+        if process is not None and process.poll() is None:
+            self._ended_here = True
+            with suppress(ProcessLookupError):  # it ended meanwhile
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def _ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
+        if not self._alive():
+            self._start()
+        process = cast("subprocess.Popen[bytes]", self._process)
+        with self._write:
+            self._next_id += 1
+            if self._cancelled_at is not None:
+                raise Cancelled("The request was cancelled.")
+            number = self._in_flight = self._next_id
+            try:
+                frame = {"type": type(request).__name__, "id": number, "request": request}
+                protocol.write_frame(cast(BinaryIO, process.stdin), frame)
+            except OSError:
+                raise self._crash("died") from None
+        try:
+            answer = self._wait(number, progress)
+        finally:
+            self._in_flight = None
+        return cast(T, protocol.decode(protocol.answer_type(type(request)), answer))
+
+    def _wait(self, number: int, progress: OnProgress | None) -> Any:
+        idle = _IdleWatch(cast("subprocess.Popen[bytes]", self._process).pid)
+        while True:
+            try:
+                answer = self._answers.get(timeout=POLL_SECONDS)
+            except queue.Empty:
+                self._kill_if_unresponsive()
+                if idle.is_idle():
+                    self._end()
+                    raise self._crash("hung and was ended", _IDLE_TEXT) from None
+                continue
+            idle.reset()
+            if answer is None:
+                raise self._crash("died")
+            if answer["id"] != number:
+                continue
+            kind = answer["type"]
+            if kind == "result":
+                return answer["result"]
+            if kind == "cancelled":
+                raise Cancelled("The request was cancelled.")
+            if kind == "error":
+                raise _error_from(answer)
+            if progress is not None:
+                progress(answer["done"], answer.get("note", ""))
+
+    def _kill_if_unresponsive(self) -> None:
+        """Kills a process that does not react to a cancel: native code may be stuck where the flag is not checked."""
+        asked = self._cancelled_at
+        if asked is not None and time.monotonic() - asked > GRACE_SECONDS:
+            self._end()
+            raise Cancelled("The request was cancelled; the model process had to be ended for it.")
+
+    def _crash(self, what: str, why: str = "") -> WorkbenchError:
+        """The error for a process that is lost; without a reason it is the exit status."""
+        if self._closed:
+            return Cancelled("The model process was closed.")
+        process = cast("subprocess.Popen[bytes]", self._process)
+        try:
+            status = process.wait(GRACE_SECONDS)
+        except (
+            subprocess.TimeoutExpired
+        ):  # it closed its pipe or wrote invalid data, and is still running
+            self._end()
+            status = process.wait()
+        self._lost = f"The model process {what} ({why or _status_text(status)})."
+        return ModelCrashed(
+            self._lost,
+            f"Its log is {self.log_path}. The work can be run again and goes on where it stopped.",
+        )
+
+
+_IDLE_TEXT = (
+    "no answer and no use of the processor for"
+    f" {duration(IDLE_SAMPLES * POLLS_PER_SAMPLE * POLL_SECONDS)}"
+)
+
+
+class _IdleWatch:
+    """Notices that a process neither answers nor uses the processor; asked once a poll."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._polls, self._samples = 0, 0
+        self._used: str | None = None
+
+    def reset(self) -> None:
+        """Starts to count from the beginning: the process answered."""
+        self._samples = 0
+
+    def is_idle(self) -> bool:
+        """Whether the process did nothing for `IDLE_SAMPLES` samples."""
+        self._polls += 1
+        if self._polls % POLLS_PER_SAMPLE:
+            return False
+        used = processor_time(self._pid)
+        self._samples = self._samples + 1 if used is not None and used == self._used else 0
+        self._used = used
+        return self._samples >= IDLE_SAMPLES
+
+
+def processor_time(pid: int) -> str | None:
+    """What a process has used of the processor, as a text that changes with it; None where the system does not say, and
+    while the process waits for a disk."""
+    try:
+        if PROC.exists():
+            fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+            state, used = fields[0], fields[11:13]  # state, utime and stime of proc_pid_stat(5)
+        else:
+            command = ("ps", "-o", "state=,time=", "-p", str(pid))
+            shown = subprocess.run(command, capture_output=True, text=True, check=True)
+            state, *used = shown.stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return None if state[0] in "DU" else " ".join(used)
+
+
+def _read_answers(stream: BinaryIO, answers: queue.Queue[Frame | None]) -> None:
+    try:
+        while (answer := protocol.read_frame(stream)) is not None:
+            answers.put(answer)
+    except ValueError as error:
+        log.warning("the model process wrote an invalid answer: %s", error)
+    finally:
+        answers.put(None)
+
+
+def _error_from(answer: Frame) -> WorkbenchError:
+    kind: Any = getattr(errors, answer["kind"], ModelError)
+    return cast(WorkbenchError, kind(answer["message"], answer["hint"]))
+
+
+def _status_text(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    name = signal.Signals(-status).name
+    return f"killed by {name}, perhaps for want of memory" if name == "SIGKILL" else f"by {name}"

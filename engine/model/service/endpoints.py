@@ -1,0 +1,168 @@
+"""The endpoints of a session: clients, checks before a run starts, and descriptions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from engine.base.errors import UsageError
+from engine.base.text import one_line
+from engine.completeness.block import Question
+from engine.model.catalog import RunnableModel
+from engine.model.endpoints.client import EndpointModel
+from engine.model.http.address import parse_address
+from engine.model.http.capabilities import (
+    Capabilities,
+    no_curve,
+    no_laid_out,
+    no_reading,
+    no_tree,
+    no_writing,
+)
+from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.interface import LoadOptions, Sampling
+from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
+from engine.model.tables import ReplyCache
+from engine.trees.tree import TreeOptions
+
+REPLIES = "replies.sqlite"
+
+
+class Endpoints:
+    """The endpoints of a session. Sends no request and opens no reply cache before it is needed."""
+
+    def __init__(self, data: Path, cache: Path) -> None:
+        """Reads the list of endpoints.
+
+        Args:
+            data: Folder with the list.
+            cache: Folder of the reply cache.
+
+        Raises:
+            ModelFileError: The list cannot be read.
+        """
+        self._data, self._cache = data, cache
+        self.book.entries()
+        self._replies: ReplyCache | None = None
+
+    @property
+    def book(self) -> EndpointBook:
+        """The current list; commands may add to it while a project is open.
+
+        Raises:
+            ModelFileError: It cannot be read.
+        """
+        return EndpointBook(self._data)
+
+    def model(self, name: str | None, options: LoadOptions) -> RunnableModel | None:
+        """Returns the model that the named endpoints serve; None if the name is not that of endpoints.
+
+        Args:
+            name: `NAME` or `NAME,NAME2`.
+
+        Raises:
+            UsageError: The endpoints do not serve the same model alike.
+        """
+        names = self.book.named(name)
+        return self.book.runnable(names, options) if names else None
+
+    def serves(self, name: str | None, adapter: object = None) -> bool:
+        """Whether a name is that of endpoints.
+
+        Raises:
+            UsageError: It is, and an adapter is given too.
+        """
+        if not self.book.named(name):
+            return False
+        if adapter is not None:
+            raise UsageError(
+                "An endpoint cannot be sent an adapter.",
+                "Let the endpoint serve it, as a model of its own.",
+            )
+        return True
+
+    def connect(self, names: tuple[str, ...]) -> EndpointModel:
+        """Returns a client for these endpoints.
+
+        Raises:
+            UsageError: They do not serve the same model alike, or a variable with a key is not set.
+        """
+        if self._replies is None:
+            self._replies = ReplyCache(self._cache / REPLIES)
+        fleet = self.book.fleet(names, self._replies)
+        return EndpointModel(", ".join(names), fleet, self.book.can(names))
+
+    def key_for(self, url: str) -> str:
+        """Returns the key of the endpoint at a URL; empty if it is unknown, needs no key, or the text is not a URL."""
+        if not url.startswith(("http://", "https://")):
+            return ""
+        asked = parse_address(url, leaf="embeddings")
+        for entry in self.book.entries():
+            if entry.key_env and entry.address.base == asked.base:
+                return os.environ.get(entry.key_env, "").strip()
+        return ""
+
+    def close(self) -> None:
+        """Closes the reply cache."""
+        if self._replies is not None:
+            self._replies.close()
+            self._replies = None
+
+    # Checks before a run starts. They never refuse a model of this machine.
+
+    def check_curve(self, model: RunnableModel, question: Question) -> None:
+        """Raises UsageError if the endpoints cannot answer a question at each boundary."""
+        self._check(model, lambda served: served.refuse_curve(question))
+
+    def check_writing(self, model: RunnableModel, prompt: Prompt) -> None:
+        """Raises UsageError if they cannot write replies."""
+        self._check(model, lambda served: served.refuse_writing(prompt))
+
+    def check_reading(self, model: RunnableModel, prompt: Prompt) -> None:
+        """Raises UsageError if they cannot give the probabilities of given answers."""
+        self._check(model, lambda served: served.refuse_reading(prompt))
+
+    def check_trees(self, model: RunnableModel, options: TreeOptions) -> None:
+        """Raises UsageError if they cannot grow trees with these options."""
+        self._check(model, lambda served: served.refuse_trees(options))
+
+    def check_chat(self, model: RunnableModel, sampling: Sampling) -> None:
+        """Raises UsageError if they cannot write chat replies with this sampling."""
+        self._check(model, lambda served: served.refuse_chat(sampling))
+
+    def _check(self, model: RunnableModel, refuse: Callable[[EndpointModel], None]) -> None:
+        if names := model.endpoints:
+            refuse(EndpointModel(", ".join(names), self.book.fleet(names), self.book.can(names)))
+
+
+def endpoint_summary(entry: EndpointEntry) -> str:
+    """Returns a line about an endpoint: its URL and the kinds of work that it can do."""
+    can = entry.can
+    words = [entry.url, can.server if can.server != "unknown" else "", *(work_lines(can))]
+    return ", ".join(one_line(word, 160) for word in words if word)
+
+
+def work_lines(can: Capabilities) -> list[str]:
+    """Returns one line with the work that an endpoint can do, and one for each other kind of work with the reason."""
+    summary, judge, base, merge = (
+        parse_prompt(name, prompt_text(name)) for name in ("summary", "judge", "base", "merge")
+    )
+    asked: dict[str, str | None] = {
+        "replies": no_writing(can, summary),
+        "curves": no_curve(can, None, None),
+        "curves with an end tag in words": no_curve(can, None, "END"),
+        "curves with the prompt of mode `base`": no_curve(can, base, None),
+        "the judge": no_curve(can, judge, None),
+        "merge questions": no_reading(can) or no_laid_out(can, merge),
+        "trees": no_tree(can),
+    }
+    able = [what for what, reason in asked.items() if reason is None]
+    found = [f"gives {', '.join(able)}"] if able else []
+    return found + [f"no {what}: {reason}" for what, reason in asked.items() if reason]
+
+
+def endpoint_json(entry: EndpointEntry) -> dict[str, Any]:
+    """Returns an endpoint as JSON values; of its key only the name of the environment variable."""
+    return {"name": entry.name, "origin": "endpoint", **entry.as_params()}

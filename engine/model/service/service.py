@@ -1,0 +1,366 @@
+"""What can be done with models: list, choose, check, tune and remove them, find and pull them from the hub."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from engine.base import folders, number_format
+from engine.base.errors import UsageError
+from engine.base.kinds_of_work import WORKS, Work
+from engine.jobs.runner import JobRunner
+from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog
+from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.hub.access import Hub, hub_from_environment
+from engine.model.hub.pulls import free_space, plan_pull
+from engine.model.hub.repositories import look_at, search
+from engine.model.manifest import PULLED
+from engine.model.recommended import recommended_sets, set_for
+from engine.model.service import checking
+from engine.model.service.adding import add_file
+from engine.model.service.endpoints import endpoint_summary, work_lines
+from engine.model.service.facts import ModelFacts, adapter_facts, find, ggufs_in, model_facts
+from engine.model.service.memory import MachineMemory, machine_memory
+from engine.model.service.pulls import Pulls
+from engine.model.service.records import (
+    Fact,
+    HubFileRow,
+    HubPage,
+    HubRow,
+    ModelRow,
+    PullRow,
+    Recommendation,
+)
+from engine.model.service.run_setup import RunSetup
+
+
+class ModelService:
+    """Models, endpoints and adapters of this machine, and their use in one project.
+
+    `pulls` and `pause` return at once. All other methods read files or ask the hub, so call them from a thread. Methods
+    that take the name of a model or a pull raise UsageError when there is none of that name.
+    """
+
+    def __init__(
+        self,
+        setup: RunSetup,
+        runner: JobRunner,
+        config: Path,
+        changed: Callable[[], None],
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            config: Folder with the user's own list of recommended models.
+            changed: Called when the catalogue or the project's choice of models changed.
+        """
+        self._catalog, self._in_use, self._tuning = setup.catalog, setup.models, setup.tuning
+        self._folder = Path(os.path.realpath(setup.project.path)).parent
+        self._runner, self._config, self._changed = runner, config, changed
+        self._pulls = Pulls(self._catalog.data, changed)
+
+    def close(self) -> None:
+        """Pauses the pulls that are active."""
+        self._pulls.close()
+
+    # On disk
+
+    def rows(self) -> list[ModelRow]:
+        """Returns models, the built-in one first, then endpoints, then adapters."""
+        machine = machine_memory()
+        models = [
+            self._model_row(model_facts(self._catalog, entry, machine))
+            for entry in self._catalog.entries()
+        ]
+        endpoints = [
+            ModelRow(entry.name, "endpoint", "endpoint", entry.url, note=endpoint_summary(entry))
+            for entry in self._endpoints()
+        ]
+        adapters = [self._adapter_row(entry) for entry in self._catalog.adapters()]
+        rows = [replace(row, works=self._works(row.name)) for row in [*models, *endpoints]]
+        return [*rows, *adapters]
+
+    def facts(self, name: str) -> list[Fact]:
+        """Returns all facts about a model, an endpoint or an adapter, for example path, checksum, memory and tuning."""
+        works = ", ".join(WORKS[work] for work in self._works(name))
+        used = [Fact("used for", works)] if works else []
+        endpoint = self._endpoint(name)
+        if endpoint is not None:
+            return [*used, *_known_of_endpoint(endpoint)]
+        entry = find(self._catalog, name)
+        file = Fact("file", self._shown(entry.path))
+        if isinstance(entry, AdapterEntry):
+            return [file, *_known_of_adapter(self._catalog, entry)]
+        machine = machine_memory()
+        known = _known(self._catalog, model_facts(self._catalog, entry, machine), machine)
+        return [*used, file, *known]
+
+    def use(self, name: str, works: Sequence[Work]) -> None:
+        """Stores a model as the project's choice for these kinds of work, used when a run names none.
+
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+        """
+        self._in_use.use(name, works)
+        self._changed()
+
+    def _works(self, name: str) -> tuple[Work, ...]:
+        """Returns the kinds of work that a model, or an endpoint alone or with others, is used for."""
+        chosen = self._in_use.chosen()
+        used = {work: chosen.get(work, DEFAULT_MODEL).split(",") for work in WORKS}
+        return tuple(work for work in WORKS if name in map(str.strip, used[work]))
+
+    def verify(self, name: str) -> str:
+        """Computes the checksums of a model's files again and reads their headers; returns a sentence with the result.
+
+        Raises:
+            ModelFileError: A file is damaged or gone.
+        """
+        if self._endpoint(name) is not None:
+            raise UsageError(f"{name} is an endpoint; it has no file here.")
+        return checking.verify(self._catalog, find(self._catalog, name))
+
+    def removal(self, name: str) -> str:
+        """Returns a sentence on what `remove` would do.
+
+        Raises:
+            UsageError: It cannot be removed.
+        """
+        if self._endpoint(name) is not None:
+            return f"forget the endpoint {name}"
+        return checking.removal(find(self._catalog, name))
+
+    def remove(self, name: str) -> None:
+        """Deletes a pulled model; removes an added model or an endpoint from the list only."""
+        if self._endpoint(name) is not None:
+            EndpointBook(self._catalog.data).forget(name)
+        else:
+            checking.remove(self._catalog, find(self._catalog, name))
+        self._changed()
+
+    def add(self, path: str) -> list[str]:
+        """Loads a GGUF file once and adds it, or all in a folder, and returns their names.
+
+        Raises:
+            ModelFileError: A file is not a sound GGUF file.
+        """
+        files = ggufs_in(Path(os.path.expanduser(path)).resolve())
+        names = [add_file(self._catalog, file, None, lambda line: None).name for file in files]
+        self._changed()
+        return names
+
+    def tune(self, name: str) -> int:
+        """Starts measuring which format of a model is fastest on this machine; returns the job id."""
+        return self._runner.start([self._tuning.stage(self._catalog.entry(name))])
+
+    def _endpoints(self) -> list[EndpointEntry]:
+        # Reads the list again, because commands may add endpoints while a project is open.
+        return EndpointBook(self._catalog.data).entries()
+
+    def _endpoint(self, name: str) -> EndpointEntry | None:
+        return next((entry for entry in self._endpoints() if entry.name == name), None)
+
+    def _model_row(self, facts: ModelFacts) -> ModelRow:
+        footprint = facts.footprint
+        manifest, folder = facts.manifest, facts.entry.path.parent
+        return ModelRow(
+            name=facts.entry.name,
+            kind="model",
+            origin=facts.entry.origin,
+            source=manifest.repository if manifest else self._shown(folder),
+            size=facts.size,
+            memory=footprint.need.total if footprint else None,
+            fits=footprint.fits if footprint else None,
+            runs_as=facts.runs_as,
+            tokens_per_s=facts.tokens_per_s,
+            licence=facts.licence,
+            note="" if facts.header is None else facts.header.text("general.name"),
+            problem=facts.problem,
+        )
+
+    def _adapter_row(self, entry: AdapterEntry) -> ModelRow:
+        facts = adapter_facts(self._catalog, entry)
+        return ModelRow(
+            name=entry.name,
+            kind="adapter",
+            origin=entry.origin,
+            source=self._shown(entry.path.parent),
+            size=facts.size,
+            note=facts.note,
+            problem="" if facts.size is not None else "its file is gone",
+        )
+
+    def _shown(self, path: Path) -> str:
+        return folders.shown_path(path, self._folder)
+
+    # The hub
+
+    def hub(self) -> str:
+        """Returns the name of the hub for pulls and searches.
+
+        Raises:
+            WorkbenchError: The network is forbidden.
+        """
+        return hub_from_environment().host
+
+    def recommended(self) -> list[Recommendation]:
+        """Returns the recommended models, those for the smallest machines first."""
+        sets = recommended_sets(self._config)
+        machine = machine_memory()
+        here = set_for(sets, max(machine.gpu_free, machine.system or 0) or None)
+        return [
+            Recommendation(
+                one.memory,
+                model.role,
+                model.repository,
+                model.file,
+                model.size,
+                model.licence,
+                model.note,
+                one is here,
+            )
+            for one in sets
+            for model in one.models
+        ]
+
+    def search(self, text: str) -> list[HubRow]:
+        """Returns the repositories of the hub that have GGUF files and match the text."""
+        found = search(hub_from_environment(), text)
+        return [HubRow(m.name, m.licence, m.gated, m.downloads, m.changed) for m in found]
+
+    def look_at(self, repository: str) -> HubPage:
+        """Returns the models of a repository of the hub."""
+        hub = hub_from_environment()
+        found, machine = look_at(hub, repository), machine_memory()
+        return HubPage(
+            name=found.name,
+            revision=found.revision,
+            licence=found.licence,
+            gated=found.gated,
+            files=tuple(
+                HubFileRow(file.name, file.size, len(file.parts), _fits(file.size, machine))
+                for file in found.files
+            ),
+            left_out=found.left_out,
+            page=f"{hub.url}/{found.name}",
+            room=free_space(self._catalog.data / PULLED),
+        )
+
+    # Pulls
+
+    def pulls(self) -> list[PullRow]:
+        """Returns all pulls by name: those of this session, and unfinished ones of earlier sessions."""
+        return self._pulls.rows()
+
+    def pull(self, repository: str, file: str) -> str:
+        """Starts a pull in the background and returns the name that the model will have."""
+        hub = hub_from_environment()
+        found = look_at(hub, repository)
+        plan = plan_pull(self._catalog.data, hub, found, found.file(file))
+        self._catalog.refuse_taken(plan.name, plan.first)
+        self._pulls.begin(hub, plan)
+        return plan.name
+
+    def resume(self, name: str) -> None:
+        """Resumes a pull that was paused or failed."""
+        plan = self._pulls.plan(name)
+        self._pulls.begin(hub_of(plan.wanted.hub), plan)
+
+    def pause(self, name: str) -> None:
+        """Stops a pull; its partial files are kept."""
+        self._pulls.pause(name)
+
+    def give_up(self, name: str) -> None:
+        """Deletes the partial files of a pull that is not active."""
+        self._pulls.give_up(name)
+        self._changed()
+
+
+def hub_of(url: str) -> Hub:
+    """Returns the hub at which a pull was started, with the token only if it is the current hub."""
+    today = hub_from_environment()
+    return today if today.url == url else Hub(url)
+
+
+def _fits(size: int, machine: MachineMemory) -> bool | None:
+    return None if machine.system is None else size <= machine.system + machine.gpu_free
+
+
+def _known(catalog: Catalog, facts: ModelFacts, machine: MachineMemory) -> list[Fact]:
+    entry, known = facts.entry, list[Fact]()
+    if facts.problem:
+        return [Fact("problem", facts.problem)]
+    manifest, header, footprint = facts.manifest, facts.header, facts.footprint
+    if manifest is not None:
+        known += [
+            Fact("from", f"{manifest.repository} on {manifest.hub}"),
+            Fact("commit", manifest.revision),
+            Fact("pulled", manifest.pulled_at),
+        ]
+    known += [
+        Fact("license", facts.licence or "unknown"),
+        Fact("SHA-256", catalog.sha256(entry.path)),
+        Fact("size", number_format.size(facts.size)),
+    ]
+    if header is not None:
+        arch = header.text("general.architecture")
+        trained = header.number(f"{arch}.context_length")
+        known += [
+            Fact("model", f"{header.text('general.name')} ({arch})"),
+            Fact("context", f"trained for {trained or 0:,} tokens"),
+        ]
+    if footprint is not None:
+        need = footprint.need
+        known.append(
+            Fact(
+                "memory",
+                f"{need.total / 1e9:.2f} GB for logs of {need.context:,} tokens: weights {need.weights / 1e9:.2f},"
+                f" cache {need.cache / 1e9:.2f}, work {need.compute / 1e9:.2f}",
+            )
+        )
+        if footprint.plan is not None:
+            plan = footprint.plan
+            known.append(
+                Fact(
+                    "GPU",
+                    f"{plan.layers} of {plan.of} layers, {plan.used / 1e9:.1f} of {plan.free / 1e9:.1f} GB that are"
+                    f" free on {machine.gpu}",
+                )
+            )
+    tuning = entry.tuning
+    if tuning is None:
+        known.append(Fact("tuning", "never tuned on this machine"))
+    else:
+        known.append(
+            Fact(
+                "tuning",
+                f"runs as {tuning['chosen']} at {tuning['tokens_per_s']:,.0f} tokens/s,"
+                f" {tuning['gain']:.1f} times as fast as the file",
+            )
+        )
+    return known
+
+
+def _known_of_adapter(catalog: Catalog, entry: AdapterEntry) -> list[Fact]:
+    facts = adapter_facts(catalog, entry)
+    if facts.size is None:
+        return [Fact("problem", "its file is gone"), Fact("adapter", facts.note)]
+    return [
+        Fact("adapter", facts.note),
+        Fact("SHA-256", catalog.sha256(entry.path)),
+        Fact("size", number_format.size(facts.size)),
+        *([Fact("data", entry.made_of.data_fingerprint)] if entry.made_of.data_fingerprint else []),
+    ]
+
+
+def _known_of_endpoint(entry: EndpointEntry) -> list[Fact]:
+    key = f"from the variable {entry.key_env}" if entry.key_env else "none"
+    known = [Fact("address", entry.url), Fact("server", entry.can.server), Fact("key", key)]
+    if entry.prices is not None:
+        read, written = entry.prices.read, entry.prices.written
+        known.append(Fact("prices", f"{read:g} read, {written:g} written, for a million tokens"))
+    if entry.timeout is not None:
+        known.append(Fact("time limit", f"{number_format.duration(entry.timeout)} for a request"))
+    return known + [Fact("work", line) for line in work_lines(entry.can)]

@@ -1,0 +1,78 @@
+"""Cache of the replies of endpoints by request, so that no request is paid for twice.
+
+It is a file in the cache folder and may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+from engine.base.atomic_files import make_folder
+
+MOST_BYTES = 2_000_000_000
+"""Size above which the least recently used replies are deleted when the file is opened."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS reply (
+    key TEXT PRIMARY KEY, value TEXT NOT NULL, bytes INTEGER NOT NULL, used REAL NOT NULL
+) STRICT, WITHOUT ROWID
+"""
+
+
+class ReplyCache:
+    """Satisfies `engine.model.http.fleet.Replies`; any thread may use it."""
+
+    def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
+        """Opens the file; replaces a file that is not such a cache."""
+        make_folder(path.parent)
+        self._guard = threading.Lock()
+        try:
+            self._conn = _open(path)
+        except sqlite3.DatabaseError:
+            path.unlink(missing_ok=True)
+            self._conn = _open(path)
+        self._evict(most_bytes)
+
+    def get(self, key: str) -> str | None:
+        """The reply stored under a key, or None."""
+        with self._guard:
+            found = self._conn.execute("SELECT value FROM reply WHERE key = ?", (key,)).fetchone()
+            if found is None:
+                return None
+            self._conn.execute("UPDATE reply SET used = ? WHERE key = ?", (time.time(), key))
+        return str(found[0])
+
+    def put(self, key: str, value: str) -> None:
+        """Stores a reply."""
+        row = (key, value, len(value), time.time())
+        with self._guard:
+            self._conn.execute("INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?)", row)
+
+    def close(self) -> None:
+        """Closes the file."""
+        with self._guard:
+            self._conn.close()
+
+    def _evict(self, most: int) -> None:
+        (held,) = self._conn.execute("SELECT coalesce(sum(bytes), 0) FROM reply").fetchone()
+        if held <= most:
+            return
+        oldest = "SELECT key, sum(bytes) OVER (ORDER BY used DESC, key) AS upto FROM reply"
+        self._conn.execute(
+            f"DELETE FROM reply WHERE key IN (SELECT key FROM ({oldest}) WHERE upto > ?)", (most,)
+        )
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    conn = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30.0)
+    try:
+        conn.execute("PRAGMA journal_mode = WAL")
+        conn.execute("PRAGMA synchronous = OFF")  # replies lost in a power cut are requested again
+        conn.execute(_SCHEMA)
+    except BaseException:
+        conn.close()
+        raise
+    return conn

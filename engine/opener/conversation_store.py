@@ -1,0 +1,244 @@
+"""Reads conversations and their messages; `imports` writes them."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.completeness.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRow
+from engine.completeness.tables import divergences, remaining, scores
+from engine.conversations.check_counts import CheckCounts
+from engine.conversations.filters import Filter, ListQuery
+from engine.conversations.records import (
+    EarlierState,
+    LeakRow,
+    MessageRow,
+    QuarantineRow,
+)
+from engine.conversations.shared_text import SharedText
+from engine.conversations.tables import checks, earlier_states, quarantine, shared_text, sources
+from engine.conversations.tables.conversations import by_name, leaks, messages, original
+from engine.goals.records import GoalOfConversation
+from engine.goals.tables import groups as goal_groups
+from engine.opener.records import (
+    ConversationRow,
+    Counts,
+)
+from engine.opener.search import completing, counting, field_values, listing
+from engine.opener.search.query import matching, ordered
+from engine.project import settings
+from engine.project.project import Project
+from engine.project.sql import chunks, placeholders, snapshot
+from engine.questions.tables import example_probes
+from engine.questions.tables.verdicts import verdict_sql
+
+
+def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
+    """Ids of the conversations that match a query, in its order; those without a value of the sort key come last.
+
+    Raises:
+        WorkbenchError: The search text has too many words.
+    """
+    with snapshot(conn):
+        found = matching(conn, query.filter)
+        result = ordered(conn, query.sort, query.descending, found)
+        if len(result) < len(found):
+            result += (found - found.of(result)).ascending()
+        return result
+
+
+def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRow]:
+    """Rows for these ids in the order asked; ids that do not exist are left out."""
+    found: dict[int, ConversationRow] = {}
+    with snapshot(conn):
+        rule = settings.rule(conn)
+        config = settings.score_config(conn)
+        tags = listing.tags_of(conn, wanted)
+        success = example_probes.success_of(conn, wanted)
+        kl = divergences.means(conn, wanted)
+        for keys in chunks(wanted):
+            for row in conn.execute(
+                "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
+                " c.created_at, s.p_end, s.p_end_normalised, s.reason,"
+                f" {verdict_sql('c.id')},"
+                " (SELECT e.messages FROM earlier_state AS e WHERE e.conversation_id = c.id"
+                " ORDER BY e.id DESC LIMIT 1)"
+                " FROM conversation AS c JOIN source ON source.id = c.source_id"
+                " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ?"
+                f" WHERE c.id IN ({placeholders(keys)})",
+                (config, *keys),
+            ):
+                found[row[0]] = _conversation_row(
+                    row, rule, tags.get(row[0], ()), success.get(row[0]), kl.get(row[0])
+                )
+    return [found[key] for key in wanted if key in found]
+
+
+def _conversation_row(
+    row: tuple[Any, ...],
+    rule: DecisionRule,
+    tags: tuple[str, ...],
+    success: float | None,
+    kl: float | None,
+) -> ConversationRow:
+    return ConversationRow(
+        id=row[0],
+        external_id=row[1],
+        source=row[2],
+        opening=row[3],
+        messages=row[4],
+        turns=row[5],
+        chars=row[6],
+        created_at=row[7],
+        p_end=row[8],
+        p_end_normalised=row[9],
+        state=rule.state(row[9]),
+        reason=row[10],
+        verdict=None if row[11] is None else Verdict(row[11]),
+        tags=tags,
+        success=success,
+        messages_before=row[12],
+        kl=kl,
+    )
+
+
+class ConversationStore:
+    """Reads the conversations of one open project, from any thread.
+
+    `rows`, `leaks`, `goals`, `score`, `remaining`, `rule`, `dates` and `hits` read by key and are quick enough for the
+    thread that draws; the other methods may take seconds on a million conversations.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def ids(self, query: ListQuery) -> array[int]:
+        """Ids of the conversations that match, in order."""
+        with self._project.reading() as conn:
+            return ids(conn, query)
+
+    def named(self, external_id: str) -> list[int]:
+        """Ids of the conversations that were imported with this id, of any source."""
+        with self._project.reading() as conn:
+            return by_name(conn, external_id)
+
+    def rows(self, ids: Sequence[int]) -> list[ConversationRow]:
+        """Rows for these ids in the order asked."""
+        with self._project.reading() as conn:
+            return rows(conn, ids)
+
+    def messages(self, conversation_id: int) -> list[MessageRow]:
+        """All messages in order."""
+        with self._project.reading() as conn:
+            return messages(conn, conversation_id)
+
+    def original(self, conversation_id: int) -> bytes:
+        """The record as imported, byte for byte."""
+        with self._project.reading() as conn:
+            return original(conn, conversation_id)
+
+    def earlier_states(self, conversation_id: int) -> list[EarlierState]:
+        """What the conversation was before imports replaced its text, the newest first."""
+        with self._project.reading() as conn:
+            return earlier_states.of_conversation(conn, conversation_id)
+
+    def leaks(self, conversation_id: int) -> list[LeakRow]:
+        """What the leak guard kept from the model."""
+        with self._project.reading() as conn:
+            return leaks(conn, conversation_id)
+
+    def goals(self, conversation_id: int) -> list[GoalOfConversation]:
+        """Its goals in the clustering that is shown, without second ones that a person removed."""
+        with self._project.reading() as conn:
+            return goal_groups.of_conversation(conn, conversation_id)
+
+    def score(self, conversation_id: int) -> ScoreRow | None:
+        """The current score."""
+        with self._project.reading() as conn:
+            return scores.score(conn, conversation_id)
+
+    def remaining(self, conversation_id: int) -> RemainingRow | None:
+        """The remaining tasks that belong to the current score."""
+        with self._project.reading() as conn:
+            return remaining.current(conn, conversation_id)
+
+    def counts(self, query: ListQuery | None = None) -> Counts:
+        """Counts of the project, or of what matches a query."""
+        with self._project.reading() as conn:
+            return counting.counts(conn, query)
+
+    def reports(self) -> list[str]:
+        """What was read from each source that was read to its end, as JSON, in the order of the first imports."""
+        with self._project.reading() as conn:
+            return sources.reports(conn)
+
+    def checks(self) -> CheckCounts | None:
+        """Languages, personal data and near duplicates that were found; None if nothing was looked at."""
+        with self._project.reading() as conn:
+            return checks.found(conn)
+
+    def quarantined(self, limit: int) -> list[QuarantineRow]:
+        """The first records that could not be imported, in the order of import."""
+        with self._project.reading() as conn:
+            return quarantine.rows(conn, limit=limit)
+
+    def by_value(self, field: str) -> Mapping[str, array[int]]:
+        """Ids of the conversations by their value of a field that can be compared by; those without one are left out.
+
+        Raises:
+            UsageError: There is no such field.
+        """
+        with self._project.reading() as conn:
+            return field_values.conversations_by_value(conn, field)
+
+    def values(self, field: str, rest: Filter) -> Sequence[tuple[str, int | None]]:
+        """Values of a field of filters with the number of conversations that also match the rest of the filter.
+
+        The most frequent come first, months in their order. For `meta` and `truth` they are the keys, whose number
+        is None if there are too many conversations to count them.
+
+        Raises:
+            WorkbenchError: The rest of the filter cannot be answered.
+        """
+        with self._project.reading() as conn:
+            return completing.values(conn, field, rest)
+
+    def sources(self) -> list[str]:
+        """Labels of the sources, in order of import."""
+        with self._project.reading() as conn:
+            return sources.labels(conn)
+
+    def shared_text(self) -> SharedText:
+        """The text that many conversations share, as the last import found it."""
+        with self._project.reading() as conn:
+            return shared_text.stored(conn)
+
+    def rule(self) -> DecisionRule:
+        """The current decision rule."""
+        with self._project.reading() as conn:
+            return settings.rule(conn)
+
+    def tags(self) -> list[tuple[str, int]]:
+        """Tags in force in alphabetical order, each with its number of conversations."""
+        with self._project.reading() as conn:
+            return listing.tags(conn)
+
+    def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
+        """Histogram of the normalised scores of the project, or of what matches a query."""
+        with self._project.reading() as conn:
+            return counting.histogram(conn, query, bins)
+
+    def dates(self) -> tuple[str, str] | None:
+        """When the first and the last conversation took place; None where no date is known."""
+        with self._project.reading() as conn:
+            return listing.dates(conn)
+
+    def hits(self, conversation_id: int, filter: Filter) -> list[int]:
+        """Indices of the messages in which a word or phrase of the filter occurs, in order."""
+        with self._project.reading() as conn:
+            return listing.hits(conn, conversation_id, filter)

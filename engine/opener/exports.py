@@ -1,0 +1,243 @@
+"""Exports from a project as lines of JSON or CSV, for commands and screens.
+
+What writes one kind of export is imported where that kind is asked for: a list of scores waits for no clusters.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from itertools import starmap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from engine.base.conversation import Conversation
+from engine.base.outcomes import (
+    State,
+)
+from engine.completeness.records.scores import (
+    ScoreRow,
+)
+from engine.completeness.tables import scores
+from engine.conversations.personal_data import Redactor
+from engine.conversations.service.line_files import new_file, write_file
+from engine.formats.records import Imported
+from engine.opener.forms.chat_forms import message_line
+from engine.project.project import Project
+from engine.questions.records.example_probes import Proposed
+from engine.questions.records.triage import Judged
+from engine.questions.tables import example_probes, second_verdicts
+from engine.trees import tables as trees
+
+if TYPE_CHECKING:
+    from engine.opener.forms.exported import Beside, ConversationForm
+
+ExportKind = Literal[
+    "scores", "verdicts", "proposals", "conversations", "table", "trees", "clusters", "assignments",
+    "decisions", "transcripts", "requests",
+]  # fmt: skip
+"""What can be exported."""
+
+NEVER_SCORED = "no run has reached it"
+
+
+class ExportFiles:
+    """Writes what is in one project to files."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def export(self, kind: ExportKind, ids: Sequence[int] | None, path: str) -> int:
+        """Writes JSON Lines about these conversations, in this order, or with None about all; returns how many lines.
+
+        Raises:
+            ProjectError: `path` is there already or cannot be written.
+        """
+        target = new_file(path)
+        with (
+            self._project.reading() as conn,
+            closing(export_lines(conn, kind, ids)) as lines,
+        ):
+            return write_file(lines, target, "jsonl")
+
+    def export_form(
+        self, form: ConversationForm, ids: Sequence[int] | None, path: str
+    ) -> tuple[int, list[Path], list[str]]:
+        """Writes conversations in a form, without their truth; returns how many lines, the files, and a sentence for
+        each thing that was left behind.
+
+        Raises:
+            ProjectError: A file is there already or cannot be written.
+            WorkbenchError: pyarrow is needed and not installed.
+        """
+        from engine.opener.forms.annotation import settings_file
+        from engine.opener.forms.writing import form_lines, losses_in_words, write_form
+
+        target = new_file(path)
+        settings = settings_file(form, target)
+        files = [target] if settings is None else [target, new_file(str(settings[0]))]
+        left_behind: Counter[str] = Counter()
+        with (
+            self._project.reading() as conn,
+            closing(form_lines(conn, form, ids, left_behind)) as lines,
+        ):
+            count = write_form(lines, form, target, Path(self._project.path).stem)
+        return count, files, losses_in_words(form, left_behind)
+
+
+def export_lines(
+    conn: sqlite3.Connection,
+    kind: ExportKind,
+    wanted: Sequence[int] | None = None,
+    beside: Collection[Beside] = (),
+) -> Generator[dict[str, Any], None, None]:
+    """The lines of an export: of what is wanted, in its order, or of everything in the order of import. Clusters and
+    decisions are of all conversations, whatever is wanted.
+
+    Args:
+        beside: What is written with conversations, in an object `workbench`.
+    """
+    if kind == "scores":
+        yield from starmap(score_line, scores.export_scores(conn, wanted))
+    elif kind == "verdicts":
+        yield from map(verdict_line, second_verdicts.export_verdicts(conn, wanted))
+    elif kind == "proposals":
+        for subject in example_probes.subjects(conn):
+            for found in example_probes.proposals(conn, subject, wanted):
+                yield proposal_line(subject, found)
+    elif kind == "table":
+        from engine.opener.table_export import table_lines
+
+        yield from table_lines(conn, wanted)
+    elif kind == "trees":
+        from engine.trees.service.export_lines import stored_tree_line
+
+        for one, row, frame in trees.export_trees(conn, wanted):
+            yield {**one.names(), **stored_tree_line(one.external_id, row, frame)}
+    elif kind in ("clusters", "assignments", "decisions"):
+        from engine.goals.service import exports as goal_exports
+
+        if kind == "clusters":
+            yield from goal_exports.cluster_lines(conn)
+        elif kind == "assignments":
+            yield from goal_exports.assignment_lines(conn, wanted)
+        else:
+            yield from goal_exports.decision_lines(conn)
+    elif kind == "requests":
+        from engine.completeness.service.request_export import request_conversations
+        from engine.opener.forms.exported import KNOWN
+
+        for part, source, known in request_conversations(conn, wanted):
+            yield {**conversation_line(part, source), KNOWN: known}
+    elif kind == "transcripts":
+        from engine.simulate.service.exports import transcript_lines
+
+        yield from transcript_lines(conn, wanted)
+    else:
+        from engine.opener.forms.exported import KNOWN, exported
+
+        for item in exported(conn, wanted, beside, truth=True):
+            line = conversation_line(item.conversation, item.source)
+            yield {**line, KNOWN: item.known} if item.known else line
+
+
+def redacted_lines(
+    lines: Iterable[dict[str, Any]], redactor: Redactor
+) -> Generator[dict[str, Any], None, None]:
+    """The lines without the personal data in their texts; the names of their own fields stay."""
+    for line in lines:
+        yield {key: redactor.value(value) for key, value in line.items()}
+
+
+def score_line(conversation: Imported, score: ScoreRow | None) -> dict[str, Any]:
+    """A conversation with its score; `unscored` with a reason when there is none."""
+    if score is None:
+        empty: dict[str, Any] = {
+            "p_end": None,
+            "p_end_normalised": None,
+            "generated": None,
+            "curve": [],
+            "model": None,
+        }
+        return {
+            **conversation.names(), "state": str(State.UNSCORED), "reason": NEVER_SCORED,
+            **empty, "adapter": None, "mode": None,
+        }  # fmt: skip
+    return {
+        **conversation.names(),
+        "state": str(score.state),
+        "reason": score.reason,
+        "p_end": score.p_end,
+        "p_end_normalised": score.p_end_normalised,
+        "generated": score.generated,
+        "curve": [
+            {
+                "step": point.step,
+                "turn": point.turn,
+                "p_end": point.p_end,
+                "p_end_normalised": point.p_end_normalised,
+            }
+            for point in score.curve
+        ],
+        "model": score.model,
+        "adapter": score.adapter,
+        "mode": score.mode,
+    }
+
+
+def verdict_line(row: Judged) -> dict[str, Any]:
+    """Returns a conversation with its verdict as JSON values; `earlier` has what was said of an earlier text."""
+    earlier = row.verdict.earlier
+    return {
+        **row.conversation.names(),
+        "verdict": None if row.verdict.verdict is None else str(row.verdict.verdict),
+        "note": row.verdict.note,
+        "given_at": row.verdict.given_at or None,
+        "annotator": row.verdict.annotator,
+        "tags": list(row.verdict.tags),
+        "repeats": [str(verdict) for verdict in row.repeats],
+        "others": [{"annotator": one.annotator, "verdict": str(one.verdict)} for one in row.others],
+        "disagreement": row.disagreement,
+        **({} if earlier is None else {"earlier": asdict(earlier)}),
+    }
+
+
+def proposal_line(subject: str, row: Proposed) -> dict[str, Any]:
+    """What an example probe predicts of a conversation; `tag` is None where it is whether it succeeded."""
+    return {
+        "id": row.external_id,
+        "source": row.source,
+        "tag": subject or None,
+        "p": row.p,
+        "marked": row.marked,
+        "proposed": row.proposed,
+    }
+
+
+def conversation_line(conversation: Conversation, source: str) -> dict[str, Any]:
+    """One conversation in the uniform form: all that was imported, so that importing it gives the same conversation."""
+    messages = []
+    for message in conversation.messages:
+        line = message_line(message)
+        if message.tool_calls:
+            line["tool_calls"] = [
+                {"id": call.call_id, "name": call.name, "arguments": call.arguments}
+                for call in message.tool_calls
+            ]
+        if message.reasoning:
+            line["reasoning"] = message.reasoning
+        if message.facts:
+            line["facts"] = json.loads(message.facts)
+        messages.append(line)
+    return {
+        "id": conversation.external_id,
+        "dataset": Path(source).name,
+        "messages": messages,
+        "meta": conversation.meta,
+        "truth": conversation.truth,
+        "created_at": conversation.created_at,
+    }

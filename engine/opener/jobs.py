@@ -1,0 +1,108 @@
+"""Long work on one project: started, watched through events, cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from engine.base.events import JobProgress
+from engine.completeness.records.scores import Mode
+from engine.completeness.service.sets import name_of
+from engine.completeness.tables import score_sets
+from engine.conversations.filters import Filter
+from engine.jobs.runner import JobRunner
+from engine.project import runs
+from engine.project.project import Project
+from engine.project.records import Estimate, RunRow
+
+if TYPE_CHECKING:
+    from engine.completeness.service.estimate import ScoringRun
+    from engine.completeness.service.runs import ScoringRuns
+
+
+class JobService:
+    """Starts and cancels the jobs of one project."""
+
+    def __init__(
+        self, project: Project, runner: JobRunner, scoring: Callable[[], ScoringRuns]
+    ) -> None:
+        """`scoring` is called when a scoring run is asked about: what it needs takes long to import."""
+        self._project, self._runner, self._scoring = project, runner, scoring
+
+    def scoring_mode(self) -> Mode:
+        """The mode of the scores in force; before any, the one that suits the project best."""
+        with self._project.reading() as conn:
+            config = score_sets.config_in_force(conn)
+        if config is not None and config.mode != "outside":
+            return config.mode
+        from engine.completeness.records.scoring_request import (
+            ScoringRequest,
+        )
+
+        return self._scoring().mode_for(ScoringRequest())
+
+    def scores_in_force(self) -> str | None:
+        """Quick. Mode, model and adapter of the scores that are shown; None before any."""
+        with self._project.reading() as conn:
+            config = score_sets.config_in_force(conn)
+        return None if config is None else name_of(config)
+
+    def estimate_scoring(self, mode: Mode, wanted: Filter | None = None) -> Estimate:
+        """Cost of scoring what of a filter the mode has not scored yet. May count tokens, so it takes its time."""
+        return self._scoring().estimate(self._run_of(mode, wanted))
+
+    def start_scoring(self, mode: Mode, wanted: Filter | None = None) -> int:
+        """Starts scoring what a filter selects, or all, and then remaining tasks in the background; returns the job
+        id."""
+        return self._runner.start(self._run_of(mode, wanted).stages)
+
+    def _run_of(self, mode: Mode, wanted: Filter | None) -> ScoringRun:
+        from engine.completeness.records.scoring_request import (
+            ScoringRequest,
+        )
+
+        return self._scoring().run(ScoringRequest(mode=mode, filter=wanted or Filter()))
+
+    def start_import(
+        self,
+        paths: Sequence[str],
+        format: str | None = None,
+        all_branches: bool = False,
+        replace: bool = False,
+        most_unpacked: int | None = None,
+    ) -> int:
+        """Starts an import and then a check of what it brought in the background; returns the job id."""
+        from engine.conversations.stages.checking import CheckStage
+        from engine.conversations.stages.importing import ImportStage
+
+        stage = ImportStage(
+            self._project,
+            paths,
+            format,
+            all_branches=all_branches,
+            replace=replace,
+            most_unpacked=most_unpacked,
+        )
+        return self._runner.start([stage, CheckStage(self._project)])
+
+    def cancel(self, job_id: int) -> None:
+        """Quick. Asks a job to stop; what it committed stays, and a later run goes on from there."""
+        self._runner.cancel(job_id)
+
+    def active(self) -> list[JobProgress]:
+        """Quick. Jobs that run or wait, oldest first."""
+        return self._runner.active()
+
+    def interrupted(self) -> list[RunRow]:
+        """Quick. Runs that an earlier process left unfinished; run again, they go on where they were."""
+        return self._runner.interrupted()
+
+    def history(self) -> list[RunRow]:
+        """Every run, newest first."""
+        with self._project.reading() as conn:
+            return runs.all_runs(conn)
+
+    def run(self, run_id: int) -> RunRow | None:
+        """Quick. One run with everything that determined its result; None if there is none of this id."""
+        with self._project.reading() as conn:
+            return runs.get(conn, run_id)

@@ -1,0 +1,128 @@
+"""Finds the words and the signs of a filter in messages.
+
+A full-text index holds words and no signs: for it `c++` is the word `c`, and `?` is nothing. So a text with signs is
+looked for in the messages that have its words, as it is written; a text of signs alone is looked for in all messages.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import unicodedata
+from contextlib import closing
+from dataclasses import dataclass
+from functools import lru_cache
+
+from engine.conversations.filters import Term
+from engine.project import cjk_index
+from engine.project.idset import IdSet, read_ids
+from engine.project.sql import MESSAGE_BITS
+
+MAIN_INDEX = "message_fts"
+
+_WRITTEN = "(written({column}content, ?) OR written({column}tool_calls, ?))"
+_HOLDS = "(instr(content, ?) OR instr(tool_calls, ?))"
+_MARKS = re.compile("[\u0300-\u036f]")
+_ALIKE = str.maketrans("‘’“”‐‑", "''\"\"--")
+"""Signs that writers and programs put for each other, so that `don't` is found however it was typed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """What the index does not know of a text: `some` of its characters, or `all` of them."""
+
+    some: bool
+    all: bool
+
+
+def is_slow(term: Term) -> bool:
+    """Whether every message must be read, because the text is of signs alone."""
+    return _signs(_text(term)).all
+
+
+def conversations_with(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Those of a set in which a text occurs; ignores whether the term is negated."""
+    text = _text(term)
+    if _signs(text).all:
+        chosen, flags = among.condition(f"(id >> {MESSAGE_BITS})")
+        sql = f"SELECT DISTINCT id >> {MESSAGE_BITS} FROM message WHERE {chosen} AND {_HOLDS}"
+        return among.of(read_ids(conn, sql, (*flags, text, text)))
+    hits = among - among
+    for sql, values in _indexed(conn, term, text):
+        ids = read_ids(conn, f"SELECT id >> {MESSAGE_BITS} FROM ({sql})", values)
+        hits |= among.of(ids)
+    return among & hits
+
+
+def messages_with(conn: sqlite3.Connection, term: Term, first: int, last: int) -> set[int]:
+    """Ids of the messages from `first` to `last` in which a text occurs."""
+    text, between = _text(term), "id BETWEEN ? AND ?"
+    if _signs(text).all:
+        sql = f"SELECT id FROM message WHERE {between} AND {_HOLDS}"
+        return set(read_ids(conn, sql, (first, last, text, text)))
+    found: set[int] = set()
+    for sql, values in _indexed(conn, term, text):
+        found.update(
+            read_ids(conn, f"SELECT id FROM ({sql}) WHERE {between}", (*values, first, last))
+        )
+    return found
+
+
+def _indexed(conn: sqlite3.Connection, term: Term, text: str) -> list[tuple[str, tuple[str, ...]]]:
+    """(SQL, parameters) that select the `id` of messages, for each index in which a text is searched.
+
+    A text with Chinese or Japanese characters is in `cjk_index` only. Other words may also be between such characters,
+    where the main index does not see them, so they are looked for in both.
+    """
+    indexes = [cjk_index.INDEX] if cjk_index.has_cjk(text) else [MAIN_INDEX, cjk_index.INDEX]
+    words = _phrase(cjk_index.spaced(text)) + ("" if term.whole else "*")
+    if not _signs(text).some:
+        return [
+            (f"SELECT rowid AS id FROM {index} WHERE {index} MATCH ?", (words,))
+            for index in indexes
+        ]
+    conn.create_function("written", 2, _is_written, deterministic=True)
+    written = _folded(text)
+    return [
+        (
+            f"SELECT message.id FROM {index} JOIN message ON message.id = {index}.rowid"
+            f" WHERE {index} MATCH ? AND {_WRITTEN.format(column='message.')}",
+            (words, written, written),
+        )
+        for index in indexes
+    ]
+
+
+def _text(term: Term) -> str:
+    """The text of a term without lone surrogates, which no stored text holds and SQLite cannot take."""
+    return term.values[0].encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+
+
+def _phrase(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+@lru_cache(1_000)
+def _signs(text: str) -> _Signs:
+    """Which characters the tokenizer passes over; asked of it, because it does not know the newest scripts."""
+    chars = {(char,) for char in text if not char.isspace()}
+    if text.isascii():
+        known = sum(char.isalnum() for (char,) in chars)
+    else:
+        with closing(sqlite3.connect(":memory:")) as own:
+            own.execute("CREATE VIRTUAL TABLE sign USING fts5 (text)")
+            own.execute("CREATE VIRTUAL TABLE word USING fts5vocab (sign, instance)")
+            own.executemany("INSERT INTO sign VALUES (?)", chars)
+            (known,) = own.execute("SELECT count(DISTINCT doc) FROM word").fetchone()
+    return _Signs(known < len(chars), known == 0)
+
+
+def _is_written(message: str | None, folded: str) -> bool:
+    return message is not None and folded in _folded(message)
+
+
+def _folded(text: str) -> str:
+    """A text without the differences that the index passes over: case, accents, width of white space."""
+    if not text.isascii():
+        text = _MARKS.sub("", unicodedata.normalize("NFD", text.translate(_ALIKE)))
+    return " ".join(text.casefold().split())

@@ -1,0 +1,153 @@
+"""The table of conversations as an export: one row for each conversation, a column for each field of the metadata."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.completeness.service.sets import name_of
+from engine.completeness.tables import score_sets
+from engine.conversations.service.line_files import ColumnType, write_parquet
+from engine.opener.search import conversation_table
+
+MOST_COLUMNS = 200
+"""Fields of metadata, and of truth, that have a column, the most frequent; `meta` or `truth` has the others."""
+
+_FIRST = (
+    *("id", "source", "date", "messages", "turns", "length", "goal", "goal_share", "other_goals"),
+    *("state", "p_end", "p", "success", "score_set", "remaining", "verdict", "note", "tags"),
+    *("leaves", "max_logprob", "entropy", "perplexity", "language", "personal", "requests"),
+)
+_NUMBERS = {"goal_share", "p_end", "p", "success", "max_logprob", "entropy", "perplexity"}
+_COUNTS = {"messages", "turns", "requests", "length", "leaves"}
+_TYPES: dict[type, ColumnType] = {bool: "truth value", int: "integer", float: "number"}
+
+
+@dataclass(slots=True)
+class TableColumns:
+    """The columns of a table.
+
+    Attributes:
+        fields: Names of the fields of `meta` and `truth` that have a column, such as `meta.channel`, with the types of
+            their values.
+        rest: Those of `meta` and `truth` that have fields without a column.
+    """
+
+    fields: dict[str, set[type]] = field(default_factory=dict)
+    rest: tuple[str, ...] = ()
+
+    @classmethod
+    def read(
+        cls, conn: sqlite3.Connection, wanted: Sequence[int] | None, *, truth: bool
+    ) -> TableColumns:
+        """Reads which fields the conversations have."""
+        types: dict[str, set[type]] = {}
+        numbers: Counter[str] = Counter()
+        for name, value in conversation_table.objects(conn, wanted, truth=truth):
+            for key, one in _flat(name, value):
+                numbers[key] += 1
+                types.setdefault(key, set()).add(_type(one))
+        fields: dict[str, set[type]] = {}
+        rest = []
+        for name in ("meta", "truth"):
+            own = [key for key, _ in numbers.most_common() if key.startswith(f"{name}.")]
+            fields |= {key: types[key] for key in sorted(own[:MOST_COLUMNS])}
+            rest += [name] if len(own) > MOST_COLUMNS else []
+        return cls(fields, tuple(rest))
+
+    @property
+    def names(self) -> list[str]:
+        """All columns in their order."""
+        return [*_FIRST, *self.fields, *self.rest]
+
+
+def table_lines(
+    conn: sqlite3.Connection,
+    wanted: Sequence[int] | None,
+    *,
+    truth: bool = False,
+    columns: TableColumns | None = None,
+) -> Generator[dict[str, Any], None, None]:
+    """Yields a line for each conversation; every line has the same keys.
+
+    Args:
+        truth: Adds the fields of the truth.
+        columns: As `TableColumns.read` gives them; None reads them.
+    """
+    if columns is None:
+        columns = TableColumns.read(conn, wanted, truth=truth)
+    now = score_sets.config_in_force(conn)
+    score_set = None if now is None else name_of(now)
+    for row in conversation_table.rows(conn, wanted, truth=truth):
+        own = dict(_flat("meta", row["meta"])) | dict(_flat("truth", row.get("truth") or {}))
+        line: dict[str, Any] = dict.fromkeys(columns.names)
+        line.update({key: value for key, value in row.items() if key in line})
+        line["score_set"] = None if row["state"] == "unscored" else score_set
+        line["perplexity"] = _perplexity(row["answer_logprob"])
+        line.update({key: value for key, value in own.items() if key in columns.fields})
+        for name in columns.rest:
+            line[name] = {
+                key.partition(".")[2]: value
+                for key, value in own.items()
+                if key.startswith(f"{name}.") and key not in columns.fields
+            }
+        yield line
+
+
+def write_table(lines: Iterator[dict[str, Any]], columns: TableColumns, path: Path) -> int:
+    """Writes lines of `table_lines` as a Parquet file and returns how many.
+
+    Columns of metadata whose values have several types, and lists and objects, are JSON.
+
+    Raises:
+        WorkbenchError: pyarrow is not installed.
+        ProjectError: The file cannot be written.
+    """
+    types = {name: column_type(name, columns.fields.get(name)) for name in columns.names}
+    return write_parquet(lines, types, path)
+
+
+def column_type(name: str, values: Collection[type] | None = None) -> ColumnType:
+    """The type of a column of the table.
+
+    Args:
+        values: Types of the values of a field of the metadata or the truth.
+    """
+    if name in _NUMBERS:
+        return "number"
+    if name in _COUNTS:
+        return "integer"
+    if name in ("tags", "personal"):
+        return "texts"
+    if name == "other_goals":
+        return "shares"
+    types = set(values or ()) - {type(None)}
+    if types == {int, float}:
+        return "number"
+    only = next(iter(types)) if len(types) == 1 else str
+    return _TYPES.get(only, "text")
+
+
+def _type(value: Any) -> type:
+    """Its type; `str` for a whole number that takes more than 64 bits."""
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        return str
+    return type(value)
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of an object within an object, by names joined with dots; lists are values."""
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from _flat(f"{name}.{key}", inner)
+    elif value != {}:
+        yield name, value
+
+
+def _perplexity(log_probability: float | None) -> float | None:
+    return None if log_probability is None else math.exp(min(-log_probability, 700.0))

@@ -1,0 +1,457 @@
+"""An open project, and the services that screens and commands are handed to read and change it.
+
+A part is made when it is first used, and what it needs is imported then: a command or a first frame that needs no model
+does not wait for one. Methods of services may be called from any thread. Those whose docstring begins with *Quick* read
+by key and are fit for the thread that draws; the others belong in a thread worker.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from engine.base import folders
+from engine.base.errors import Cancelled, WorkbenchError
+from engine.base.events import DataChanged, Event, Listener, ModelRestarted
+from engine.conversations.tables.saved import SavedStore
+from engine.goals.tables import groups as goal_groups
+from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
+from engine.opener.conversation_store import ConversationStore
+from engine.opener.made_once import made_once
+from engine.opener.search.triage import TriageStore
+from engine.project.network import NetworkService
+from engine.project.project import Project
+
+if TYPE_CHECKING:
+    from engine.completeness.service.one_conversation import ConversationScorer
+    from engine.completeness.service.requests import RequestService
+    from engine.completeness.service.runs import ScoringRuns
+    from engine.completeness.service.sets import ScoreSets
+    from engine.goals.service.run_stages import GoalStages
+    from engine.goals.service.service import GoalService
+    from engine.goals.views.merge_queue_cache import MergeQueueCache
+    from engine.jobs.contract import Stage
+    from engine.model.catalog import Catalog
+    from engine.model.process.routing import RoutedProcess
+    from engine.model.service.endpoints import Endpoints
+    from engine.model.service.in_use import ModelsInUse
+    from engine.model.service.prompts import ProjectPrompts
+    from engine.model.service.run_setup import RunSetup
+    from engine.model.service.service import ModelService
+    from engine.opener.exports import ExportFiles
+    from engine.opener.jobs import JobService
+    from engine.opener.project_file import ProjectFileService
+    from engine.questions.service.calibration import CalibrationService
+    from engine.questions.service.example_probes import ExampleProbeService
+    from engine.results.comparison.service import ComparisonService
+    from engine.results.validation.service import ValidationService
+    from engine.results.watch.service import WatchService
+    from engine.simulate.service.service import SimulationService
+    from engine.simulate.service.simulations import ProjectSimulations
+    from engine.training.service import TrainingService
+    from engine.trees.service.runs import TreeRuns
+    from engine.trees.service.service import TreeService
+
+__all__ = ["ConversationStore", "ProjectInfo", "SavedStore", "Services", "TriageStore", "Workspace"]
+
+GOAL_STAGES = (
+    "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
+)  # fmt: skip
+
+TABLES = {
+    "import": frozenset({"conversation", "message", "source"}),
+    "check": frozenset({"conversation"}),
+    "complete": frozenset({"score"}),
+    "fit": frozenset({"score"}),
+    "divergence": frozenset({"conversation"}),
+    "remaining": frozenset({"remaining"}),
+    "trees": frozenset({"tree"}),
+    "grow": frozenset({"tree"}),
+    "tune": frozenset({"model"}),
+    "watch": frozenset({"conversation", "message", "source"}),
+    "simulate": frozenset({"conversation", "message", "source", "play"}),
+    **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
+}
+
+
+class Workspace:
+    """One open project with everything that works on it. Close it, or use it as a context manager."""
+
+    def __init__(
+        self, path: Path, *, create: bool = False, read_only: bool = False, upgrade: bool = True
+    ) -> None:
+        """Opens a project; see `Project.open`.
+
+        Raises:
+            ProjectError: The file cannot be opened.
+        """
+        self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
+        try:
+            self.network = NetworkService(self.project)  # at once: an offline project stays offline
+        except BaseException:
+            self.project.close()
+            raise
+        self._listeners: list[Listener] = []
+        self._guard = threading.Lock()
+        self.runner = JobRunner(
+            self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
+        )
+        try:
+            self._complete_goal_index()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stops jobs at once, ends the model process and closes the project; what was committed stays."""
+        made = self.__dict__
+        if "file" in made:
+            self.file.close()
+        if "models" in made:
+            self.models.close()
+        if "example_probes" in made:
+            self.example_probes.close()
+        self.runner.stop()  # before the process ends, so that the runs count as interrupted
+        if "process" in made:
+            self.process.close()
+        self.runner.close()
+        if "endpoints" in made:
+            self.endpoints.close()
+        self.network.close()
+        self.project.close()
+
+    def _complete_goal_index(self) -> None:
+        """Stores the groups of clusterings that an earlier version made."""
+        with self.project.reading() as conn:
+            missing = goal_groups.missing(conn)
+        if missing:
+            from engine.goals.views.decision_log import complete_goal_index
+
+            complete_goal_index(self.project)
+
+    # Parts
+
+    @made_once
+    def catalog(self) -> Catalog:
+        """The models of this machine.
+
+        Raises:
+            ModelFileError: The catalogue cannot be read.
+        """
+        from engine.model.catalog import Catalog
+
+        return Catalog(folders.data_dir(), folders.cache_dir())
+
+    @made_once
+    def endpoints(self) -> Endpoints:
+        """The endpoints that were added."""
+        from engine.model.service.endpoints import Endpoints
+
+        return Endpoints(folders.data_dir(), folders.cache_dir())
+
+    @made_once
+    def process(self) -> RoutedProcess:
+        """Runs the models of this machine, and passes requests on to endpoints."""
+        from engine.model.process.routing import RoutedProcess
+
+        return RoutedProcess(
+            folders.log_dir() / "model.log",
+            self.endpoints.connect,
+            lambda reason: self._emit(ModelRestarted(reason)),
+        )
+
+    @made_once
+    def _setup(self) -> RunSetup:
+        from engine.model.service.run_setup import RunSetup
+
+        return RunSetup(self.project, self.process, self.catalog, self.endpoints)
+
+    @property
+    def prompts(self) -> ProjectPrompts:
+        """The prompts as the project has them."""
+        return self._setup.prompts
+
+    @property
+    def models_in_use(self) -> ModelsInUse:
+        """The model of a request."""
+        return self._setup.models
+
+    @made_once
+    def scoring_runs(self) -> ScoringRuns:
+        """The stages of scoring runs."""
+        from engine.completeness.service.runs import ScoringRuns
+
+        return ScoringRuns(self._setup)
+
+    @made_once
+    def conversation_scorer(self) -> ConversationScorer:
+        """Scores one conversation that is in no project."""
+        from engine.completeness.service.one_conversation import ConversationScorer
+
+        return ConversationScorer(self._setup, self.scoring_runs)
+
+    @made_once
+    def tree_runs(self) -> TreeRuns:
+        """The stages of tree runs."""
+        from engine.trees.service.runs import TreeRuns
+
+        return TreeRuns(self._setup)
+
+    @made_once
+    def merge_queue_cache(self) -> MergeQueueCache:
+        """The views of the clusterings, read once until something of them changes."""
+        from engine.goals.views.decision_log import DecisionLog
+        from engine.goals.views.merge_queue_cache import MergeQueueCache
+
+        folder = folders.cache_dir() / "neighbours"
+        return MergeQueueCache(self.project, DecisionLog(self.project), folder)
+
+    @made_once
+    def training(self) -> TrainingService:
+        """Training runs, which belong to the machine."""
+        from engine.training.service import TrainingService
+
+        return TrainingService(self.project, self.catalog)
+
+    @made_once
+    def example_probes(self) -> ExampleProbeService:
+        """Probes fitted to what a person said."""
+        from engine.questions.service.example_probes import ExampleProbeService
+
+        return ExampleProbeService(self.project, self.tell("example probes"))
+
+    @made_once
+    def file(self) -> ProjectFileService:
+        """The project's file, and what others do to it."""
+        from engine.opener.project_file import ProjectFileService
+
+        tables = frozenset[str]().union(*TABLES.values(), {"verdict", "goal_decision", "run"})
+        return ProjectFileService(self.project, self._emit, tables)
+
+    @made_once
+    def models(self) -> ModelService:
+        """The models of this machine as a person manages them."""
+        from engine.model.service.service import ModelService
+
+        return ModelService(self._setup, self.runner, folders.config_dir(), self.tell("model"))
+
+    # Events
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Adds a listener; the function that is returned removes it."""
+        with self._guard:
+            self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            with self._guard:
+                self._listeners.remove(listener)
+
+        return unsubscribe
+
+    def _emit(self, event: Event) -> None:
+        with self._guard:
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener(event)
+
+    def tell(self, table: str) -> Callable[[], None]:
+        """Returns a function that notifies the listeners that rows of a table changed."""
+        return lambda: self._emit(DataChanged(frozenset({table})))
+
+    def judged(self) -> None:
+        """A person gave a verdict, a note or a tag, or took one back."""
+        self._emit(DataChanged(frozenset({"verdict"})))
+        self.example_probes.noticed()
+
+    # Runs
+
+    def run(self, stages: Sequence[Stage], listener: Listener | None = None) -> None:
+        """Runs stages one after another while the caller waits; what was committed stays if one fails.
+
+        Args:
+            listener: Called with the events of these stages.
+
+        Raises:
+            WorkbenchError: A stage failed.
+            Cancelled: A stage was cancelled, such as from the keyboard.
+        """
+        unsubscribe = self.subscribe(listener) if listener else None
+        try:
+            for stage in stages:
+                outcome = self.runner.run(stage)
+                if isinstance(outcome, JobFailed):
+                    raise WorkbenchError(outcome.message, outcome.hint, outcome.code)
+                if isinstance(outcome, JobCancelled):
+                    raise Cancelled(outcome.message)
+        finally:
+            if unsubscribe:
+                unsubscribe()
+
+    def goal_stages(self) -> GoalStages:
+        """The stages of goal runs, made for this project."""
+        from engine.goals.service.run_stages import GoalStages
+
+        return GoalStages(self._setup, self.merge_queue_cache)
+
+    def simulations(self) -> ProjectSimulations:
+        """The simulations of this project."""
+        from engine.simulate.service.simulations import ProjectSimulations
+
+        return ProjectSimulations(self._setup)
+
+    # Screens
+
+    def services(self) -> Services:
+        """The services that screens and commands use."""
+        info = ProjectInfo(Path(self.project.path).name, self.project.path, self.project.read_only)
+        return Services(self, info)
+
+
+@dataclass(slots=True)
+class ProjectInfo:
+    """Name, path, and why the project cannot be written; `read_only` is None while it can."""
+
+    name: str
+    path: str
+    read_only: str | None
+
+
+class Services:
+    """Everything a screen may use of an open project."""
+
+    def __init__(self, workspace: Workspace, project: ProjectInfo) -> None:
+        self._workspace, self.project = workspace, project
+
+    @made_once
+    def file(self) -> ProjectFileService:
+        return self._workspace.file
+
+    @made_once
+    def conversations(self) -> ConversationStore:
+        return ConversationStore(self._workspace.project)
+
+    @made_once
+    def triage(self) -> TriageStore:
+        return TriageStore(self._workspace.project, self._workspace.judged)
+
+    @made_once
+    def saved(self) -> SavedStore:
+        return SavedStore(self._workspace.project)
+
+    @made_once
+    def jobs(self) -> JobService:
+        from engine.opener.jobs import JobService
+
+        workspace = self._workspace
+        return JobService(workspace.project, workspace.runner, lambda: workspace.scoring_runs)
+
+    @made_once
+    def score_sets(self) -> ScoreSets:
+        from engine.completeness.service.sets import ScoreSets
+
+        return ScoreSets(self._workspace.project, self._workspace.tell("score"))
+
+    @made_once
+    def requests(self) -> RequestService:
+        from engine.completeness.service.requests import RequestService
+
+        return RequestService(self._workspace.project, self._workspace.tell("request"))
+
+    @made_once
+    def exports(self) -> ExportFiles:
+        from engine.opener.exports import ExportFiles
+
+        return ExportFiles(self._workspace.project)
+
+    @made_once
+    def calibration(self) -> CalibrationService:
+        from engine.questions.service.calibration import CalibrationService
+
+        return CalibrationService(self._workspace.project, self._workspace.tell("rule"))
+
+    @made_once
+    def comparison(self) -> ComparisonService:
+        from engine.results.comparison.service import ComparisonService
+
+        return ComparisonService(self._workspace.project, self._workspace.merge_queue_cache)
+
+    @made_once
+    def example_probes(self) -> ExampleProbeService:
+        return self._workspace.example_probes
+
+    @made_once
+    def trees(self) -> TreeService:
+        from engine.trees.service.service import TreeService
+
+        workspace = self._workspace
+        return TreeService(
+            workspace.project,
+            workspace.process,
+            workspace.tree_runs,
+            workspace.runner,
+            workspace.tell("tree"),
+        )
+
+    @made_once
+    def goals(self) -> GoalService:
+        from engine.goals.service.service import GoalService
+
+        workspace = self._workspace
+        return GoalService(
+            workspace.project,
+            workspace.goal_stages(),
+            workspace.runner,
+            workspace.tell("goal_decision"),
+        )
+
+    @made_once
+    def training(self) -> TrainingService:
+        return self._workspace.training
+
+    @made_once
+    def network(self) -> NetworkService:
+        return self._workspace.network
+
+    @made_once
+    def models(self) -> ModelService:
+        return self._workspace.models
+
+    @made_once
+    def validation(self) -> ValidationService:
+        from engine.results.validation.service import ValidationService
+
+        return ValidationService(self._workspace.project, self._workspace.catalog)
+
+    @made_once
+    def simulations(self) -> SimulationService:
+        from engine.simulate.service.service import SimulationService
+
+        workspace = self._workspace
+        return SimulationService(workspace.project, workspace.simulations(), workspace.runner)
+
+    @made_once
+    def watches(self) -> WatchService:
+        from engine.results.watch.service import WatchService
+
+        workspace = self._workspace
+        return WatchService(
+            workspace.project,
+            workspace.runner,
+            lambda: workspace.scoring_runs,
+            workspace.goal_stages,
+        )

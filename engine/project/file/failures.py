@@ -1,0 +1,114 @@
+"""Translates errors of SQLite and of the system into messages that say what to do."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from engine.base.errors import DiskFull, ProjectDamaged, ProjectError, ProjectReadOnly
+
+_FULL_HINT = "Free some space and run it again; what was saved before is intact."
+
+_NO_MORE_BYTES = (
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_TRUNCATE,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+)
+"""What SQLite reports when the system refuses to make a file larger for another reason than a full disk."""
+
+
+@contextmanager
+def translate_sqlite_errors(path: str, written: str = "") -> Iterator[None]:
+    """Turns errors of SQLite on the project at `path`, and values of it that are neither text nor JSON where they must
+    be, or JSON nested without end, into a ProjectError; the caller's own errors pass.
+
+    Args:
+        written: The file that is written, where that is another one.
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _from_sqlite(path, written or path, error) from error
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise damaged(path, error) from error
+
+
+@contextmanager
+def translate_file_errors(path: str, written: str = "") -> Iterator[None]:
+    """Turns errors of SQLite and of the system on the project at `path` into a ProjectError; `written` is as in
+    `translate_sqlite_errors`."""
+    try:
+        with translate_sqlite_errors(path, written):
+            yield
+    except OSError as error:
+        raise _from_system(path, written or path, error) from error
+
+
+def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
+    name, full = os.path.basename(path), os.path.basename(written)
+    code = getattr(error, "sqlite_errorcode", None) or 0
+    primary = code & 0xFF
+    if primary == sqlite3.SQLITE_FULL:
+        return DiskFull(f"The disk is full: {full} could not be written.", _FULL_HINT)
+    if code in _NO_MORE_BYTES or (primary == sqlite3.SQLITE_IOERR and _no_space(written)):
+        return DiskFull(
+            f"The disk is full, or a limit on file sizes is reached: {full} could not be written.",
+            _FULL_HINT,
+        )
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return ProjectError(
+            f"Another program keeps {name} locked.", "Close whatever else has the file open."
+        )
+    if primary == sqlite3.SQLITE_READONLY:
+        return ProjectReadOnly(
+            f"{name} cannot be written.", "Check the permissions of the file and of its folder."
+        )
+    # Python's own error on bytes that are no text has no code
+    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or (
+        not code and "decode to UTF-8" in str(error)
+    ):
+        return damaged(path, error)
+    if primary == sqlite3.SQLITE_CANTOPEN:
+        return ProjectError(
+            f"{name} cannot be opened.", "Check the permissions of the file and of its folder."
+        )
+    if written != path:
+        return ProjectError(f"{name} could not be read, or {full} not be written ({error}).")
+    return ProjectError(f"{name} could not be read or written ({error}).")
+
+
+def damaged(path: str, found: object) -> ProjectError:
+    """The error that says that the project at `path` is damaged, and by what that was found."""
+    return ProjectDamaged(
+        f"{os.path.basename(path)} is damaged ({found}).",
+        "See `workbench restore FILE` for backups, or save what can still be read: `workbench repair FILE -o NEW`.",
+    )
+
+
+def _from_system(path: str, written: str, error: OSError) -> ProjectError:
+    name = os.path.basename(path)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return DiskFull(
+            f"The disk is full: {os.path.basename(written)} could not be written.", _FULL_HINT
+        )
+    if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
+        return ProjectError(
+            f"The file system of {name} offers no locks.", "Keep projects on a local disk."
+        )
+    if written != path:
+        return ProjectError(
+            f"{os.path.basename(written)} cannot be written: {error.strerror or error}."
+        )
+    return ProjectError(f"{name} cannot be opened: {error.strerror or error}.")
+
+
+def _no_space(path: str) -> bool:
+    try:
+        status = os.statvfs(os.path.dirname(path) or ".")
+    except OSError:
+        return False
+    return status.f_bavail * status.f_frsize < 1 << 20

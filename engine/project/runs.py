@@ -1,0 +1,105 @@
+"""Runs: every execution of every stage, with everything that determines its result."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from engine.base.conversation import without_surrogates
+from engine.project.records import RunRow, RunState
+from engine.project.sql import utc_now
+
+_COLUMNS = (
+    "id, stage, state, config_hash, params, fingerprints, code_version, started_at, finished_at,"
+    " done, total, message"
+)
+
+
+def create(
+    conn: sqlite3.Connection,
+    *,
+    stage: str,
+    config_hash: str,
+    params: Mapping[str, Any],
+    fingerprints: Mapping[str, Any],
+    code_version: str,
+) -> int:
+    """Records that a run begins; returns its id."""
+    cursor = conn.execute(
+        "INSERT INTO run (stage, state, config_hash, params, fingerprints, code_version, started_at, pid)"
+        " VALUES (?, 'running', ?, ?, ?, ?, ?, ?)",
+        (
+            stage,
+            config_hash,
+            json.dumps(dict(params), sort_keys=True),
+            json.dumps(dict(fingerprints), sort_keys=True),
+            code_version,
+            utc_now(),
+            os.getpid(),
+        ),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def count(conn: sqlite3.Connection, run_id: int, done: int, total: int | None) -> None:
+    """Sets a run's counter; belongs in the transaction that stores the batch it counts."""
+    conn.execute("UPDATE run SET done = ?, total = ? WHERE id = ?", (done, total, run_id))
+
+
+def finish(conn: sqlite3.Connection, run_id: int, state: RunState, message: str) -> None:
+    """Records how a run ended; the message may name a file whose name is no text."""
+    conn.execute(
+        "UPDATE run SET state = ?, message = ?, finished_at = ? WHERE id = ?",
+        (state, without_surrogates(message), utc_now(), run_id),
+    )
+
+
+def interrupt_running(conn: sqlite3.Connection) -> int:
+    """Marks runs that are still `running` as interrupted; returns how many.
+
+    Only for the holder of the write lock, who knows that no other process runs any.
+    """
+    return conn.execute("UPDATE run SET state = 'interrupted' WHERE state = 'running'").rowcount
+
+
+def get(conn: sqlite3.Connection, run_id: int) -> RunRow | None:
+    """One run."""
+    row = conn.execute(f"SELECT {_COLUMNS} FROM run WHERE id = ?", (run_id,)).fetchone()
+    return None if row is None else _row(row)
+
+
+def all_runs(conn: sqlite3.Connection) -> list[RunRow]:
+    """Every run, newest first."""
+    return [_row(row) for row in conn.execute(f"SELECT {_COLUMNS} FROM run ORDER BY id DESC")]
+
+
+def interrupted(conn: sqlite3.Connection) -> list[RunRow]:
+    """Interrupted runs that no later run of the same stage and configuration resumed, newest first."""
+    return [
+        _row(row)
+        for row in conn.execute(
+            f"SELECT {_COLUMNS} FROM run WHERE state = 'interrupted' AND NOT EXISTS (SELECT 1 FROM"
+            " run AS later WHERE later.id > run.id AND later.stage = run.stage"
+            " AND later.config_hash = run.config_hash) ORDER BY id DESC"
+        )
+    ]
+
+
+def _row(row: tuple[Any, ...]) -> RunRow:
+    return RunRow(
+        id=row[0],
+        stage=row[1],
+        state=row[2],
+        config_hash=row[3],
+        params=json.loads(row[4]),
+        fingerprints=json.loads(row[5]),
+        code_version=row[6],
+        started_at=row[7],
+        finished_at=row[8],
+        done=row[9],
+        total=row[10],
+        message=row[11],
+    )

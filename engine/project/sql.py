@@ -1,0 +1,82 @@
+"""Helpers for SQL that all modules of the store share."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from engine.base.conversation import MOST_MESSAGES
+
+K = TypeVar("K")
+
+MESSAGE_BITS = (MOST_MESSAGES - 1).bit_length()
+"""A message's id is its conversation's id, shifted by this, and its index."""
+
+CHUNK = 500
+"""Keys in one IN list; far below SQLite's limit on variables."""
+
+
+def message_ids(conversation_id: int) -> tuple[int, int]:
+    """The first and the last id that a message of a conversation can have."""
+    first = conversation_id << MESSAGE_BITS
+    return first, first + MOST_MESSAGES - 1
+
+
+def utc_now() -> str:
+    """The time in UTC with milliseconds, as stored: `2026-07-01T12:00:00.123Z`."""
+    now = datetime.datetime.now(datetime.UTC)
+    return now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z"
+
+
+def chunks(keys: Sequence[K]) -> Iterator[Sequence[K]]:
+    """The keys in pieces that fit one IN list."""
+    for start in range(0, len(keys), CHUNK):
+        yield keys[start : start + CHUNK]
+
+
+def id_pages(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None = None, size: int = CHUNK
+) -> Iterator[Sequence[int]]:
+    """The ids that are wanted, in their order, or those of all conversations by id; at most `size` at a time.
+
+    Raises:
+        ValueError: The ids of a damaged file are out of order, so that their pages would never end.
+    """
+    if wanted is not None:
+        for start in range(0, len(wanted), size):
+            yield wanted[start : start + size]
+        return
+    last = 0
+    while page := conn.execute(
+        "SELECT id FROM conversation WHERE id > ? ORDER BY id LIMIT ?", (last, size)
+    ).fetchall():
+        if page[-1][0] <= last:
+            raise ValueError("the ids of conversations are out of order")
+        last = page[-1][0]
+        yield [row[0] for row in page]
+
+
+def placeholders(values: Sequence[object]) -> str:
+    """A placeholder for each value: `?,?,?`."""
+    return ",".join("?" * len(values))
+
+
+to_json = json.JSONEncoder(separators=(",", ":")).encode
+"""JSON as stored; ASCII, so that it is valid text whatever the value holds."""
+
+
+@contextmanager
+def snapshot(conn: sqlite3.Connection) -> Iterator[None]:
+    """Makes several reads see one state of the file; joins a transaction that is already open."""
+    if conn.in_transaction:
+        yield
+        return
+    conn.execute("BEGIN")
+    try:
+        yield
+    finally:
+        conn.execute("ROLLBACK")

@@ -1,0 +1,307 @@
+"""Probes fitted to a person's examples: success from verdicts, and any tag from tagging; refitted while one works.
+
+A fit reads the hidden states that `run complete --mode probe` kept and takes less than a second for some hundred
+conversations; no model is asked. Success has one probe in force and perhaps a newer one, which changes nothing that is
+shown until it is taken over. A tag's probe only proposes, so its newest one is always in force.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.base.errors import NotYet, WorkbenchError
+from engine.base.interval import wilson
+from engine.base.statistics.ranking import auroc
+from engine.completeness.probe import SEED, Floats, Ints, States
+from engine.completeness.records.scores import DecisionRule
+from engine.completeness.tables import hidden_states
+from engine.conversations import near_duplicates
+from engine.conversations.logs import logs_of
+from engine.opener import conversation_store as conversations
+from engine.opener.search import listing
+from engine.project.project import Project
+from engine.project.sql import snapshot
+from engine.questions import calibration, example_probe
+from engine.questions.records.example_probes import (
+    NOT,
+    SUCCESS,
+    ExampleProbe,
+    ExampleProbeChange,
+    ExampleProbeTest,
+    Proposed,
+)
+from engine.questions.tables import example_probes as store
+from engine.questions.tables import verdicts
+
+LEAST_FOR_TAG = 5
+"""Conversations with a tag from which on its probe is fitted without being asked for."""
+
+THRESHOLD = 0.5
+
+PATIENCE = 3.0
+"""Seconds that `close` waits for a fit."""
+
+COMPARED = 500
+"""Conversations drawn at random that the examples are compared with to find near-duplicates."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a fit needs of every conversation with hidden states, in the order of ids.
+
+    Attributes:
+        scores: Completeness score of each in force; NaN where there is none.
+    """
+
+    ids: Ints
+    features: States
+    scores: Floats
+
+
+class ExampleProbeService:
+    """Fits example probes on one project and answers what they predict.
+
+    Methods that fit take a second or more. After `noticed`, a thread fits again what has enough new examples.
+    """
+
+    def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed` is called when a fit was stored or taken over."""
+        self._project, self._changed = project, changed
+        self._shingles: dict[int, near_duplicates.Shingles] = {}
+        self._state = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._asked = self._busy = self._closing = False
+
+    # Reading
+
+    def success_in_force(self) -> ExampleProbe | None:
+        """Quick. The probe of success in force; None where there is none."""
+        with self._project.reading() as conn:
+            return store.get(conn, SUCCESS)
+
+    def newest_success(self) -> ExampleProbe | None:
+        """Quick. The newest probe of success, in force or not, with however few verdicts; None before any."""
+        with self._project.reading() as conn:
+            return store.newest(conn, SUCCESS)
+
+    def change(self) -> ExampleProbeChange | None:
+        """What the verdicts since the last take-over would change about success; None where there is nothing."""
+        with self._project.reading() as conn, snapshot(conn):
+            return store.change(conn, SUCCESS)
+
+    def next(self, subject: str, count: int) -> list[Proposed]:
+        """At most `count` conversations that are no examples yet, the most informative for a subject first; by its
+        newest probe, and empty before there are examples of both kinds."""
+        with self._project.reading() as conn, snapshot(conn):
+            newest, given = store.newest(conn, subject), store.examples(conn, subject)
+            if newest is None:
+                return []
+            order = store.in_order(conn, subject)
+            found = {key: p for key, p in order if key not in given and p is not None}
+            keys = list(found)[:count]
+            return [
+                Proposed(
+                    row.id, row.external_id, row.source, found[row.id], None,
+                    found[row.id] >= newest.threshold,
+                )
+                for row in conversations.rows(conn, keys)
+            ]  # fmt: skip
+
+    # Fitting
+
+    def fit(self, subject: str, threshold: float | None = None) -> ExampleProbe:
+        """Fits the probe of a subject to all its examples, and puts that of a tag in force; that of success waits for
+        `take_over` unless none that tells anything is in force and there are examples enough for figures.
+
+        Args:
+            threshold: Probability from which a tag is proposed; None keeps the one it has.
+
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+            UsageError: No hidden states are kept.
+        """
+        known = self._known()
+        if known is None:
+            raise NotYet(
+                "There are no hidden states to learn from.",
+                "`workbench run complete PROJECT --mode probe` reads the conversations once.",
+            )
+        found = self._fit(known, subject, threshold)
+        self._changed()
+        return found
+
+    def prepare(self) -> None:
+        """Makes the order *most informative first* where there is none yet, before any verdict."""
+        with self._project.reading() as conn:
+            if store.newest(conn, SUCCESS) is not None:
+                return
+        known = self._known() if self._project.read_only is None else None
+        if known is not None:
+            self._fit(known, SUCCESS, None)
+
+    def take_over(self) -> None:
+        """Puts the newer probe of success in force.
+
+        Raises:
+            ProjectReadOnly: The project cannot be written.
+        """
+        self._project.write(lambda conn: store.take_over(conn, SUCCESS))
+        self._changed()
+
+    def noticed(self) -> None:
+        """Quick. To be called after every act of a person: fits anew in the background what has enough new examples."""
+        if self._project.read_only is not None:
+            return
+        with self._state:
+            self._asked = True
+            if self._thread is None and not self._closing:
+                self._thread = threading.Thread(
+                    target=self._work, name="example probes", daemon=True
+                )
+                self._thread.start()
+            self._state.notify_all()
+
+    def wait(self) -> None:
+        """Waits until nothing is fitted in the background."""
+        with self._state:
+            self._state.wait_for(lambda: self._closing or not (self._asked or self._busy))
+
+    def close(self) -> None:
+        """Ends the work in the background; a fit that runs long is given up, and new acts start none."""
+        with self._state:
+            self._closing = True
+            self._state.notify_all()
+        if self._thread is not None:
+            self._thread.join(PATIENCE)
+
+    def _work(self) -> None:
+        # One thread for all fits: each thread that reads has a connection of its own to the end.
+        while True:
+            with self._state:
+                self._busy = False
+                self._state.notify_all()
+                self._state.wait_for(lambda: self._closing or self._asked)
+                if self._closing:
+                    return
+                self._asked, self._busy = False, True
+            # Where the file cannot be read or written just now, the next act tries again, and `fit` says why.
+            with contextlib.suppress(WorkbenchError):
+                self._fit_due()
+
+    def _fit_due(self) -> None:
+        due = self._due()
+        known = self._known() if due else None
+        if known is None:
+            return
+        for subject in due:
+            if not self._closing:
+                self._fit(known, subject, None)
+        if not self._closing:
+            self._changed()
+
+    def _due(self) -> list[str]:
+        """Subjects whose examples changed enough since their newest fit."""
+        with self._project.reading() as conn, snapshot(conn):
+            tags = [
+                name
+                for name, count in listing.tags(conn)
+                if count >= LEAST_FOR_TAG and not name.startswith(NOT)
+            ]
+            return [
+                subject
+                for subject in (SUCCESS, *tags)
+                if _is_due(store.newest(conn, subject), len(store.examples(conn, subject)))
+            ]
+
+    def _known(self) -> _Known | None:
+        with self._project.reading() as conn, snapshot(conn):
+            config = hidden_states.fullest(conn)
+            if config is None:
+                return None
+            rows = list(hidden_states.last(conn, config))
+            score = dict(zip(*verdicts.scored_values(conn), strict=True))
+        ids = np.array([row[0] for row in rows], dtype=np.int64)
+        states = np.stack([np.frombuffer(row[3], dtype="<f2") for row in rows]).astype(np.float32)
+        places = np.array([(row[1], row[2].chars, row[2].step_chars) for row in rows], float)
+        scores = np.array([score.get(key, np.nan) for key in ids.tolist()])
+        return _Known(ids, example_probe.features(states, places), scores)
+
+    def _fit(self, known: _Known, subject: str, threshold: float | None) -> ExampleProbe:
+        with self._project.reading() as conn, snapshot(conn):
+            given = store.examples(conn, subject)
+            before = store.newest(conn, subject)
+        if threshold is None:
+            threshold = THRESHOLD if before is None else before.threshold
+        mark = np.array(
+            [(given[key] * 2 - 1) if key in given else 0 for key in known.ids.tolist()], np.int64
+        )
+        marked = known.ids[mark != 0].tolist()
+        group = self._groups(known, marked)
+        p = example_probe.fit(known.features, mark, group)
+        place = np.full(len(mark), -1)
+        order = example_probe.instructive(known.features, mark, p, known.scores)
+        place[order] = np.arange(len(order))
+        found = ExampleProbe(
+            subject,
+            threshold,
+            len(given),
+            None if p is None else _test(p, mark, threshold),
+        )
+        values = [
+            (key, None if p is None else float(p[at]), None if mark[at] else int(place[at]))
+            for at, key in enumerate(known.ids.tolist())
+        ]
+
+        def write(conn: sqlite3.Connection) -> None:
+            # What nobody has seen yet changes nothing that anybody relies on.
+            now = store.get(conn, subject)
+            first = (now is None or not now.tells) and found.test is not None and found.test.enough
+            store.put(conn, found, values, in_force=subject != SUCCESS or first)
+
+        self._project.write(write)
+        return found
+
+    def _groups(self, known: _Known, marked: Sequence[int]) -> Ints:
+        """A group for each example, which nearly equal ones share.
+
+        They are compared among others as well: among a few alone, what all conversations have in common, such as the
+        prompt of an agent, would make them nearly equal.
+        """
+        random = np.random.default_rng(SEED)
+        among = sorted({*marked, *random.permutation(known.ids)[:COMPARED].tolist()})
+        missing = [key for key in among if key not in self._shingles]
+        for log in logs_of(self._project, missing):
+            self._shingles[log.id] = near_duplicates.log_shingles(log.pieces)
+        groups = near_duplicates.groups([self._shingles[key] for key in among])
+        group = dict(zip(among, groups.tolist(), strict=True))
+        return np.array([group[key] for key in marked], dtype=np.int64)
+
+
+def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
+    """Whether enough examples are new since the newest fit; the first ones are."""
+    return abs(marks - (0 if newest is None else newest.marks)) >= example_probe.BATCH
+
+
+def _test(p: Floats, mark: Ints, threshold: float) -> ExampleProbeTest:
+    marked = mark != 0
+    label, values = mark[marked] > 0, p[marked]
+    above = values >= threshold
+    found = calibration.calibrate(values, label, p, threshold)
+    rule = DecisionRule(threshold, band=0.0)
+    return ExampleProbeTest(
+        positive=int(label.sum()),
+        negative=int((~label).sum()),
+        auroc=auroc(values.tolist(), label.tolist()),
+        agreement=wilson(int((above == label).sum()), len(label)),
+        precision=(wilson(int((above & label).sum()), int(above.sum())) if above.any() else None),
+        above=int((p >= threshold).sum()),
+        conversations=len(p),
+        proposed=int((p[~marked] >= threshold).sum()),
+        rate=calibration.completion_rate(found, calibration.state_counts(p, rule)),
+    )

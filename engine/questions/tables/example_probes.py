@@ -1,0 +1,236 @@
+"""Example probes: the examples that a person gave, and what the probes predict for every conversation.
+
+For each subject there are at most two: the one in force, which lists, filters and figures use, and a newer one, which
+was fitted to more examples and waits to be taken over.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from engine.base.interval import Interval, Share
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.project.sql import chunks, placeholders, to_json
+from engine.questions.records.calibration import CompletionRate
+from engine.questions.records.example_probes import (
+    CHANCE,
+    NOT,
+    SUCCESS,
+    ExampleProbe,
+    ExampleProbeChange,
+    ExampleProbeTest,
+    Proposed,
+)
+from engine.questions.tables.verdicts import CURRENT_TAGS, CURRENT_VERDICTS
+
+Value = tuple[int, float | None, int | None]
+"""Conversation, its probability, and its place in the order *most informative first*; None for an example."""
+
+
+def examples(conn: sqlite3.Connection, subject: str) -> dict[int, bool]:
+    """What a person said: whether a conversation succeeded, or deserves a tag, in the order of ids.
+
+    A verdict "complete" or "incomplete" is an example of success. A tag is a positive example of itself. Its negative
+    examples are the tag `not-TAG`, and a verdict that was given after the tag was first used, without the tag: the
+    person had the tag in mind and did not give it.
+    """
+    if subject == SUCCESS:
+        rows = conn.execute(
+            f"SELECT conversation_id, verdict FROM ({CURRENT_VERDICTS})"
+            " WHERE verdict IN ('complete', 'incomplete') ORDER BY conversation_id"
+        )
+        return {key: verdict == Verdict.COMPLETE for key, verdict in rows}
+    (first,) = conn.execute(
+        "SELECT min(id) FROM verdict WHERE kind = 'tag' AND note = ?", (subject,)
+    ).fetchone()
+    if first is None:
+        return {}
+    found = dict.fromkeys(
+        (
+            row[0]
+            for row in conn.execute(
+                "SELECT conversation_id FROM (SELECT v.conversation_id AS conversation_id, max(v.id) AS at"
+                f" FROM verdict AS v JOIN ({CURRENT_VERDICTS}) AS j USING (conversation_id)"
+                " WHERE v.kind = 'give' GROUP BY v.conversation_id) WHERE at > ?",
+                (first,),
+            )
+        ),
+        False,
+    )
+    for name, positive in ((NOT + subject, False), (subject, True)):
+        for (key,) in conn.execute(
+            f"SELECT conversation_id FROM ({CURRENT_TAGS}) WHERE tag = ?", (name,)
+        ):
+            found[key] = positive
+    return dict(sorted(found.items()))
+
+
+def put(
+    conn: sqlite3.Connection, found: ExampleProbe, values: Sequence[Value], in_force: bool
+) -> None:
+    """Stores a probe in place of the one of its subject; one in force takes the place of a newer one too."""
+    replaced = (0, 1) if in_force else (0,)
+    conn.execute(
+        f"DELETE FROM taught WHERE subject = ? AND in_force IN ({placeholders(replaced)})",
+        (found.subject, *replaced),
+    )
+    key = conn.execute(
+        "INSERT INTO taught (subject, in_force, marks, threshold, figures) VALUES (?, ?, ?, ?, ?)",
+        (
+            found.subject,
+            int(in_force),
+            found.marks,
+            found.threshold,
+            None if found.test is None else to_json(asdict(found.test)),
+        ),
+    ).lastrowid
+    conn.executemany(
+        "INSERT INTO taught_value (taught_id, conversation_id, p, place) VALUES (?, ?, ?, ?)",
+        ((key, *value) for value in values),
+    )
+
+
+def take_over(conn: sqlite3.Connection, subject: str) -> None:
+    """Puts the newer probe of a subject in force; does nothing where there is none, or it has too few examples."""
+    newer = get(conn, subject, in_force=False)
+    if newer is not None and newer.test is not None and newer.test.enough:
+        conn.execute("DELETE FROM taught WHERE subject = ? AND in_force = 1", (subject,))
+        conn.execute("UPDATE taught SET in_force = 1 WHERE subject = ?", (subject,))
+
+
+def get(conn: sqlite3.Connection, subject: str, in_force: bool = True) -> ExampleProbe | None:
+    """The probe in force of a subject, or the newer one; None where there is none."""
+    row = conn.execute(
+        "SELECT threshold, marks, figures FROM taught WHERE subject = ? AND in_force = ?",
+        (subject, int(in_force)),
+    ).fetchone()
+    return None if row is None else ExampleProbe(subject, row[0], row[1], _test(row[2]))
+
+
+def newest(conn: sqlite3.Connection, subject: str) -> ExampleProbe | None:
+    """The newer probe of a subject, otherwise the one in force."""
+    return get(conn, subject, in_force=False) or get(conn, subject)
+
+
+def change(conn: sqlite3.Connection, subject: str) -> ExampleProbeChange | None:
+    """What the newer probe of a subject would change; None where there is none, or none is in force."""
+    now, then = get(conn, subject), get(conn, subject, in_force=False)
+    if now is None or then is None or then.test is None:
+        return None
+    up, down = conn.execute(
+        "SELECT coalesce(sum(b.p >= ? AND a.p < ?), 0), coalesce(sum(b.p < ? AND a.p >= ?), 0)"
+        " FROM taught AS old JOIN taught_value AS a ON a.taught_id = old.id"
+        " JOIN taught AS new ON new.subject = old.subject AND new.in_force = 0"
+        " JOIN taught_value AS b ON b.taught_id = new.id AND b.conversation_id = a.conversation_id"
+        " WHERE old.subject = ? AND old.in_force = 1",
+        (then.threshold, now.threshold, then.threshold, now.threshold, subject),
+    ).fetchone()
+    return ExampleProbeChange(now, then, up, down)
+
+
+VALUES_IN_FORCE = (
+    "SELECT v.conversation_id AS conversation_id, v.p AS p FROM taught_value AS v"
+    " JOIN taught AS t ON t.id = v.taught_id WHERE t.subject = ? AND t.in_force = 1"
+    f" AND v.p IS NOT NULL AND (t.subject <> '{SUCCESS}'"
+    f" OR coalesce(json_extract(t.figures, '$.auroc.low') > {CHANCE}, TRUE))"
+)
+"""(conversation_id, p) under the probe in force of a subject, as a query to select from; of success nothing while its
+own test is at chance (`ExampleProbeTest.tells`)."""
+
+PROPOSED = (
+    "SELECT v.conversation_id AS conversation_id FROM taught_value AS v"
+    " JOIN taught AS t ON t.id = v.taught_id WHERE t.subject = ? AND t.in_force = 1"
+    " AND v.p >= t.threshold AND v.place IS NOT NULL"
+)
+"""(conversation_id) of those for which a probe in force predicts a tag, as a query to select from; it does not know
+examples given since."""
+
+
+def success_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, float]:
+    """Probability of success of these conversations under the probe in force; those without one are left out."""
+    found: dict[int, float] = {}
+    for keys in chunks(wanted):
+        found.update(
+            conn.execute(
+                f"SELECT conversation_id, p FROM ({VALUES_IN_FORCE})"
+                f" WHERE conversation_id IN ({placeholders(keys)})",
+                (SUCCESS, *keys),
+            ).fetchall()
+        )
+    return found
+
+
+def in_order(conn: sqlite3.Connection, subject: str) -> Iterator[tuple[int, float | None]]:
+    """(conversation, probability) of what is no example of the newest probe, the most informative first."""
+    return conn.execute(
+        "SELECT conversation_id, p FROM taught_value WHERE taught_id ="
+        " (SELECT id FROM taught WHERE subject = ? ORDER BY in_force LIMIT 1)"
+        " AND place IS NOT NULL ORDER BY place",
+        (subject,),
+    )
+
+
+def unranked(conn: sqlite3.Connection, subject: str) -> set[int]:
+    """Conversations that were examples when the newest probe was fitted, and so have no place in its order."""
+    rows = conn.execute(
+        "SELECT conversation_id FROM taught_value WHERE taught_id ="
+        " (SELECT id FROM taught WHERE subject = ? ORDER BY in_force LIMIT 1) AND place IS NULL",
+        (subject,),
+    )
+    return {row[0] for row in rows}
+
+
+def proposals(
+    conn: sqlite3.Connection, subject: str, wanted: Sequence[int] | None = None
+) -> Iterator[Proposed]:
+    """Every imported id with a probability under the probe in force of a subject, in the order of ids.
+
+    Args:
+        wanted: Ids of the conversations that may be in it; None for all.
+    """
+    found = get(conn, subject)
+    if found is None:
+        return
+    given = examples(conn, subject)
+    among = None if wanted is None else set(wanted)
+    rows = conn.execute(
+        "SELECT f.conversation_id, c.external_id, source.label, f.p"
+        f" FROM ({VALUES_IN_FORCE}) AS f JOIN conversation AS c ON c.id = f.conversation_id"
+        " JOIN source ON source.id = c.source_id ORDER BY f.conversation_id",
+        (subject,),
+    ).fetchall()
+    for key, name, source, p in rows:
+        if among is None or key in among:
+            said = given.get(key)
+            yield Proposed(key, name, source, p, said, said is None and p >= found.threshold)
+
+
+def subjects(conn: sqlite3.Connection) -> list[str]:
+    """The subjects that have a probe in force, in alphabetical order."""
+    rows = conn.execute("SELECT subject FROM taught WHERE in_force = 1 ORDER BY subject")
+    return [row[0] for row in rows]
+
+
+def _test(text: str | None) -> ExampleProbeTest | None:
+    if text is None:
+        return None
+    raw: dict[str, Any] = json.loads(text)
+    rate = raw["rate"]
+    corrected = rate["corrected"]
+    return ExampleProbeTest(
+        **{
+            **raw,
+            "auroc": Interval(**raw["auroc"]),
+            "agreement": Share(**raw["agreement"]),
+            "precision": None if raw["precision"] is None else Share(**raw["precision"]),
+            "rate": CompletionRate(
+                **{**rate, "corrected": None if corrected is None else Interval(**corrected)}
+            ),
+        }
+    )

@@ -1,0 +1,167 @@
+"""Second verdicts: those that people gave blind on what they had judged, and the verdicts of several people.
+
+The *opinion* of a person on a conversation is the newest verdict that they gave, else the newest that they gave blind.
+People disagree on a conversation when their opinions differ, at most half of them are the verdict in force, and the
+newest was given blind: who sees the others and gives a verdict decides.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT
+from engine.conversations.tables.imported import imported
+from engine.project.sql import snapshot
+from engine.questions.records.triage import (
+    Judged,
+    Opinion,
+    VerdictRow,
+)
+from engine.questions.tables import verdicts
+from engine.questions.tables.verdicts import CURRENT_VERDICTS, IS_IN_FORCE, verdict_sql
+
+OPINIONS = (
+    "SELECT conversation_id, annotator, verdict FROM ("
+    "SELECT v.conversation_id AS conversation_id, v.annotator AS annotator, v.verdict AS verdict,"
+    " row_number() OVER (PARTITION BY v.conversation_id, v.annotator"
+    " ORDER BY v.kind = 'give' DESC, v.id DESC) AS nth FROM verdict AS v"
+    f" WHERE v.kind IN ('give', 'repeat') AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT}) WHERE nth = 1"
+)
+"""(conversation_id, annotator, verdict) of every person's opinion, as a query to select from."""
+
+NAMED_OPINIONS = f"SELECT conversation_id, annotator FROM ({OPINIONS}) WHERE annotator <> ''"
+"""(conversation_id, annotator) of every opinion of somebody with a name, as a query to select from."""
+
+DISAGREEMENTS = (
+    "SELECT o.conversation_id AS conversation_id"
+    f" FROM ({OPINIONS}) AS o GROUP BY o.conversation_id HAVING count(DISTINCT o.verdict) > 1"
+    f" AND 2 * sum(o.verdict IS {verdict_sql('o.conversation_id')}) <= count(*)"
+    " AND (SELECT v.kind FROM verdict AS v WHERE v.conversation_id = o.conversation_id"
+    f" AND v.kind IN ('give', 'repeat') AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT}"
+    " ORDER BY v.id DESC LIMIT 1) = 'repeat'"
+)
+"""(conversation_id) of everything on which people disagree and nobody decided, as a query to select from."""
+
+
+def opinions(conn: sqlite3.Connection) -> list[tuple[int, Opinion]]:
+    """(conversation, opinion) of every person on everything that they judged, by conversation, then by name."""
+    return [
+        (row[0], Opinion(row[1], Verdict(row[2])))
+        for row in conn.execute(f"{OPINIONS} ORDER BY conversation_id, annotator")
+    ]
+
+
+def opinions_on(conn: sqlite3.Connection, conversation_id: int) -> list[Opinion]:
+    """The opinion of each person on a conversation, by name."""
+    one = OPINIONS.replace(" WHERE v.kind", " WHERE v.conversation_id = ? AND v.kind")
+    return [
+        Opinion(row[1], Verdict(row[2]))
+        for row in conn.execute(f"{one} ORDER BY annotator", (conversation_id,))
+    ]
+
+
+def disagreements(conn: sqlite3.Connection) -> list[int]:
+    """Ids of the conversations on which people disagree and nobody decided, in order."""
+    return [row[0] for row in conn.execute(f"{DISAGREEMENTS} ORDER BY 1")]
+
+
+def to_judge_second(
+    conn: sqlite3.Connection, count: int, choice: random.Random, annotator: str
+) -> list[int]:
+    """At most `count` conversations at random that other people judged and this person did not."""
+    waiting = [
+        row[0]
+        for row in conn.execute(
+            f"SELECT conversation_id FROM ({OPINIONS}) GROUP BY conversation_id"
+            " HAVING sum(annotator = ?) = 0 ORDER BY conversation_id",
+            (annotator,),
+        )
+    ]
+    return choice.sample(waiting, min(count, len(waiting)))
+
+
+def repeats(
+    conn: sqlite3.Connection, conversation_id: int, annotator: str = ""
+) -> tuple[Verdict, ...]:
+    """The blind second verdicts of a person on a conversation that are in force, oldest first."""
+    return tuple(
+        Verdict(row[0])
+        for row in conn.execute(
+            "SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = ? AND v.annotator = ?"
+            f" AND v.kind = 'repeat' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id",
+            (conversation_id, annotator),
+        )
+    )
+
+
+def repeated_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, Verdict]]:
+    """(conversation, current verdict, newest blind repeat by the same person) of everything that has both, in id
+    order."""
+    return [
+        (row[0], Verdict(row[1]), Verdict(row[2]))
+        for row in conn.execute(
+            f"SELECT j.conversation_id, j.verdict, r.verdict FROM ({CURRENT_VERDICTS}) AS j JOIN"
+            " (SELECT v.conversation_id AS conversation_id, v.annotator AS annotator,"
+            " v.verdict AS verdict, max(v.id)"
+            f" FROM verdict AS v WHERE v.kind = 'repeat' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT}"
+            " GROUP BY v.conversation_id, v.annotator) AS r"
+            " ON r.conversation_id = j.conversation_id AND r.annotator = j.annotator"
+            " ORDER BY j.conversation_id"
+        )
+    ]
+
+
+def to_repeat(
+    conn: sqlite3.Connection, count: int, recent: int, choice: random.Random, annotator: str = ""
+) -> list[int]:
+    """At most `count` conversations with a verdict of this person in force and without a repeat of theirs, the
+    `recent` newest verdicts left out."""
+    rows = conn.execute(
+        f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"
+        " WHERE annotator = ? ORDER BY id DESC LIMIT -1 OFFSET ?",
+        (annotator, recent),
+    ).fetchall()
+    repeated = {key for key, _, _ in repeated_pairs(conn)}
+    earlier = [row[0] for row in rows if row[0] not in repeated]
+    return choice.sample(earlier, min(count, len(earlier)))
+
+
+def export_verdicts(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
+) -> Iterator[Judged]:
+    """Each conversation that has a verdict, a note or a tag.
+
+    Where people disagreed from the start, no verdict is in force: the row then has neither id nor time.
+
+    Args:
+        wanted: Ids of conversations, in the order of the result; None for all, in the order of import.
+    """
+    with snapshot(conn):
+        ids = [
+            row[0]
+            for row in conn.execute(
+                "SELECT DISTINCT conversation_id FROM verdict ORDER BY conversation_id"
+            )
+        ]
+        differing = frozenset(disagreements(conn))
+        if wanted is not None:
+            judged = set(ids)
+            ids = [key for key in wanted if key in judged]
+        for conversation_id in ids:
+            found = verdicts.current(conn, conversation_id)
+            verdict = found or VerdictRow(0, conversation_id, None, "", "")
+            others = tuple(
+                one
+                for one in opinions_on(conn, conversation_id)
+                if one.annotator != verdict.annotator
+            )
+            if found is None and not others:
+                continue
+            again = repeats(conn, conversation_id, verdict.annotator)
+            for one in imported(conn, [conversation_id]):
+                yield Judged(one, verdict, again, others, conversation_id in differing)

@@ -1,0 +1,371 @@
+"""Verdicts, notes and tags. Rows are appended and never changed; the current state is derived; undo appends a row.
+
+A verdict holds for the text that it was given to. Where an import replaced the text, it stays in the log and is shown,
+but it is not in force; notes and tags are.
+
+A row of a kind in `STATEMENT_KINDS` is in force unless the newest row that targets it is an `undo`. Tags of many
+conversations, and verdicts that were imported, are one act: its rows are adjacent, have one time that no other act has,
+and are undone and redone together.
+
+Each row has the name of the person who gave it, empty without one. The newest verdict of the kind `give` is the one in
+force, whoever gave it; those of the kind `repeat` are given without seeing it: by the same person to see how sure they
+are, or by another person (`engine.questions.tables.second_verdicts`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from engine.base.conversation import without_surrogates
+from engine.base.errors import UsageError
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.base.text import display_safe
+from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT
+from engine.project import settings
+from engine.project.sql import chunks, placeholders, utc_now
+from engine.questions.records.triage import (
+    EarlierActs,
+    VerdictKind,
+    VerdictRow,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A verdict, a note or a tag that is stored with others as one act.
+
+    Attributes:
+        text: The note, or the tag.
+        annotator: Name of the person; empty without a name.
+    """
+
+    conversation_id: int
+    kind: VerdictKind
+    verdict: Verdict | None = None
+    text: str = ""
+    annotator: str = ""
+
+
+IS_IN_FORCE = (
+    "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
+    " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
+)
+"""Condition of SQL on the row `v`: it was not undone."""
+
+_COLUMNS = "v.id, v.conversation_id, v.verdict, v.note, v.given_at, v.kind, v.annotator"
+STATEMENT_KINDS = "('give', 'repeat', 'note', 'tag', 'untag')"
+"""Kinds of rows that state something about a conversation and can be undone."""
+
+CURRENT_VERDICTS = (
+    "SELECT v.conversation_id AS conversation_id, v.verdict AS verdict, v.annotator AS annotator,"
+    " max(v.id) AS id FROM verdict AS v"
+    f" WHERE v.kind = 'give' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} GROUP BY v.conversation_id"
+)
+"""(conversation_id, verdict, annotator) of every conversation that has one, as a query to select from."""
+
+CURRENT_NOTES = (
+    "SELECT conversation_id, note FROM (SELECT v.conversation_id AS conversation_id,"
+    f" v.note AS note, max(v.id) FROM verdict AS v WHERE v.kind IN ('give', 'note')"
+    f" AND (v.kind = 'note' OR v.note <> '') AND {IS_IN_FORCE} GROUP BY v.conversation_id)"
+    " WHERE note <> ''"
+)
+"""(conversation_id, note) of every conversation that has one."""
+
+CURRENT_TAGS = (
+    "SELECT conversation_id, tag FROM (SELECT v.conversation_id AS conversation_id,"
+    f" v.note AS tag, v.kind AS kind, max(v.id) FROM verdict AS v WHERE v.kind IN ('tag', 'untag')"
+    f" AND {IS_IN_FORCE} GROUP BY v.conversation_id, v.note) WHERE kind = 'tag'"
+)
+"""(conversation_id, tag) of every tag in force."""
+
+
+def verdict_sql(conversation: str) -> str:
+    """SQL expression for the current verdict of the conversation whose id the expression `conversation` gives."""
+    return (
+        f"(SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = {conversation}"
+        f" AND v.kind = 'give' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id DESC LIMIT 1)"
+    )
+
+
+def give(
+    conn: sqlite3.Connection,
+    conversation_id: int,
+    verdict: Verdict,
+    note: str = "",
+    annotator: str = "",
+) -> VerdictRow:
+    """Appends a verdict."""
+    return _append(conn, Act(conversation_id, "give", verdict, note, annotator))
+
+
+def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
+    """Appends what is said of many conversations as one act.
+
+    Raises:
+        UsageError: A text cannot be stored.
+    """
+    for one in acts:
+        _check_text(one.text)
+        _check_text(one.annotator)
+    now = _later_than_newest(conn)
+    conn.executemany(
+        "INSERT INTO verdict (conversation_id, kind, verdict, note, given_at, annotator)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            (one.conversation_id, one.kind, one.verdict, one.text, now, one.annotator)
+            for one in acts
+        ),
+    )
+
+
+def note(
+    conn: sqlite3.Connection, conversation_id: int, text: str, annotator: str = ""
+) -> VerdictRow:
+    """Appends a note, which leaves the verdict as it is; an empty one clears the note."""
+    return _append(conn, Act(conversation_id, "note", None, text, annotator))
+
+
+def repeat(
+    conn: sqlite3.Connection, conversation_id: int, verdict: Verdict, annotator: str = ""
+) -> VerdictRow:
+    """Appends a second verdict, given without seeing the first; the current verdict does not change."""
+    return _append(conn, Act(conversation_id, "repeat", verdict, annotator=annotator))
+
+
+def tag(
+    conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str, annotator: str = ""
+) -> int:
+    """Tags conversations in one act and returns how many of them did not have the tag.
+
+    Raises:
+        UsageError: The tag is empty.
+    """
+    return _tagging(conn, conversation_ids, name, "tag", annotator)
+
+
+def untag(
+    conn: sqlite3.Connection, conversation_ids: Sequence[int], name: str, annotator: str = ""
+) -> int:
+    """Takes a tag from conversations in one act and returns how many of them had it."""
+    return _tagging(conn, conversation_ids, name, "untag", annotator)
+
+
+def _tagging(
+    conn: sqlite3.Connection,
+    ids: Sequence[int],
+    name: str,
+    kind: Literal["tag", "untag"],
+    annotator: str,
+) -> int:
+    _check_text(name)
+    name = " ".join(name.split())
+    if not name:
+        raise UsageError("A tag needs a name.", "Write a word or two.")
+    have: set[int] = set()
+    for keys in chunks(ids):
+        have.update(
+            row[0]
+            for row in conn.execute(
+                f"SELECT conversation_id FROM ({CURRENT_TAGS}) WHERE tag = ?"
+                f" AND conversation_id IN ({placeholders(keys)})",
+                (name, *keys),
+            )
+        )
+    wanted = [key for key in dict.fromkeys(ids) if (key in have) == (kind == "untag")]
+    give_all(conn, [Act(key, kind, None, name, annotator) for key in wanted])
+    return len(wanted)
+
+
+def _later_than_newest(conn: sqlite3.Connection) -> str:
+    """The current time, but later than the newest row: acts are distinguished by their times."""
+    newest = conn.execute("SELECT given_at FROM verdict ORDER BY id DESC LIMIT 1").fetchone()
+    now = utc_now()
+    while newest is not None and now == newest[0]:
+        now = utc_now()
+    return now
+
+
+def undo(conn: sqlite3.Connection) -> VerdictRow | None:
+    """Undoes the newest act in force and returns it; None when nothing is left."""
+    row = conn.execute(
+        f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.kind IN {STATEMENT_KINDS} AND {IS_IN_FORCE}"
+        " ORDER BY v.id DESC LIMIT 1"
+    ).fetchone()
+    return None if row is None else _undo_or_redo(conn, row, "undo")
+
+
+def redo(conn: sqlite3.Connection) -> VerdictRow | None:
+    """Redoes the act that the newest undo took back; None when nothing was undone since the last act."""
+    row = conn.execute(
+        f"SELECT {_COLUMNS} FROM verdict AS u JOIN verdict AS v ON v.id = u.target"
+        " WHERE u.kind = 'undo' AND u.id > (SELECT max(id) FROM verdict"
+        f" WHERE kind IN {STATEMENT_KINDS}) AND NOT {IS_IN_FORCE} ORDER BY u.id DESC LIMIT 1"
+    ).fetchone()
+    return None if row is None else _undo_or_redo(conn, row, "redo")
+
+
+def _undo_or_redo(
+    conn: sqlite3.Connection, row: tuple[Any, ...], kind: Literal["undo", "redo"]
+) -> VerdictRow:
+    """Appends an undo or redo for every row of the act that `row` is of.
+
+    Returns the newest verdict of the act, else its newest row, with the number of conversations.
+    """
+    newest, given_at = row[0], row[4]
+    edge = "SELECT {0}(id) FROM verdict WHERE id {1} ? AND given_at <> ?"
+    (before,) = conn.execute(edge.format("max", "<"), (newest, given_at)).fetchone()
+    (after,) = conn.execute(edge.format("min", ">"), (newest, given_at)).fetchone()
+    first = 1 if before is None else before + 1
+    (end,) = conn.execute("SELECT max(id) FROM verdict").fetchone()
+    last = end if after is None else after - 1
+    conn.execute(
+        "INSERT INTO verdict (conversation_id, kind, given_at, target)"
+        " SELECT conversation_id, ?, ?, id FROM verdict WHERE id BETWEEN ? AND ? ORDER BY id",
+        (kind, _later_than_newest(conn), first, last),
+    )
+    act = "FROM verdict AS v WHERE v.id BETWEEN ? AND ?"
+    (count,) = conn.execute(
+        f"SELECT count(DISTINCT v.conversation_id) {act}", (first, last)
+    ).fetchone()
+    row = conn.execute(
+        f"SELECT {_COLUMNS} {act} ORDER BY v.kind = 'give' DESC, v.id DESC LIMIT 1", (first, last)
+    ).fetchone()
+    return _row(row, count)
+
+
+def current(conn: sqlite3.Connection, conversation_id: int) -> VerdictRow | None:
+    """The newest verdict, the newest note and the tags in force, with the id and time of the newest row of them."""
+    rows = conn.execute(
+        f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.conversation_id = ?"
+        f" AND v.kind IN ('give', 'note', 'tag', 'untag') AND {IS_IN_FORCE} ORDER BY v.id DESC",
+        (conversation_id,),
+    ).fetchall()
+    if not rows:
+        return None
+    given = next((row for row in rows if row[2] is not None), None)
+    with_text = [row for row in rows if row[5] in ("give", "note")]
+    text = next((row for row in with_text if row[3] or row[5] == "note"), None)
+    newest: dict[str, Any] = {}
+    for row in rows:
+        if row[5] in ("tag", "untag"):
+            newest.setdefault(row[3], row)
+    tags = sorted(name for name, row in newest.items() if row[5] == "tag")
+    noted = text if text is not None and text[3] else None
+    earlier = _earlier(conn, conversation_id, given, noted, [newest[name] for name in tags])
+    if earlier is not None and earlier.verdict is not None:
+        given = None
+    return VerdictRow(
+        rows[0][0],
+        conversation_id,
+        None if given is None else Verdict(given[2]),
+        "" if text is None else text[3],
+        rows[0][4],
+        tuple(tags),
+        earlier=earlier,
+        annotator="" if given is None else given[6],
+    )
+
+
+def _earlier(
+    conn: sqlite3.Connection,
+    conversation_id: int,
+    given: tuple[Any, ...] | None,
+    noted: tuple[Any, ...] | None,
+    tagged: Sequence[tuple[Any, ...]],
+) -> EarlierActs | None:
+    """Those of the newest verdict, the newest note and the tags in force that were given to an earlier text."""
+    states: list[tuple[int, int]] = conn.execute(
+        "SELECT verdict_id, messages FROM earlier_state WHERE conversation_id = ? ORDER BY id",
+        (conversation_id,),
+    ).fetchall()
+    last = states[-1][0] if states else 0
+    said = [row for row in (given, noted, *tagged) if row is not None and row[0] <= last]
+    if not said:
+        return None
+    newest = max(row[0] for row in said)
+    return EarlierActs(
+        messages=next(count for verdict_id, count in states if newest <= verdict_id),
+        verdict=Verdict(given[2]) if given is not None and given in said else None,
+        note=noted in said,
+        tags=tuple(row[3] for row in tagged if row in said),
+    )
+
+
+def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
+    """(conversation, verdict in force) of everything that has one, in id order."""
+    rows = conn.execute(
+        f"SELECT conversation_id, verdict FROM ({CURRENT_VERDICTS}) ORDER BY conversation_id"
+    )
+    return [(row[0], Verdict(row[1])) for row in rows]
+
+
+def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | None]]:
+    """(conversation, current verdict, current normalised score) of everything that has a verdict, in id order."""
+    return [
+        (row[0], Verdict(row[1]), row[2])
+        for row in conn.execute(
+            "SELECT j.conversation_id, j.verdict, s.p_end_normalised"
+            f" FROM ({CURRENT_VERDICTS}) AS j LEFT JOIN score AS s"
+            " ON s.conversation_id = j.conversation_id"
+            " AND s.config_hash = ? ORDER BY j.conversation_id",
+            (settings.score_config(conn),),
+        )
+    ]
+
+
+def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
+    """Ids and current normalised scores of all scored conversations, by rising score."""
+    ids, values = array("q"), array("d")
+    cursor = conn.execute(
+        "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
+        " AND p_end_normalised IS NOT NULL ORDER BY p_end_normalised, conversation_id",
+        (settings.score_config(conn),),
+    )
+    while rows := cursor.fetchmany(10_000):
+        some_ids, some_values = zip(*rows, strict=True)
+        ids.extend(some_ids)
+        values.extend(some_values)
+    return ids, values
+
+
+def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
+    """Number of conversations with each verdict; every verdict is a key."""
+    found = dict(
+        conn.execute(
+            f"SELECT verdict, count(*) FROM ({CURRENT_VERDICTS}) GROUP BY verdict"
+        ).fetchall()
+    )
+    return {verdict: found.get(verdict.value, 0) for verdict in Verdict}
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise UsageError(f"{text!r} is no text.", "Notes, tags and names are texts (str).")
+    if text != without_surrogates(text):
+        raise UsageError(
+            f"{display_safe(text)!r} holds bytes that are no text.",
+            "Notes, tags and names are UTF-8; check the encoding of the terminal.",
+        )
+
+
+def _append(conn: sqlite3.Connection, act: Act) -> VerdictRow:
+    give_all(conn, [act])
+    row = conn.execute(
+        f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.id = last_insert_rowid()"
+    ).fetchone()
+    return _row(row, 1)
+
+
+def _row(row: tuple[Any, ...], count: int) -> VerdictRow:
+    verdict = None if row[2] is None else Verdict(row[2])
+    if row[5] in ("tag", "untag"):
+        return VerdictRow(row[0], row[1], None, "", row[4], (row[3],), row[5], count)
+    return VerdictRow(
+        row[0], row[1], verdict, row[3], row[4], kind=row[5], count=count, annotator=row[6]
+    )

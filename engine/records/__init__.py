@@ -1,1 +1,0 @@
-"""Frozen dataclasses that store, services and screens exchange. They hold data only: no SQL, no models."""

@@ -1,0 +1,250 @@
+"""Compares parts of a project with each other, and one project with another."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from dataclasses import replace
+
+import numpy as np
+
+from engine.base.errors import NotFound, UsageError
+from engine.base.number_format import counted
+from engine.base.statistics.significance import holm
+from engine.conversations.filters import Filter, ListQuery
+from engine.goals.tables import clusterings
+from engine.goals.views.clustering_view import ClusteringView
+from engine.goals.views.goal_inputs import stored_clustering
+from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.opener import conversation_store as conversations
+from engine.opener.search import field_values
+from engine.project.project import Project
+from engine.project.sql import snapshot
+from engine.questions.service.calibration import FIELDS_BY_SCORE
+from engine.results.comparison.differences import compare, completion_change, entropy_change
+from engine.results.comparison.measured import Ints, Measured
+from engine.results.comparison.records import (
+    Breakdown,
+    ClusteringComparison,
+    Comparison,
+    Difference,
+    Part,
+    Side,
+)
+
+MOST_VALUES = 40
+"""Values of a field that are compared; the more frequent ones, or for a field of time the latest."""
+OTHERS = "the others"
+NO_FILTER = Filter()
+NO_IDS: Ints = np.empty(0, np.int64)
+
+
+class ComparisonService:
+    """Compares parts of one project. Slow: every method reads all scores."""
+
+    def __init__(self, project: Project, cache: MergeQueueCache) -> None:
+        """`cache` gives the clusterings of the project with their current groups."""
+        self._project, self._cache = project, cache
+
+    def compare(self, first: Filter, second: Filter) -> Comparison:
+        """Tests how the conversations of two filters differ; an empty second filter stands for all others.
+
+        Raises:
+            UsageError: A side has no conversation, or a conversation is on both sides.
+            WorkbenchError: The project cannot evaluate a filter.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            every = Measured.read(conn, self._view(conn))
+            chosen = _ids(conn, first)
+            others = _ids(conn, second) if second else np.setdiff1d(every.ids, chosen)
+        both = np.intersect1d(chosen, others)
+        if len(both):
+            raise UsageError(
+                f"{counted(len(both), 'conversation')} would be on both sides.",
+                "Choose filters that exclude each other.",
+            )
+        names = str(first) or "all", str(second) or OTHERS
+        texts = str(first), str(second) if second else _opposite(first)
+        parts = every.of(chosen), every.of(others)
+        by_score = self.goes_by_score(first, second)
+        return _compared(names, texts, parts, by_score=by_score)
+
+    def against(self, other: ComparisonService, wanted: Filter = NO_FILTER) -> Comparison:
+        """Tests how the conversations of another project differ from those of this one; of both only those of a
+        filter. Goals with equal labels count as the same. The errors of the scores are taken from this project's
+        verdicts.
+
+        Raises:
+            UsageError: A project has no such conversation.
+            WorkbenchError: A project cannot evaluate the filter.
+        """
+        own = self.measured(wanted)
+        others = replace(other.measured(wanted), calibration=own.calibration)
+        names = str(self._project.path), str(other._project.path)
+        sides = _with_common_goals(own, others)
+        by_score = self.goes_by_score(wanted)
+        return _compared(names, (str(wanted), str(wanted)), sides, by_score=by_score)
+
+    def by(self, field: str, wanted: Filter = NO_FILTER) -> Breakdown:
+        """Completion and uncertainty by the values of a field, over the conversations of a filter. A value of `year`,
+        `month` or `day` is compared with the one before, any other with all other conversations that have a value.
+
+        Raises:
+            UsageError: There is no such field, or no conversation has it.
+            WorkbenchError: The project cannot evaluate the filter.
+        """
+        return self.breakdown(self.measured(wanted), field, wanted)
+
+    def breakdown(self, every: Measured, field: str, wanted: Filter) -> Breakdown:
+        """`by` for conversations that were measured already; `wanted` is the filter that selects them.
+
+        Raises:
+            UsageError: There is no such field, or none of them has it.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            found = field_values.conversations_by_value(conn, field)
+        members = {value: _among(every.ids, ids) for value, ids in found.items()}
+        members = {value: ids for value, ids in members.items() if len(ids)}
+        if not members:
+            raise NotFound(f"No conversation of the filter has a {field}.")
+        in_time = field in field_values.TIMES
+        order = sorted(members) if in_time else sorted(members, key=lambda v: (-len(members[v]), v))
+        listed = order[-MOST_VALUES:] if in_time else order[:MOST_VALUES]
+        rest = set(order) - set(listed)
+        known = np.unique(np.concatenate(list(members.values())))
+        by_score = self.goes_by_score(wanted)
+
+        def part(at: int) -> Part:
+            value = listed[at]
+            own = every.of(members[value])
+            before = listed[at - 1] if in_time and at else ""
+            others = members.get(before, NO_IDS) if in_time else np.setdiff1d(known, members[value])
+            there_are = len(others) > 0
+            term = field_values.term_of(field, value)
+            entropies = own.entropy[~np.isnan(own.entropy)]
+            other = every.of(others) if there_are else None
+            return Part(
+                value,
+                str(Filter((*wanted.terms, term))),
+                own.rate(by_score=by_score),
+                (before or OTHERS) if there_are else "",
+                None if other is None else completion_change(other, own),
+                len(entropies),
+                float(entropies.mean()) if len(entropies) else None,
+                None if other is None else entropy_change(other, own),
+            )
+
+        parts = [part(at) for at in range(len(listed))]
+        return Breakdown(
+            field,
+            tuple(_corrected(parts)),
+            without=len(every.ids) - len(known),
+            left_out=(len(rest), sum(len(members[value]) for value in rest)),
+        )
+
+    def measured(self, wanted: Filter = NO_FILTER) -> Measured:
+        """The measures of the conversations of a filter.
+
+        Raises:
+            WorkbenchError: The project cannot evaluate the filter.
+        """
+        with self._project.reading() as conn, snapshot(conn):
+            return Measured.read(conn, self._view(conn)).of(_ids(conn, wanted))
+
+    @staticmethod
+    def goes_by_score(*filters: Filter) -> bool:
+        """Whether a filter selects by score or verdict, where the errors of the scores are not those of the project."""
+        return any(one.of(field) for one in filters for field in FIELDS_BY_SCORE)
+
+    def fields(self) -> list[str]:
+        """The fields with at least two values, which the project can be compared by."""
+        with self._project.reading() as conn, snapshot(conn):
+            return field_values.fields(conn)
+
+    def clusterings(self, first: int, second: int) -> ClusteringComparison:
+        """Two clusterings of the project side by side, with their current groups.
+
+        Raises:
+            UsageError: There is no such clustering.
+        """
+        with self._project.reading() as conn:
+            known = [one.id for one in clusterings.clusterings(conn)]
+        for one in (first, second):
+            if one not in known:
+                have = ", ".join(map(str, known)) or "none"
+                raise NotFound(f"There is no clustering {one}.", f"Clusterings: {have}.")
+        # imported here because nothing else needs it, and the services are made at every start
+        from engine.results.comparison.clusterings import compare_clusterings
+
+        return compare_clusterings(self._cache.view(first), self._cache.view(second))
+
+    def _view(self, conn: sqlite3.Connection) -> ClusteringView | None:
+        if clusterings.shown(conn) is None:
+            return None
+        return self._cache.view(stored_clustering(conn, None).id)
+
+
+def _compared(
+    names: tuple[str, str],
+    filters: tuple[str, str | None],
+    parts: tuple[Measured, Measured],
+    *,
+    by_score: bool,
+) -> Comparison:
+    for name, part in zip(names, parts, strict=True):
+        if not len(part.ids):
+            raise NotFound(
+                f"There is no conversation of “{name}”.",
+                "Choose a filter that some match; `workbench list PROJECT --filter` shows which.",
+            )
+    first, second = (
+        Side(name, text, part.rate(by_score=by_score))
+        for name, text, part in zip(names, filters, parts, strict=True)
+    )
+    return compare((first, second), *parts)
+
+
+def _with_common_goals(first: Measured, second: Measured) -> tuple[Measured, Measured]:
+    """Both with one list of goals, in which equal labels are one goal."""
+    numbers: dict[str, int] = {}
+    for label in (*first.goals, *second.goals):
+        numbers.setdefault(label.casefold(), len(numbers))
+    labels = {label.casefold(): label for label in (*second.goals, *first.goals)}
+    goals = tuple(labels[key] for key in numbers)
+
+    def renumbered(side: Measured) -> Measured:
+        own = np.array([*(numbers[label.casefold()] for label in side.goals), -1])
+        return replace(side, goal=own[side.goal], goals=goals)
+
+    return renumbered(first), renumbered(second)
+
+
+def _corrected(parts: list[Part]) -> list[Part]:
+    """The parts with their p values corrected for all tests of completion and of entropy together."""
+    tests = [part.change for part in parts] + [part.entropy_change for part in parts]
+    ps = holm([None if one is None else one.p for one in tests])
+    found = [_with(one, p) for one, p in zip(tests, ps, strict=True)]
+    changes = zip(parts, found[: len(parts)], found[len(parts) :], strict=True)
+    return [replace(part, change=one, entropy_change=two) for part, one, two in changes]
+
+
+def _with(change: Difference | None, corrected: float | None) -> Difference | None:
+    if change is None or corrected is None:
+        return None
+    return replace(change, corrected=corrected)
+
+
+def _ids(conn: sqlite3.Connection, wanted: Filter) -> Ints:
+    return np.asarray(conversations.ids(conn, ListQuery(wanted)), np.int64)
+
+
+def _among(ids: Ints, some: array[int]) -> Ints:
+    return np.intersect1d(ids, np.asarray(some, np.int64))
+
+
+def _opposite(wanted: Filter) -> str | None:
+    """The filter that selects all other conversations; None where no filter does."""
+    if len(wanted.terms) != 1:
+        return None
+    (term,) = wanted.terms
+    return str(Filter((replace(term, negated=not term.negated),)))

@@ -1,0 +1,208 @@
+"""Compares several scorings of the same conversations: in the truncation test, and with truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from engine.base.interval import Interval
+from engine.base.statistics.classification import NAMES, THRESHOLD, BootstrapDraws, draw
+from engine.base.statistics.curves import rejection, roc
+from engine.base.statistics.ranking import placements
+from engine.base.statistics.records import (
+    Classification,
+    Contrast,
+)
+from engine.base.statistics.significance import corrected, differ
+from engine.completeness.endings import matched
+from engine.completeness.truncation import cut_at
+from engine.results.metrics import truths
+from engine.results.records import (
+    TruthRow,
+    TruthTable,
+)
+
+F1 = NAMES.index("f1")
+
+Values = Mapping[int, Mapping[int, float | None]]
+"""Conversation id -> index of the boundary message, ascending -> normalised score; None where it is unscored."""
+
+CLAIMS = ("not complete", "reward 0", "reward below 1")
+"""The claims of `engine.results.metrics.truths.CLAIMS` that a low value at the end should predict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Message indices of the last boundary, of the cut, and of all boundaries that every scoring has, in order; `cut`
+    is None when the conversation cannot be cut."""
+
+    last: int
+    cut: int | None
+    boundaries: tuple[int, ...]
+
+
+def places(ways: Mapping[str, Values], names: Mapping[int, str], seed: int) -> dict[int, Place]:
+    """Returns the places to compare, for the conversations that every scoring scored at the end and at the cut.
+
+    Args:
+        ways: The scorings by name, at least one.
+        names: The id in the source of each conversation to test.
+        seed: Seed of the cuts.
+    """
+    found = {}
+    for key, name in names.items():
+        curves = [way.get(key, {}) for way in ways.values()]
+        # Older scorings may have fewer boundaries, and the cut must be the same for all scorings.
+        shared = [message for message in curves[0] if all(message in one for one in curves)]
+        if not shared or any(max(one) != shared[-1] for one in curves):
+            continue
+        nth = cut_at(seed, name, len(shared))
+        place = Place(shared[-1], None if nth is None else shared[nth], tuple(shared))
+        asked = [place.last] if place.cut is None else [place.last, place.cut]
+        if all(one[message] is not None for one in curves for message in asked):
+            found[key] = place
+    return found
+
+
+def cut_test(way: Values, where: Mapping[int, Place], threshold: float) -> BootstrapDraws:
+    """Measures how well a scoring separates whole conversations from cut ones, observed and in bootstrap draws.
+
+    Args:
+        where: Result of `places` for scorings that include this one.
+
+    Raises:
+        ValueError: No conversation can be cut.
+    """
+    return draw(*pairs(way, where), threshold)
+
+
+def matched_test(way: Values, where: Mapping[int, Place]) -> tuple[Interval | None, int]:
+    """Measures how well a scoring tells whole conversations from longer ones cut at the same boundary.
+
+    Returns:
+        See `engine.completeness.endings.matched`.
+    """
+    curves = [[way[key][message] for message in place.boundaries] for key, place in where.items()]
+    return matched([np.array(curve, dtype=float) for curve in curves])
+
+
+def pairs(way: Values, where: Mapping[int, Place]) -> tuple[list[float], list[bool], list[int]]:
+    """Returns three parallel lists: the values of all whole and then all cut conversations, whether each is of a whole
+    one, and the id of its conversation."""
+    cut = {key: place for key, place in where.items() if place.cut is not None}
+    values = [_value(way, key, place.last) for key, place in cut.items()]
+    values += [_value(way, key, place.cut) for key, place in cut.items() if place.cut is not None]
+    return values, [True] * len(cut) + [False] * len(cut), 2 * list(cut)
+
+
+def cut_contrasts(
+    ways: Mapping[str, Values], where: Mapping[int, Place], drawn: Mapping[str, BootstrapDraws]
+) -> tuple[Contrast, ...]:
+    """Tests every two scorings against each other in the truncation test: AUROC by DeLong's test and F1 by bootstrap.
+    Holm's correction covers all of them.
+
+    Args:
+        drawn: The `cut_test` of each scoring.
+    """
+    values = {name: pairs(way, where) for name, way in ways.items()}
+    placed = {name: placements(*one) for name, one in values.items()}
+    n = len(next(iter(values.values()))[0]) // 2
+    found = []
+    for one, other in combinations(ways, 2):
+        first, second = placed[one], placed[other]
+        area, _ = drawn[one].difference(drawn[other], "auroc")
+        apart = differ(first, second)
+        found.append(Contrast("AUROC", one, other, n, first.area, second.area, area, apart))
+        scores = float(drawn[one].seen[F1]), float(drawn[other].seen[F1])
+        f1, p = drawn[one].difference(drawn[other], "f1")
+        found.append(Contrast("F1", one, other, n, scores[0], scores[1], f1, p))
+    return corrected(found)
+
+
+def truth_tables(
+    ways: Mapping[str, Values], where: Mapping[int, Place], truth: Mapping[int, Mapping[str, Any]]
+) -> tuple[TruthTable, ...]:
+    """Returns a table for each of `CLAIMS` that is decided for some conversation, except claims that have the same
+    answers as an earlier one.
+
+    Args:
+        where: Result of `places`.
+        truth: Truth of the conversations to test, by id.
+    """
+    about = {key: truths.of_conversation(one) for key, one in truth.items()}
+    found: list[TruthTable] = []
+    seen: list[dict[int, bool]] = []
+    for claim in CLAIMS:
+        known = {key: claims[claim] for key, claims in about.items() if claim in claims}
+        holds = {key: known[key] for key in where if key in known}
+        if not holds or known in seen:
+            continue
+        seen.append(known)
+        positives = sum(holds.values())
+        low = {
+            name: [1 - _value(way, key, where[key].last) for key in holds]
+            for name, way in ways.items()
+        }
+        both = 0 < positives < len(holds)
+        rows, contrasts = _against(low, list(holds.values())) if both else ((), ())
+        means = truths.CLAIMS[claim]
+        failing = len(holds) - positives
+        found.append(TruthTable(claim, means, positives, failing, len(known), rows, contrasts))
+    return tuple(found)
+
+
+def _against(
+    low: Mapping[str, list[float]], holds: list[bool]
+) -> tuple[tuple[TruthRow, ...], tuple[Contrast, ...]]:
+    """Returns a row for each scoring, whose values should be high where the claim holds, and a contrast by AUROC for
+    every two scorings."""
+    found, contrasts = against_labels(low, holds, {})
+    rows = [
+        TruthRow(
+            name, found[name].auroc, found[name].ap, roc(values, holds), rejection(values, holds)
+        )
+        for name, values in low.items()
+    ]
+    return tuple(rows), contrasts
+
+
+def against_labels(
+    ways: Mapping[str, Sequence[float]], labels: Sequence[bool], thresholds: Mapping[str, float]
+) -> tuple[dict[str, Classification], tuple[Contrast, ...]]:
+    """Returns how well the values of each name find the labels, and a contrast by AUROC for every two names.
+
+    Args:
+        ways: Values in [0, 1] of the same items, by name.
+        labels: What is true of each item.
+        thresholds: Values from here up count as true, by name; `THRESHOLD` where a name is missing.
+    """
+    drawn = {
+        name: draw(values, labels, threshold=thresholds.get(name, THRESHOLD))
+        for name, values in ways.items()
+    }
+    placed = {name: placements(values, labels) for name, values in ways.items()}
+    contrasts = [
+        Contrast(
+            "AUROC",
+            one,
+            other,
+            len(labels),
+            placed[one].area,
+            placed[other].area,
+            drawn[one].difference(drawn[other], "auroc")[0],
+            differ(placed[one], placed[other]),
+        )
+        for one, other in combinations(ways, 2)
+    ]
+    return {name: one.classification() for name, one in drawn.items()}, corrected(contrasts)
+
+
+def _value(way: Values, key: int, message: int) -> float:
+    value = way[key][message]
+    if value is None:
+        raise ValueError(f"Conversation {key} has no honest number after message {message}.")
+    return value

@@ -1,0 +1,95 @@
+"""Formats the conclusions of tables as sentences; also says when no difference is significant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.base.number_format import figure, figure_range
+from engine.base.statistics.records import (
+    Contrast,
+)
+from engine.base.statistics.significance import LEVEL
+from engine.results.metrics.tables import ClaimTable, Ranked
+
+
+def of_claim(table: ClaimTable) -> list[str]:
+    """Returns a sentence on all measures of the tree together, then one for each measure.
+
+    Each measure is compared with the baseline that has the largest area under the ROC curve; the correction counts the
+    contrasts with all baselines.
+    """
+    if not table.contrasts:
+        return []
+    rows = {row.figure: row for row in table.rows}
+    hardest = [
+        max((c for c in table.contrasts if c.one == name), key=lambda c: (c.second, c.other))
+        for name in dict.fromkeys(contrast.one for contrast in table.contrasts)
+    ]
+    better = sum(is_significant(one) and one.difference.value > 0 for one in hardest)
+    worse = sum(is_significant(one) and one.difference.value < 0 for one in hardest)
+    tests = sum(one.p is not None for one in table.contrasts)
+    lines = [
+        f"Of {len(hardest)} figures of trees, significantly better than the best plain figure: {_none(better)};"
+        f" worse: {_none(worse)} (corrected for {tests} tests)."
+    ]
+    return lines + [format_contrast(one, _interval(rows.get(one.one))) for one in hardest]
+
+
+def against_chance(table: ClaimTable) -> str:
+    """Returns a sentence on the figures that are significantly above and below chance."""
+    above = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value > 0.5]
+    below = [row.figure for row in table.rows if row.corrected < LEVEL and row.area.value < 0.5]
+    if not above and not below:
+        return f"None of {len(table.rows)} figures differs significantly from chance."
+    parts = [f"above chance: {', '.join(above)}"] if above else []
+    parts += [f"below chance: {', '.join(below)}"] if below else []
+    return f"{'; '.join(parts).capitalize()}; no other figure differs significantly from chance."
+
+
+def is_significant(contrast: Contrast) -> bool:
+    """Whether a difference is significant after correction."""
+    return contrast.corrected is not None and contrast.corrected < LEVEL
+
+
+def format_contrast(contrast: Contrast, interval: str = "") -> str:
+    """Formats a contrast: `leaves .63 (.50 to .73) against length .61: no significant difference, n = 100 (...)`."""
+    off = contrast.difference
+    metric = "" if contrast.figure == "AUROC" else f"{contrast.figure} of "
+    named = f"{metric}{contrast.one} {figure(contrast.first)}{interval}"
+    named += f" against {contrast.other} {figure(contrast.second)}"
+    ends = f"{_signed(off.value)}, {_signed(off.low)} to {_signed(off.high)}"
+    if contrast.p is None or contrast.corrected is None:
+        return f"{named}: too few of one kind to test, n = {contrast.n:,} ({ends})"
+    ends = f"{ends}; {format_p(contrast.corrected)}"
+    if not is_significant(contrast):
+        return f"{named}: no significant difference, n = {contrast.n:,} ({ends})"
+    which = "better" if off.value > 0 else "worse"
+    return f"{named}: {which}, n = {contrast.n:,} ({ends})"
+
+
+def pairwise(contrasts: Sequence[Contrast]) -> list[str]:
+    """Returns a sentence for each contrast, significant ones first."""
+    return [
+        format_contrast(one) for one in sorted(contrasts, key=lambda one: not is_significant(one))
+    ]
+
+
+def format_p(p: float) -> str:
+    """Formats a p value: `p = .31`, `p = .031`, `p < .001`."""
+    if p < 0.001:
+        return "p < .001"
+    return f"p = {p:.3f}".replace("0.", ".", 1) if p < 0.1 else f"p = {figure(p)}"
+
+
+def _signed(value: float) -> str:
+    """Formats a difference with two digits and its sign, `+.12`, `-.05`; without a sign when it rounds to 0."""
+    text = figure(value)
+    return f"+{text}" if value > 0 and text != ".00" else text
+
+
+def _interval(row: Ranked | None) -> str:
+    return "" if row is None else f" ({figure_range(row.area.low, row.area.high)})"
+
+
+def _none(count: int) -> str:
+    return "none" if count == 0 else str(count)

@@ -1,0 +1,192 @@
+"""Measures of response trees and the baselines they are compared with. Each grows with uncertainty: a higher value
+always means a less certain model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from engine.trees.records import TreeRow
+
+MEASURES: Mapping[str, str] = {
+    "leaves": "leaves of the tree",
+    "answers": "distinct answers",
+    "-max_logprob": "minus the log-probability of the best leaf",
+    "-max_logprob_per_token": "the same, divided by its tokens",
+    "-covered": "minus the probability of all leaves together",
+    "entropy_low": "least entropy, bits",
+    "entropy_high": "entropy at the tree's resolution, bits",
+}
+"""Name of each measure and what it is."""
+
+PLAIN: Mapping[str, str] = {
+    "length": "characters of the conversation; where single answers are judged, of the answer",
+    "perplexity": "of the recorded answer: e to minus the mean log-probability of its tokens",
+    "-mean_token_p": "minus the mean probability of the recorded answer's tokens",
+    "-min_token_p": "minus the probability of its least probable token",
+    "predictive_entropy": "bits that a leaf of the tree takes on average, the leaves weighted by their probability",
+}
+"""The baselines that every measure is compared with.
+
+Perplexity after Jelinek et al. (1977); mean and least probability of tokens after Varshney et al. (2023, A Stitch in
+Time Saves Nine); predictive entropy after Malinin and Gales (2021, Uncertainty Estimation in Autoregressive Structured
+Prediction), the sum of -q(s) log2 P(s) over answers s, where q is P over the sum of P: their importance-weighted
+estimate without the division by length, with the leaves of the tree in place of a beam.
+"""
+
+BASELINES: Mapping[str, str] = {
+    **PLAIN,
+    "fork_entropy": "bits of the one distribution at the first fork",
+    "answer_tokens": "tokens of the recorded answer that were scored",
+}
+"""All baselines: figures that need no tree, or little of it. A measure is useful only if it beats them."""
+
+SUMMARIES: Mapping[str, str] = {
+    "": "",
+    "mean": "; mean over the trees of a conversation",
+    "most": "; most of them",
+}
+"""How the figures of several trees are summarised for a conversation: the suffix of the name, and its meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of trees or of a whole conversation.
+
+    Attributes:
+        base: One of `MEASURES` or `BASELINES`.
+        summary: One of `SUMMARIES`.
+    """
+
+    base: str
+    summary: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name with its summary: `leaves`, `leaves mean`."""
+        return f"{self.base} {self.summary}".strip()
+
+    @property
+    def means(self) -> str:
+        """A description of the figure."""
+        return {**MEASURES, **BASELINES}[self.base] + SUMMARIES[self.summary]
+
+    @property
+    def is_measure(self) -> bool:
+        """Whether it is a tree measure, not a baseline."""
+        return self.base in MEASURES
+
+
+FIGURES: Mapping[str, Figure] = {
+    one.name: one
+    for base in (*MEASURES, *BASELINES)
+    for one in (Figure(base, summary) for summary in SUMMARIES)
+}
+"""All figures by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLogProbs:
+    """Log-probabilities of one tree, from which baselines are computed.
+
+    Attributes:
+        leaves: Natural log-probabilities of its leaves.
+        answer: Natural log-probabilities of the recorded answer's tokens; empty when not stored.
+    """
+
+    leaves: Sequence[float]
+    answer: Sequence[float] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One row of data: a tree, or all trees of a conversation.
+
+    Attributes:
+        figures: Figures by name; None where the tree has none.
+        claims: Whether each claim of `engine.results.metrics.truths` holds, by name.
+    """
+
+    conversation: int
+    figures: Mapping[str, float | None]
+    claims: Mapping[str, bool] = field(default_factory=dict)
+
+
+def figures_of(row: TreeRow, length: int, inside: TreeLogProbs) -> dict[str, float | None]:
+    """Returns all measures and baselines of one tree by name; `length` is in characters."""
+    perplexity = None
+    if row.answer_log_prob is not None and row.answer_tokens:
+        perplexity = math.exp(min(-row.answer_log_prob / row.answer_tokens, _MOST))
+    odds = [math.exp(one) for one in inside.answer]
+    return {
+        "leaves": row.leaves,
+        "answers": row.answers,
+        "-max_logprob": _minus(row.max_log_prob),
+        "-max_logprob_per_token": _minus(row.max_log_prob_per_token),
+        "-covered": -row.covered,
+        "entropy_low": row.entropy_low,
+        "entropy_high": row.entropy_high,
+        "length": length,
+        "perplexity": perplexity,
+        "-mean_token_p": -fmean(odds) if odds else None,
+        "-min_token_p": -min(odds) if odds else None,
+        "predictive_entropy": predictive_entropy(inside.leaves),
+        "fork_entropy": row.fork_entropy,
+        "answer_tokens": None if perplexity is None else row.answer_tokens,
+    }
+
+
+_MOST = 700.0
+"""Greatest logarithm of a perplexity that is finite in double precision."""
+
+
+def predictive_entropy(leaves: Sequence[float]) -> float | None:
+    """Returns the predictive entropy in bits, by the formula at `PLAIN`; None without leaves.
+
+    Args:
+        leaves: Natural log-probabilities of the leaves.
+    """
+    if not leaves:
+        return None
+    most = max(leaves)  # subtracted so that the exponentials do not all underflow to 0
+    odds = [math.exp(one - most) for one in leaves]
+    bits = math.fsum(-p * one for p, one in zip(odds, leaves, strict=True)) / math.log(2)
+    return bits / math.fsum(odds)
+
+
+def by_conversation(cases: Sequence[Case], claims: Mapping[int, Mapping[str, bool]]) -> list[Case]:
+    """Returns one case for each conversation, with the claims about it.
+
+    If any conversation has several trees, each figure but the length becomes `NAME mean` and `NAME most`; otherwise the
+    figures are unchanged.
+    """
+    gathered: dict[int, list[Case]] = {}
+    for case in cases:
+        gathered.setdefault(case.conversation, []).append(case)
+    several = len(gathered) < len(cases)
+    return [
+        Case(
+            key,
+            _together([case.figures for case in mine]) if several else mine[0].figures,
+            claims.get(key, {}),
+        )
+        for key, mine in gathered.items()
+    ]
+
+
+def _together(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for name in figures[0]:
+        values = [value for one in figures if (value := one[name]) is not None]
+        if name == "length":
+            found[name] = values[0]
+            continue
+        found[Figure(name, "mean").name] = fmean(values) if values else None
+        found[Figure(name, "most").name] = max(values, default=None)
+    return found
+
+
+def _minus(value: float | None) -> float | None:
+    return None if value is None else -value

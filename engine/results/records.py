@@ -1,0 +1,165 @@
+"""Results of validation: frozen rows, no arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.base.interval import Interval
+from engine.base.statistics.records import Classification, Contrast, Curve, Metric
+from engine.completeness.records.scores import SetMode
+
+RowKind = Literal["scores", "keywords", "position"]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A comparison that is not possible yet.
+
+    Attributes:
+        what: What is missing, one sentence.
+        how: How to get it, with a command if there is one.
+    """
+
+    metric: Metric
+    what: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class TruncationRow:
+    """Result of one score or rule in the truncation test, which separates whole from cut conversations.
+
+    Attributes:
+        name: Its title, e.g. `tuned star-1` or `keyword rule`.
+        kind: Scores, or a baseline that reads no score: the keyword rule, or position and length alone.
+        matched: P(a whole conversation has a higher value than a longer one cut at the same boundary); None if no two
+            conversations allow it.
+        matched_pairs: Number of such pairs.
+        mode, model, adapter, config_hash: Configuration of the scores; None for a baseline.
+        scored: Number of the conversations asked for that it has a score for.
+        recipe, conversations, cut: Recipe of the adapter, number of conversations it was trained on, and number of
+            those that were cut off for an experiment; empty and None if unknown.
+        roc: Share of whole ones called complete against share of cut ones, over all thresholds.
+        reliability: Mean value and share of whole ones by tenth of the value.
+    """
+
+    name: str
+    kind: RowKind
+    scored: int
+    found: Classification
+    matched: Interval | None = None
+    matched_pairs: int = 0
+    mode: SetMode | None = None
+    model: str | None = None
+    adapter: str | None = None
+    config_hash: str | None = None
+    recipe: str = ""
+    conversations: int | None = None
+    cut: int | None = None
+    roc: Curve = ()
+    reliability: Curve = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TruthRow:
+    """Comparison of the values at the last boundary with one claim of the truth.
+
+    Attributes:
+        auroc: P(a conversation for which the claim fails has a higher value than one for which it holds).
+        ap: Average precision of finding the conversations for which the claim holds by low values.
+        roc: Share of those for which the claim holds against share of the others, from the lowest value up.
+        rejection: Share for which the claim fails among those kept against the share rejected, lowest values first.
+    """
+
+    name: str
+    auroc: Interval
+    ap: Interval
+    roc: Curve = ()
+    rejection: Curve = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TruthTable:
+    """Comparison of all rows with one claim that should go with a low value, such as `not complete` or `reward 0`.
+
+    Attributes:
+        means: Description of the claim.
+        holds, fails: Number of conversations that every row has scored for which the claim holds and fails.
+        known: Number of the conversations asked for whose truth is known, scored or not.
+        rows: Empty if the claim has the same value for all conversations.
+        contrasts: Comparison of every two rows by AUROC.
+    """
+
+    claim: str
+    means: str
+    holds: int
+    fails: int
+    known: int
+    rows: tuple[TruthRow, ...]
+    contrasts: tuple[Contrast, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BoundaryRow:
+    """The scores of one set at every boundary of the conversations that have two or more.
+
+    Attributes:
+        boundaries: Number of boundaries.
+        share: Share of them that are the last of their conversation.
+        mean: Mean of the scores; of probabilities of an end it would be `share`.
+        ece: Expected calibration error of the scores as the probability that the conversation ends there.
+        corrected: The same after the correction from even odds to `share`.
+    """
+
+    name: str
+    boundaries: int
+    share: float
+    mean: float
+    ece: Interval
+    corrected: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class CompletenessTable:
+    """The truncation test over one project, and the comparison of the same scores with the truth if there is any.
+
+    Attributes:
+        run: The training run whose test part these are; None: all conversations of the project.
+        seed: Seed of the cuts.
+        threshold: Value from which a conversation is called complete.
+        asked: Number of conversations asked for.
+        single: Number of those that every row has scored but that have only one boundary, so that they cannot be cut.
+        n: Number of conversations in the test, each once whole and once cut; every row has a score for both.
+        trained: Number of conversations left out because an adapter of a row was trained on them.
+        selecting: Number of conversations left out because they selected the checkpoint of an adapter of a row.
+        selected_on: (name, conversations) of rows whose adapter comes from a run without a test part: how many of the
+            conversations asked for selected its checkpoint, so that its figures are too good.
+        left_out: (name, conversations) of scores without a row because they cover too few conversations.
+        truths: A table for each claim whose value is known for a conversation that every row has scored.
+        same_kind: Whether cuts were drawn only among steps of the kind (assistant or tool) that the conversation ends
+            with, so that the kind does not reveal the cut.
+        contrasts: Comparison of every two rows of the truncation test by AUROC and F1.
+        every_boundary: Calibration of the scores at every boundary; empty where it was not asked for.
+    """
+
+    run: str | None
+    seed: int
+    threshold: float
+    asked: int
+    single: int
+    n: int
+    rows: tuple[TruncationRow, ...]
+    truths: tuple[TruthTable, ...]
+    trained: int = 0
+    selecting: int = 0
+    selected_on: tuple[tuple[str, int], ...] = ()
+    left_out: tuple[tuple[str, int], ...] = ()
+    same_kind: bool = False
+    contrasts: tuple[Contrast, ...] = ()
+    every_boundary: tuple[BoundaryRow, ...] = ()
+
+    @property
+    def coverage(self) -> float:
+        """Share of the conversations that could be cut that are in the test."""
+        return self.n / (self.asked - self.single) if self.asked > self.single else 0.0

@@ -1,0 +1,368 @@
+"""Validates the completeness scores of a project: with the truncation test and, where there is any, with truth."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+from engine.base.conversation import Role, render_log
+from engine.base.errors import NotYet, UsageError
+from engine.base.statistics.classification import THRESHOLD
+from engine.base.statistics.curves import reliability, roc
+from engine.base.statistics.records import (
+    Classification,
+)
+from engine.completeness.keywords import sounds_complete
+from engine.completeness.position import Position, by_position
+from engine.completeness.records.scores import LEAST_FOR_PROBE, Mode
+from engine.completeness.tables import generated_ends, score_sets, scores
+from engine.completeness.tables.score_sets import ScoreConfig
+from engine.conversations import near_duplicates
+from engine.conversations.filters import ListQuery
+from engine.conversations.tables import conversations
+from engine.conversations.tables.truth import truth_by_conversation
+from engine.model.catalog import Catalog, adapter_name
+from engine.opener import (
+    conversation_store,
+)
+from engine.project.project import Project
+from engine.project.sql import id_pages, snapshot
+from engine.results.metrics.completeness import (
+    Place,
+    Values,
+    cut_contrasts,
+    cut_test,
+    matched_test,
+    pairs,
+    places,
+    truth_tables,
+)
+from engine.results.metrics.every_boundary import boundary_rows
+from engine.results.metrics.tables import OnStep
+from engine.results.records import (
+    CompletenessTable,
+    RowKind,
+    TruncationRow,
+)
+from engine.results.validation.adapters import AdapterOrigin, adapter_origins
+from engine.training.run_directory.events import RunDirectory
+from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named
+
+KEYWORDS = "keyword rule"
+POSITION = "position alone"
+_BASELINES: Mapping[str, RowKind] = {KEYWORDS: "keywords", POSITION: "position"}
+LEAST_SHARE = 0.5
+"""Least coverage of a row, relative to the scores with the best coverage. Scores below it get no row: the test uses
+only conversations that all rows cover, and these would be too few."""
+
+_IN_WORDS = {"no-end-tag": "without an end tag"}
+_ORDER: Sequence[Mode] = ("base", "judge", "tuned", "probe")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The conversations to test: their ids in the source by id, and how many were left out because an adapter was
+    trained on them, or its checkpoint selected by them."""
+
+    names: Mapping[int, str]
+    trained: int
+    selecting: int
+
+
+def only_run(project: Path) -> str | None:
+    """Returns the name of a project's only training run; None when it has none or several."""
+    found = all_runs(project)
+    return found[0].path.name if len(found) == 1 else None
+
+
+def completeness_table(
+    project: Project,
+    catalog: Catalog,
+    run: str | None = None,
+    *,
+    query: ListQuery | None = None,
+    mode: Mode | None = None,
+    adapter: str | None = None,
+    seed: int = 0,
+    limit: int | None = None,
+    same_kind: bool = False,
+    as_generated: bool = False,
+    every_boundary: bool = False,
+    on_step: OnStep = lambda step: None,
+) -> CompletenessTable:
+    """Runs the truncation test on the same conversations and cuts for every configuration of scores.
+
+    Leaves out the conversations that an adapter with a row was trained on, and those that selected its checkpoint. The
+    latter stay where its run has no part of its own to test it on; the table names such rows.
+
+    Args:
+        catalog: Resolves adapters by name or checksum, and records how they were trained.
+        run: Training run whose test part is tested; None tests all conversations.
+        query: Filter and order of the conversations; None takes all in id order.
+        mode, adapter: Restrict the rows to these; the baselines always have rows. An adapter is named by its name,
+            its file or its run.
+        seed: Seed of the random cuts.
+        limit: Test at most this many conversations; None tests all.
+        same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
+        as_generated: Decide as Soroka et al. do, by whether the end tag is what the model writes: values are 1 or 0.
+        every_boundary: Also compare the scores with how often conversations end, at every boundary.
+        on_step: Called with the name of each step before it is computed; may raise to cancel.
+
+    Raises:
+        UsageError: The run or the scores do not exist, or no conversation can be cut.
+    """
+    runs = {one.path.name: one for one in all_runs(Path(project.path))}
+    tested = None if run is None else part_to_test(run_named(Path(project.path), run)).names
+    called = None if adapter is None else _called(catalog, adapter)
+    with project.reading() as conn, snapshot(conn):
+        # scores from outside are of whole conversations only, so that none could be cut
+        every = [config for config in score_sets.configs(conn) if config.mode != "outside"]
+        configs = _wanted(every, mode, called)
+        used = {c.adapter: runs[c.adapter] for c in configs if c.adapter in runs}
+        asked = _asked(conn, query or ListQuery(), tested, list(used.values()))
+        keys = list(asked.names)[:limit]
+        names = {key: asked.names[key] for key in keys}
+        on_step("reading the scores")
+        read = generated_ends.values if as_generated else scores.values
+        found = {config.config_hash: read(conn, config.config_hash, keys) for config in configs}
+        if as_generated and not any(found.values()):
+            raise NotYet(
+                "What the models write at the boundaries was not recorded for these scores.",
+                "`workbench run complete PROJECT --paper` scores with a model of this machine.",
+            )
+        kept, left_out = _covered(configs, found)
+        origins = adapter_origins(conn, catalog, configs, runs)
+        titles = _titles(configs, origins)
+        ways: dict[str, Values] = {titles[c.config_hash]: found[c.config_hash] for c in kept}
+        if not ways:
+            raise NotYet(
+                f"None of the {len(names):,} conversations asked for is scored.",
+                _command(mode, called),
+            )
+        if same_kind:
+            ways = _of_one_kind(conn, ways)
+        where = places(ways, names, seed)
+        if all(place.cut is None for place in where.values()):
+            raise NotYet(
+                f"Of {len(names):,} conversations none is scored by all rows and could end in two places, so that"
+                " nothing can be cut.",
+                "Ask for one row with --mode or --adapter, or score more.",
+            )
+        on_step("the keyword rule, and position alone")
+        ways.update(_baselines(conn, where))
+        truth = {key: one for key, one in truth_by_conversation(conn) if key in names}
+    on_step("drawing conversations")
+    told = {title: way for title, way in ways.items() if title not in _BASELINES}
+    by_title = {titles[config.config_hash]: config for config in kept}
+    cuttable = sum(place.cut is not None for place in where.values())
+    drawn = {title: cut_test(way, where, THRESHOLD) for title, way in ways.items()}
+    return CompletenessTable(
+        run=run,
+        seed=seed,
+        threshold=THRESHOLD,
+        asked=len(names),
+        single=len(where) - cuttable,
+        n=cuttable,
+        rows=tuple(
+            _row(title, way, where, drawn[title].classification(), by_title.get(title), origins)
+            for title, way in ways.items()
+        ),
+        truths=truth_tables(ways, where, truth),
+        trained=asked.trained,
+        selecting=asked.selecting,
+        selected_on=tuple(
+            (titles[c.config_hash], count)
+            for c in kept
+            if c.adapter in used and (count := _selected_on(used[c.adapter], names.values()))
+        ),
+        same_kind=same_kind,
+        contrasts=cut_contrasts(ways, where, drawn),
+        every_boundary=boundary_rows(told, where) if every_boundary else (),
+        left_out=tuple((titles[c.config_hash], len(found[c.config_hash])) for c in left_out),
+    )
+
+
+def _called(catalog: Catalog, adapter: str) -> str:
+    """Returns the name under which scores record an adapter; the given name when the catalogue has no such adapter."""
+    try:
+        return adapter_name(catalog.adapter_path(adapter))
+    except UsageError:
+        return adapter_name(Path(adapter))
+
+
+def _wanted(
+    configs: Sequence[ScoreConfig], mode: Mode | None, adapter: str | None
+) -> list[ScoreConfig]:
+    if not configs:
+        raise NotYet("Nothing is scored yet.", _command(mode, adapter))
+    found = [one for one in configs if mode in (None, one.mode) and adapter in (None, one.adapter)]
+    if not found:
+        asked = [f"mode {mode}"] * (mode is not None) + [f"adapter {adapter}"] * (
+            adapter is not None
+        )
+        raise NotYet(f"There are no scores of {' and '.join(asked)}.", _command(mode, adapter))
+    return sorted(found, key=lambda one: _ORDER.index(one.mode))
+
+
+def _command(mode: Mode | None, adapter: str | None) -> str:
+    words = f" --mode {mode}" if mode else ""
+    words += f" --adapter {adapter}" if adapter else ""
+    return f"`workbench run complete PROJECT{words}` makes scores."
+
+
+def _asked(
+    conn: sqlite3.Connection,
+    query: ListQuery,
+    tested: Collection[str] | None,
+    used: Sequence[RunDirectory],
+) -> _Asked:
+    manifests = [manifest_of(run) for run in used]
+    trained_on = {str(name) for one in manifests for name in one.get("train", ())}
+    selected_by = {str(name) for one in manifests if "test" in one for name in one.get("valid", ())}
+    names: dict[int, str] = {}
+    trained = selecting = 0
+    for page in id_pages(conn, conversation_store.ids(conn, query)):
+        for row in conversation_store.rows(conn, page):
+            if tested is not None and row.external_id not in tested:
+                continue
+            if row.external_id in trained_on:
+                trained += 1
+            elif row.external_id in selected_by:
+                selecting += 1
+            else:
+                names[row.id] = row.external_id
+    return _Asked(names, trained, selecting)
+
+
+def _selected_on(run: RunDirectory, names: Iterable[str]) -> int:
+    """Returns how many of these conversations selected the checkpoint of a run that has no test part."""
+    manifest = manifest_of(run)
+    selected_by = set() if "test" in manifest else set(map(str, manifest.get("valid", ())))
+    return len(selected_by.intersection(names))
+
+
+def _covered(
+    configs: Sequence[ScoreConfig], found: Mapping[str, Values]
+) -> tuple[list[ScoreConfig], list[ScoreConfig]]:
+    """Returns the configurations that get a row, and those whose coverage is below `LEAST_SHARE`."""
+    most = max(len(one) for one in found.values())
+    kept = [c for c in configs if most and len(found[c.config_hash]) >= LEAST_SHARE * most]
+    return kept, [config for config in configs if config not in kept]
+
+
+def _titles(configs: Sequence[ScoreConfig], origins: Mapping[str, AdapterOrigin]) -> dict[str, str]:
+    """Returns a title for each config hash: mode and recipe, then model and hash where needed to tell titles apart."""
+    titles = {config.config_hash: _title(config, origins) for config in configs}
+    more = {c.config_hash: (f", {c.model}", f", {c.config_hash[:8]}") for c in configs}
+    for nth in range(2):
+        times = Counter(titles.values())
+        for key, title in titles.items():
+            if times[title] > 1:
+                titles[key] = title + more[key][nth]
+    return titles
+
+
+def _title(config: ScoreConfig, origins: Mapping[str, AdapterOrigin]) -> str:
+    if config.mode != "tuned":
+        return config.mode
+    if config.adapter is None:
+        return "tuned, no adapter"
+    recipe = origins.get(config.config_hash, AdapterOrigin()).recipe
+    words = ["tuned", _IN_WORDS.get(recipe, recipe), f"({config.adapter})"]
+    return " ".join(filter(None, words))
+
+
+def _of_one_kind(conn: sqlite3.Connection, ways: Mapping[str, Values]) -> dict[str, Values]:
+    """Keeps only the values after messages of the same role as the message at the conversation's last boundary."""
+    keys = sorted(set().union(*ways.values()))
+    kinds: dict[int, list[Role]] = {}
+    for page in id_pages(conn, keys):
+        for key, messages in conversations.conversations_for(conn, page):
+            kinds[key] = [message.role for message in messages]
+    return {
+        name: {
+            key: {
+                at: value for at, value in curve.items() if kinds[key][at] == kinds[key][max(curve)]
+            }
+            for key, curve in way.items()
+        }
+        for name, way in ways.items()
+    }
+
+
+def _baselines(conn: sqlite3.Connection, where: Mapping[int, Place]) -> dict[str, Values]:
+    """Scorings of the same boundaries without a model: the keyword rule, and a regression on position and length.
+
+    There is none by position with fewer than `LEAST_FOR_PROBE` conversations that can be cut, nearly equal ones counted
+    once.
+    """
+    keywords: dict[int, dict[int, float | None]] = {}
+    curves: list[list[Position]] = []
+    shingles = []
+    for page in id_pages(conn, list(where)):
+        for key, messages in conversations.conversations_for(conn, page):
+            pieces = render_log(messages)
+            lengths = [len(piece.text) for piece in pieces]
+            so_far = list(accumulate(lengths))
+            index = {piece.message: nth for nth, piece in enumerate(pieces)}
+            at = [index[message] for message in where[key].boundaries]
+            keywords[key] = {
+                pieces[nth].message: float(sounds_complete(pieces[: nth + 1])) for nth in at
+            }
+            curves.append([(number, so_far[nth], lengths[nth]) for number, nth in enumerate(at)])
+            shingles.append(near_duplicates.log_shingles(pieces))
+    found: dict[str, Values] = {KEYWORDS: keywords}
+    groups = near_duplicates.groups(shingles)
+    cuttable = {int(group) for group, curve in zip(groups, curves, strict=True) if len(curve) > 1}
+    if len(cuttable) >= LEAST_FOR_PROBE:
+        values = iter(by_position(curves, groups).p.tolist())
+        found[POSITION] = {
+            key: {message: next(values) for message in where[key].boundaries} for key in keywords
+        }
+    return found
+
+
+def _row(
+    title: str,
+    way: Values,
+    where: Mapping[int, Place],
+    found: Classification,
+    config: ScoreConfig | None,
+    origins: Mapping[str, AdapterOrigin],
+) -> TruncationRow:
+    values, whole, _ = pairs(way, where)
+    curve, calibration = roc(values, whole), reliability(values, whole)
+    share, compared = matched_test(way, where)
+    if config is None:
+        return TruncationRow(
+            title,
+            _BASELINES[title],
+            len(way),
+            found,
+            share,
+            compared,
+            roc=curve,
+            reliability=calibration,
+        )
+    origin = origins.get(config.config_hash, AdapterOrigin())
+    return TruncationRow(
+        title,
+        "scores",
+        len(way),
+        found,
+        share,
+        compared,
+        config.mode,
+        config.model,
+        config.adapter,
+        config.config_hash,
+        origin.recipe,
+        origin.conversations,
+        origin.cut,
+        curve,
+        calibration,
+    )

@@ -1,0 +1,228 @@
+"""The truncation test of completeness scores, and the scores compared with truth: as tables and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import Any
+
+from engine.base.interval import Interval
+from engine.base.report_table import Plot, ReportColumn, ReportRow, ReportTable
+from engine.base.statistics.records import (
+    Classification,
+    Contrast,
+    Curve,
+)
+from engine.base.text import one_line
+from engine.results.records import (
+    CompletenessTable,
+    TruncationRow,
+    TruthTable,
+)
+from engine.results.report_rendering import row_as_json
+from engine.results.validation.contrasts import contrasts_about, contrasts_json
+
+FIGURES = tuple(one.name for one in fields(Classification))
+LONGEST_NAME = 44
+DIAGONAL: Curve = ((0.0, 0.0), (1.0, 1.0))
+ROC = Plot("ROC", "false alarms", DIAGONAL)
+_RELIABILITY = Plot("whole in fact, by value", "value", DIAGONAL)
+_BASELINES = {
+    "keywords": "closing words, no model",
+    "position": "step number and lengths, no model",
+}
+_CUT = "whole against cut"
+_CUT_COLUMNS = (
+    ReportColumn("", "text", "name", text_title=_CUT),
+    ReportColumn("AUROC", "interval", "auroc", chance=0.5),
+    ReportColumn(
+        "same step",
+        "interval",
+        "matched",
+        means="AUROC of whole conversations against longer ones cut at the same boundary",
+        chance=0.5,
+        text_ends=False,
+    ),
+    ReportColumn("F1", "interval", "f1"),
+    ReportColumn(
+        "accuracy", "interval", "accuracy", chance=0.5, text_title="acc.", text_ends=False
+    ),
+    ReportColumn(
+        "precision", "interval", "precision", on_screen=False, text_title="prec.", text_ends=False
+    ),
+    ReportColumn("recall", "interval", "recall", on_screen=False, text_ends=False),
+    ReportColumn("AP", "interval", "ap", chance=0.5, text_ends=False),
+    ReportColumn("ECE", "interval", "ece", text_ends=False),
+)
+
+
+def kept_accuracy_plot(right: float) -> Plot:
+    """Returns the axes of the accuracy-rejection curve; `right` is the accuracy without rejection."""
+    return Plot("right among those kept", "rejected", ((0.0, right), (1.0, right)))
+
+
+def tables(found: CompletenessTable) -> list[ReportTable]:
+    """Returns the table of the truncation test, then one for each claim; no rows when a claim has one value for all."""
+    return [_truncation_table(found), *(_truth_table(one, found) for one in found.truths)]
+
+
+def _truncation_table(found: CompletenessTable) -> ReportTable:
+    whose = tested_on(found)
+    how = "after a random step like its last" if found.same_kind else "at a random turn"
+    return ReportTable(
+        _CUT,
+        _CUT_COLUMNS,
+        tuple(_truncation_row(row, found) for row in found.rows),
+        (
+            f"{found.n:,} conversations {whose}, each whole and cut {how} (seed {found.seed})",
+            f"{found.asked:,} asked for, {found.single:,} cannot be cut,"
+            f" {found.coverage:.0%} of the others are scored by all rows",
+        ),
+        metric="completeness",
+        plots=(_RELIABILITY, ROC),
+    )
+
+
+def tested_on(found: CompletenessTable) -> str:
+    """Returns whose conversations were tested, a few words that follow `conversations`."""
+    if found.run is None:
+        return "of the project"
+    name = one_line(found.run, LONGEST_NAME)
+    # A run of an earlier version has no test part.
+    return f"held out by {name}" if found.selected_on else f"of the test part of {name}"
+
+
+def _truncation_row(row: TruncationRow, found: CompletenessTable) -> ReportRow:
+    return ReportRow(
+        (row.name, *(_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
+        kind="method" if row.kind == "scores" else "baseline",
+        means=_BASELINES.get(row.kind) or row.model or "",
+        conclusions=contrasts_about(row.name, main_contrasts(found)),
+        curves=(row.reliability, row.roc),
+        details={
+            "kind": row.kind,
+            "matched_pairs": row.matched_pairs,
+            "mode": row.mode,
+            "model": row.model,
+            "adapter": row.adapter,
+            "config_hash": row.config_hash,
+            "scored": row.scored,
+            "recipe": row.recipe or None,
+            "conversations": row.conversations,
+            "cut": row.cut,
+        },
+    )
+
+
+def main_contrasts(found: CompletenessTable, truth: TruthTable | None = None) -> list[Contrast]:
+    """The contrasts of the truncation test, or those of a claim, without those of scores and the worse baseline: scores
+    have to be better than the best that needs no model."""
+    areas = {row.name: row.found.auroc.value for row in found.rows}
+    if truth is not None:
+        areas = {row.name: row.auroc.value for row in truth.rows}
+    plain = {row.name for row in found.rows if row.kind != "scores"} & areas.keys()
+    worse = plain - {max(plain, key=lambda name: areas[name], default="")}
+    return [
+        one
+        for one in (found if truth is None else truth).contrasts
+        if not {one.one, one.other} & worse or {one.one, one.other} <= plain
+    ]
+
+
+def _figure(row: TruncationRow, key: str) -> Interval | None:
+    if key == "matched":
+        return row.matched
+    found: Interval = getattr(row.found, key)
+    return found
+
+
+def _truth_table(table: TruthTable, found: CompletenessTable) -> ReportTable:
+    covered = table.holds + table.fails
+    return ReportTable(
+        table.claim,
+        (
+            ReportColumn("", "text", "name", text_title="low at the end"),
+            ReportColumn("AUROC", "interval", "auroc", chance=0.5),
+            ReportColumn("AP", "interval", "ap", chance=table.holds / covered),
+        ),
+        tuple(
+            ReportRow(
+                (row.name, row.auroc, row.ap),
+                conclusions=contrasts_about(row.name, main_contrasts(found, table)),
+                curves=(row.rejection, row.roc),
+            )
+            for row in table.rows
+        ),
+        (
+            table.means,
+            f"{table.holds:,} yes, {table.fails:,} no; scored by all rows {covered:,} of"
+            f" {table.known:,} conversations of which it is known",
+            "low values should find it",
+        ),
+        metric="completeness",
+        plots=(kept_accuracy_plot(table.fails / covered), ROC),
+    )
+
+
+def notes(found: CompletenessTable) -> list[str]:
+    """Returns sentences on which conversations and scores the table covers and leaves out."""
+    lines = []
+    if found.run is None:
+        lines.append(
+            "No single training run says what was held out: all conversations of the project are tested."
+        )
+    if found.trained:
+        lines.append(
+            f"{found.trained:,} conversations are left out because an adapter here was trained on them."
+        )
+    if found.selecting:
+        lines.append(
+            f"{found.selecting:,} conversations are left out because they selected the checkpoint of an adapter here."
+        )
+    lines += [
+        f"{count:,} of these conversations selected the checkpoint of {one_line(name, LONGEST_NAME)}: its run was made"
+        " by an earlier version, without a test part. Its figures are too good; a new run has a part of its own."
+        for name, count in found.selected_on
+    ]
+    lines += [
+        f"No row for {one_line(name, LONGEST_NAME)}: it covers {count:,} of {found.asked:,} conversations."
+        for name, count in found.left_out
+    ]
+    return lines
+
+
+def as_json(found: CompletenessTable) -> dict[str, Any]:
+    """Returns the tables as JSON values; `ci` holds an interval as [low, high]."""
+    cut, *against = tables(found)
+    return {
+        "completeness": {
+            "n": found.n,
+            "run": found.run,
+            "seed": found.seed,
+            "same_kind": found.same_kind,
+            "threshold": found.threshold,
+            "asked_for": found.asked,
+            "single": found.single,
+            "coverage": found.coverage,
+            "trained": found.trained,
+            "selecting": found.selecting,
+            "selected_on": [
+                {"name": name, "conversations": count} for name, count in found.selected_on
+            ],
+            "left_out": [{"name": name, "scored": count} for name, count in found.left_out],
+            "rows": [row_as_json(cut, row) for row in cut.rows],
+            **contrasts_json(found.contrasts),
+            "every_boundary": [asdict(row) for row in found.every_boundary],
+            "truths": [
+                {
+                    "claim": table.claim,
+                    "means": table.means,
+                    "holds": table.holds,
+                    "fails": table.fails,
+                    "known": table.known,
+                    "rows": [row_as_json(made, row) for row in made.rows],
+                    **contrasts_json(table.contrasts),
+                }
+                for made, table in zip(against, found.truths, strict=True)
+            ],
+        }
+    }

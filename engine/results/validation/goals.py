@@ -1,0 +1,125 @@
+"""Compares the clustering in use, before and after merging, and the other clusterings with gold goals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.base.errors import NotYet, UsageError
+from engine.base.statistics.partitions import (
+    OUTSIDE,
+    GoldAgreement,
+    Labels,
+    agreement,
+    agreement_contrasts,
+)
+from engine.base.statistics.records import (
+    Contrast,
+)
+from engine.conversations.filters import ListQuery
+from engine.conversations.tables.truth import truth_by_conversation
+from engine.goals.tables import clusterings
+from engine.goals.views.clustering_view import ClusteringView
+from engine.goals.views.decision_log import read_merge_state
+from engine.goals.views.goal_inputs import stored_clustering
+from engine.opener import conversation_store as conversations
+from engine.project.project import Project
+from engine.project.sql import snapshot
+
+BEFORE, NOW = "as clustered", "as it stands"
+
+
+@dataclass(frozen=True, slots=True)
+class GoalValidation:
+    """Agreement of a project's groups with gold goals.
+
+    Attributes:
+        embedder: Name of the embedder, as the user gave it.
+        asked: Number of matching conversations that have a gold goal.
+        n: Number of those that are in the clustering.
+        goals: Number of distinct gold goals among the `n`.
+        outside: Number of the `n` that are in no current group.
+        rows: Agreement of the clusters before any merge (`BEFORE`) and of the current groups (`NOW`).
+        others: Agreement of the project's other clusterings before any merge, over the same conversations.
+        contrasts: Current groups against the clusters, and the clusters against the other clusterings.
+    """
+
+    embedder: str
+    asked: int
+    n: int
+    goals: int
+    outside: int
+    rows: Mapping[str, GoldAgreement]
+    others: Mapping[str, GoldAgreement]
+    contrasts: tuple[Contrast, ...]
+
+
+def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
+    """Compares the clustering in use with the gold goals of the matching conversations.
+
+    Raises:
+        UsageError: There is no clustering, no clustered conversation has a gold goal, or all have the same one.
+    """
+    with project.reading() as conn, snapshot(conn):
+        stored = stored_clustering(conn, None)
+        view = ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
+        ids, numbers = clusterings.membership(conn, stored.id)
+        others = {
+            f"{one.embedder}, k {one.k}, seed {one.seed} ({one.id})": dict(
+                zip(*clusterings.membership(conn, one.id), strict=True)
+            )
+            for one in clusterings.clusterings(conn)
+            if one.id != stored.id
+        }
+        wanted = frozenset(conversations.ids(conn, query))
+        gold = {
+            key: truth["goal"]
+            for key, truth in truth_by_conversation(conn)
+            if key in wanted and isinstance(truth.get("goal"), str)
+        }
+    before = dict(zip(ids, numbers, strict=True))
+    now = {
+        int(key): number for number, group in enumerate(view.sizes) for key in view.members(group)
+    } | dict.fromkeys(view.members(None).tolist(), OUTSIDE)
+    known = [key for key in gold if key in now]
+    if not known:
+        raise NotYet(
+            f"Of {len(gold):,} conversations with a gold goal none is in the clustering.",
+            "Gold goals come with the import, as `truth.goal`; `workbench run cluster` clusters.",
+        )
+    names = [gold[key] for key in known]
+    if len(set(names)) == 1:
+        raise UsageError(
+            f"All {len(names):,} conversations with a gold goal have the same one, so it cannot distinguish groups.",
+            "Import conversations with other goals, or look at them without --filter.",
+        )
+    ways: dict[str, Labels] = {}
+    if all(
+        key in before for key in known
+    ):  # false where conversations were assigned after clustering
+        ways[BEFORE] = _labels(before, known)
+    ways[NOW] = _labels(now, known)
+    more = {
+        name: _labels(one, known)
+        for name, one in others.items()
+        if BEFORE in ways and all(key in one for key in known)
+    }
+    pairs = [(NOW, BEFORE)] if BEFORE in ways else []
+    pairs += [(BEFORE, name) for name in more]
+    outside = int((ways[NOW] == OUTSIDE).sum())
+    return GoalValidation(
+        stored.embedder,
+        len(gold),
+        len(known),
+        len(set(names)),
+        outside,
+        {name: agreement(names, labels) for name, labels in ways.items()},
+        {name: agreement(names, labels) for name, labels in more.items()},
+        agreement_contrasts(names, {**ways, **more}, pairs),
+    )
+
+
+def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Labels:
+    return np.array([groups[key] for key in keys], dtype=np.int64)

@@ -1,0 +1,187 @@
+"""Response trees compared with truth."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.base.conversation import render_log
+from engine.base.errors import NotYet, UsageError
+from engine.conversations.filters import ListQuery
+from engine.conversations.tables import conversations
+from engine.conversations.tables.truth import truth_by_conversation
+from engine.opener import (
+    conversation_store,
+)
+from engine.project.project import Project
+from engine.results.metrics import truths
+from engine.results.metrics.tables import ClaimTable, OnStep, Pair, claim_tables, pairs
+from engine.results.metrics.uncertainty import Case, TreeLogProbs, by_conversation, figures_of
+from engine.trees import tables as trees
+from engine.trees.record import leaf_log_probs
+from engine.trees.tables import TreeConfig
+
+SHORT_HASH = 12
+"""Characters of a config hash that are printed; a prefix of this length or more identifies it."""
+ROWS_AT_ONCE = 500
+STEP_EVERY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TreeValidation:
+    """The trees of one configuration, compared with truth.
+
+    Attributes:
+        wanted: Number of matching conversations.
+        conversations: Number of those that have a tree.
+        grown: Number of trees.
+        leaves: Median number of leaves; 0 without trees.
+        known: For each claim, the number of conversations or answers whose truth decides it, with or without a tree.
+        tables: One for each claim that is decided for something with a tree.
+        pairs: Correlations between the measures of conversations.
+        unkept: Number of trees from early project files, which lack the probabilities of the recorded answer's tokens.
+    """
+
+    config: TreeConfig
+    wanted: int
+    conversations: int
+    grown: int
+    leaves: float
+    known: Mapping[str, int]
+    tables: tuple[ClaimTable, ...]
+    pairs: tuple[Pair, ...]
+    unkept: int = 0
+
+
+def tree_validation(
+    project: Project,
+    query: ListQuery,
+    config_hash: str | None = None,
+    on_step: OnStep = lambda step: None,
+) -> TreeValidation:
+    """Compares the tree measures of the matching conversations with truth.
+
+    Args:
+        config_hash: Config hash of the trees, or a prefix of it; None takes the configuration in use.
+        on_step: Called with the name of each step before it is computed; may raise to cancel.
+
+    Raises:
+        UsageError: There are no trees, or not exactly one configuration has this prefix.
+    """
+    with project.reading() as conn:
+        config = _config([one for one, _ in trees.configs(conn)], config_hash or trees.chosen(conn))
+        wanted = frozenset(conversation_store.ids(conn, query))
+        rows = [
+            row
+            for row in trees.measures(conn, config.config_hash)
+            if row.conversation_id in wanted and row.reason is None
+        ]
+        known = [(key, truth) for key, truth in truth_by_conversation(conn) if key in wanted]
+        lengths = _lengths(project, sorted({row.conversation_id for row in rows}))
+        insides = []
+        for number, row in enumerate(rows):
+            if number % STEP_EVERY == 0:
+                on_step(f"tree {number:,} of {len(rows):,}")
+            frame = trees.frame(conn, row.conversation_id, row.step, config.config_hash)
+            insides.append(_inside(frame))
+    about = {key: truths.of_conversation(truth) for key, truth in known}
+    of_steps, answer_chars, answers = _of_steps(project, dict(known))
+    at_answers = config.place != "end"
+    cases = [
+        Case(
+            row.conversation_id,
+            figures_of(row, lengths[row.conversation_id], inside),
+            of_steps.get((row.conversation_id, row.step), {}) if at_answers else {},
+        )
+        for row, inside in zip(rows, insides, strict=True)
+    ]
+    single = [
+        replace(
+            case, figures={**case.figures, "length": answer_chars[row.conversation_id, row.step]}
+        )
+        for case, row in zip(cases, rows, strict=True)
+        if case.claims
+    ]
+    whole = by_conversation(cases, about)
+    of_conversations = [claim for claim in truths.CLAIMS if claim not in truths.OF_AN_ANSWER]
+    counts = {claim: sum(claim in one for one in about.values()) for claim in of_conversations}
+    return TreeValidation(
+        config,
+        len(wanted),
+        len(whole),
+        len(rows),
+        statistics.median(row.leaves for row in rows) if rows else 0,
+        {name: count for name, count in {**counts, **answers}.items() if count},
+        (
+            *claim_tables(whole, of_conversations, on_step),
+            *claim_tables(single, sorted(truths.OF_AN_ANSWER), on_step),
+        ),
+        tuple(pairs(whole)),
+        sum(
+            not inside.answer
+            for inside, row in zip(insides, rows, strict=True)
+            if row.answer_tokens
+        ),
+    )
+
+
+def _inside(frame: Mapping[str, Any] | None) -> TreeLogProbs:
+    if frame is None:
+        return TreeLogProbs(())
+    return TreeLogProbs(leaf_log_probs(frame["columns"]), frame.get("answer_log_probs", ()))
+
+
+def _config(configs: Sequence[TreeConfig], wanted: str | None) -> TreeConfig:
+    if not configs:
+        raise NotYet("The project has no response trees.", "`workbench run trees` grows them.")
+    found = [one for one in configs if one.config_hash.startswith(wanted or "")]
+    if len(found) != 1:
+        raise UsageError(
+            f"{len(found) or 'No'} configurations of trees begin with {wanted!r}.",
+            "There are: " + ", ".join(config_name(one) for one in configs) + ".",
+        )
+    return found[0]
+
+
+def _lengths(project: Project, keys: Sequence[int]) -> dict[int, int]:
+    with project.reading() as conn:
+        return {
+            row.id: row.chars
+            for at in range(0, len(keys), ROWS_AT_ONCE)
+            for row in conversation_store.rows(conn, keys[at : at + ROWS_AT_ONCE])
+        }
+
+
+def _of_steps(
+    project: Project, known: Mapping[int, Mapping[str, Any]]
+) -> tuple[dict[tuple[int, int], dict[str, bool]], dict[tuple[int, int], int], dict[str, int]]:
+    """Returns the claims and the length in characters of each assistant step, by (conversation, step), and the number
+    of answers for each claim."""
+    found: dict[tuple[int, int], dict[str, bool]] = {}
+    lengths: dict[tuple[int, int], int] = {}
+    counts: Counter[str] = Counter()
+    judged = [key for key, truth in known.items() if truths.judges_answers(truth)]
+    for at in range(0, len(judged), ROWS_AT_ONCE):
+        with project.reading() as conn:
+            page = conversations.conversations_for(conn, judged[at : at + ROWS_AT_ONCE])
+        for key, messages in page:
+            answers = [n for n, message in enumerate(messages) if message.role == "assistant"]
+            claims = dict(zip(answers, truths.of_answers(known[key], len(answers)), strict=True))
+            for one in claims.values():
+                counts.update(one.keys())
+            for piece in render_log(messages):
+                if piece.message in claims:
+                    found[key, piece.step] = claims[piece.message]
+                    lengths[key, piece.step] = len(messages[piece.message].content)
+    return found, lengths, counts
+
+
+def config_name(config: TreeConfig) -> str:
+    """Returns the title of a configuration, which begins with its shortened hash."""
+    return (
+        f"{config.config_hash[:SHORT_HASH]} (alpha {config.alpha:g}, {config.mode}, {config.place},"
+        f" {config.model}{f' with {config.adapter}' if config.adapter else ''})"
+    )

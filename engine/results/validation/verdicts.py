@@ -1,0 +1,250 @@
+"""Compares all sets of scores with the verdicts of people: the truth where none was imported."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.base.conversation import render_log
+from engine.base.errors import NotYet
+from engine.base.number_format import counted
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.statistics.curves import roc
+from engine.base.statistics.records import (
+    Classification,
+    Contrast,
+)
+from engine.completeness.keywords import sounds_complete
+from engine.completeness.records.scores import DecisionRule, SetMode
+from engine.completeness.service.sets import name_of
+from engine.completeness.tables import score_sets, scores
+from engine.conversations.filters import ListQuery
+from engine.conversations.tables import conversations
+from engine.opener import (
+    conversation_store,
+)
+from engine.project import settings
+from engine.project.project import Project
+from engine.project.sql import id_pages, snapshot
+from engine.questions.tables import verdicts
+from engine.results.metrics.completeness import against_labels
+from engine.results.report_rendering import row_as_json
+from engine.results.validation.completeness import KEYWORDS
+from engine.results.validation.completeness_report import ROC
+from engine.results.validation.contrasts import contrasts_about, contrasts_json
+
+LEAST_OF_EACH = 5
+"""Fewest verdicts of each kind for a table: with less, every interval is nearly the whole range."""
+LEAST_SHARE = 0.5
+"""Least share of the judged conversations that a set must score for a row."""
+
+TITLE = "verdicts of people"
+_GIVE = "Give verdicts in triage, or bring them with `workbench verdicts import`."
+
+
+@dataclass(frozen=True, slots=True)
+class SetAgainstVerdicts:
+    """One set of scores, or the keyword rule, against the verdicts.
+
+    Attributes:
+        scored: Number of judged conversations that it scores.
+        rule: Its decision rule; None of the keyword rule.
+        found: At its threshold, over the conversations that all rows score.
+        curve: The ROC curve over the same.
+    """
+
+    name: str
+    scored: int
+    found: Classification
+    curve: tuple[tuple[float, float], ...]
+    mode: SetMode | None = None
+    config_hash: str | None = None
+    rule: DecisionRule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictValidation:
+    """All sets of scores against the verdicts.
+
+    Attributes:
+        judged: Number of conversations with the verdict complete or incomplete.
+        unsure: Number of those with the verdict unsure, which are left out.
+        n, complete: Number of judged conversations that all rows score, and of complete ones among them.
+        left_out: Sets that score too few of the judged conversations, with how many.
+        contrasts: Every two rows by AUROC.
+    """
+
+    judged: int
+    unsure: int
+    n: int
+    complete: int
+    rows: tuple[SetAgainstVerdicts, ...]
+    left_out: tuple[tuple[str, int], ...]
+    contrasts: tuple[Contrast, ...]
+
+
+def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
+    """Compares every set of scores, outside ones too, with the verdicts in force.
+
+    Raises:
+        UsageError: There are too few verdicts, or nothing that was judged is scored.
+    """
+    with project.reading() as conn, snapshot(conn):
+        asked = frozenset(conversation_store.ids(conn, query))
+        given = {key: verdict for key, verdict in verdicts.in_force(conn) if key in asked}
+        complete = {
+            key: verdict is Verdict.COMPLETE
+            for key, verdict in given.items()
+            if verdict is not Verdict.UNSURE
+        }
+        _require(complete)
+        configs = score_sets.configs(conn)
+        values = {
+            config.config_hash: scores.last_values(conn, config.config_hash, list(complete))
+            for config in configs
+        }
+        rules = {config.config_hash: settings.rule(conn, config.config_hash) for config in configs}
+        kept = [
+            one for one in configs if len(values[one.config_hash]) >= LEAST_SHARE * len(complete)
+        ]
+        if not kept:
+            raise NotYet(
+                f"No set of scores has half of the {len(complete):,} judged conversations.",
+                "`workbench run complete PROJECT` scores them.",
+            )
+        keys = sorted(set.intersection(*(set(values[one.config_hash]) for one in kept)))
+        keywords = _keywords(conn, keys)
+    labels = [complete[key] for key in keys]
+    _require(dict(zip(keys, labels, strict=True)))
+    names = _names(kept)
+    ways = {
+        **{names[one.config_hash]: [values[one.config_hash][key] for key in keys] for one in kept},
+        KEYWORDS: keywords,
+    }
+    thresholds = {names[one.config_hash]: rules[one.config_hash].threshold for one in kept}
+    found, contrasts = against_labels(ways, labels, thresholds)
+    by_name = {names[one.config_hash]: one for one in kept}
+    rows = []
+    for name, way in ways.items():
+        one = by_name.get(name)
+        rows.append(
+            SetAgainstVerdicts(
+                name,
+                len(keys) if one is None else len(values[one.config_hash]),
+                found[name],
+                roc(way, labels),
+                None if one is None else one.mode,
+                None if one is None else one.config_hash,
+                None if one is None else rules[one.config_hash],
+            )
+        )
+    return VerdictValidation(
+        len(complete),
+        len(given) - len(complete),
+        len(keys),
+        sum(labels),
+        tuple(rows),
+        tuple((name_of(one), len(values[one.config_hash])) for one in configs if one not in kept),
+        contrasts,
+    )
+
+
+def _require(complete: Mapping[int, bool]) -> None:
+    yes = sum(complete.values())
+    if not complete:
+        raise NotYet("Nobody has judged what is scored.", _GIVE)
+    if min(yes, len(complete) - yes) < LEAST_OF_EACH:
+        raise NotYet(
+            f"{counted(yes, 'verdict')} complete and {len(complete) - yes:,} incomplete on what is scored:"
+            f" a comparison needs {LEAST_OF_EACH} of each.",
+            _GIVE,
+        )
+
+
+def _names(configs: Sequence[score_sets.ScoreConfig]) -> dict[str, str]:
+    """A name for each config hash, with the start of the hash where two would have the same."""
+    names = {one.config_hash: name_of(one) for one in configs}
+    twice = {name for name in names.values() if list(names.values()).count(name) > 1}
+    return {key: f"{name} {key[:8]}" if name in twice else name for key, name in names.items()}
+
+
+def _keywords(conn: sqlite3.Connection, keys: Sequence[int]) -> list[float]:
+    found = {
+        key: float(sounds_complete(render_log(messages)))
+        for page in id_pages(conn, keys)
+        for key, messages in conversations.conversations_for(conn, page)
+    }
+    return [found[key] for key in keys]
+
+
+_COLUMNS = (
+    ReportColumn("", "text", "name"),
+    ReportColumn("accuracy", "interval", "accuracy"),
+    ReportColumn("precision", "interval", "precision", on_screen=False),
+    ReportColumn("recall", "interval", "recall", on_screen=False),
+    ReportColumn("F1", "interval", "f1"),
+    ReportColumn("AUROC", "interval", "auroc", chance=0.5),
+)
+
+
+def table(found: VerdictValidation) -> ReportTable:
+    """The comparison as a report table."""
+    unsure = f", {found.unsure:,} unsure ones left out" if found.unsure else ""
+    notes = [
+        f"{found.complete:,} complete and {found.n - found.complete:,} incomplete, scored by all rows, of"
+        f" {counted(found.judged, 'judged conversation')}{unsure}",
+        "a person chose what to judge, so that these are not the rates of all conversations",
+    ]
+    notes += [f"left out, too few scores: {name} ({count:,})" for name, count in found.left_out]
+    return ReportTable(
+        TITLE,
+        _COLUMNS,
+        tuple(_row(one, found) for one in found.rows),
+        tuple(notes),
+        metric="verdicts",
+        plots=(ROC,),
+    )
+
+
+def _row(one: SetAgainstVerdicts, found: VerdictValidation) -> ReportRow:
+    means = "a rule on words of thanks and farewell"
+    note = ""
+    if one.rule is not None:
+        means = f"complete from {one.rule.threshold:.2f} up"
+        if one.rule.source == "calibrated":
+            note = "its threshold was fitted to these verdicts, so accuracy and F1 are too high"
+    return ReportRow(
+        (one.name, *(getattr(one.found, column.key) for column in _COLUMNS[1:])),
+        "baseline" if one.rule is None else "method",
+        means,
+        note,
+        contrasts_about(one.name, found.contrasts),
+        curves=(one.curve,),
+        details={
+            "mode": one.mode,
+            "config_hash": one.config_hash,
+            "scored": one.scored,
+            "threshold": None if one.rule is None else one.rule.threshold,
+        },
+    )
+
+
+def as_json(found: VerdictValidation) -> dict[str, Any]:
+    """The comparison as JSON values."""
+    made = table(found)
+    return {
+        "verdicts": {
+            "judged": found.judged,
+            "unsure": found.unsure,
+            "conversations": found.n,
+            "complete": found.complete,
+            "left_out": [{"name": name, "scored": count} for name, count in found.left_out],
+            "rows": [row_as_json(made, row) for row in made.rows],
+            **contrasts_json(found.contrasts),
+        }
+    }

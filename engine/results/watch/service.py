@@ -1,0 +1,167 @@
+"""Starts watches of one project, for commands and screens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from engine.base.errors import NotFound
+from engine.completeness.stages.reading_states import ReadingStage
+from engine.conversations.filter_fields import NOVEL
+from engine.conversations.growing import Growing, GrowingFiles
+from engine.conversations.tables import watched
+from engine.goals.tables import clusterings
+from engine.goals.tables import groups as goal_groups
+from engine.jobs.runner import JobRunner
+from engine.project import settings
+from engine.project.idset import IdSet
+from engine.project.project import Project
+from engine.results.watch.chart import Chart, Part, point_size, points, shifts
+from engine.results.watch.live_events import LiveEvents
+from engine.results.watch.signals import PRECISION, Rules
+from engine.results.watch.watching import Event, WatchStage
+
+if TYPE_CHECKING:
+    from engine.completeness.service.runs import ScoringRuns
+    from engine.goals.service.run_stages import GoalStages
+
+NOVEL_LABEL = "like no goal before"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """A watch that is to be started.
+
+    Attributes:
+        model: Name or path; None is the one that the project uses for scoring.
+        every: Seconds between two looks.
+        idle: Seconds without growth after which a conversation counts as ended.
+        precision: Least precision of a signal, in [0, 1].
+        once: Look once, report what is new, and end.
+    """
+
+    model: str | None = None
+    every: float = 2.0
+    idle: float = 600.0
+    precision: float = PRECISION
+    once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RulesInForce:
+    """The signals of the newest watch, and the number of past conversations that they were chosen and tested on."""
+
+    rules: Rules
+    past: int
+
+
+class WatchService:
+    """Watches for one project.
+
+    Attributes:
+        live: The events of watches that were started here.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        runner: JobRunner,
+        scoring: Callable[[], ScoringRuns],
+        goals: Callable[[], GoalStages],
+    ) -> None:
+        """`scoring` and `goals` are called when a watch is made: what they need takes long to import."""
+        self._project, self._runner = project, runner
+        self._scoring, self._goals = scoring, goals
+        self.live = LiveEvents()
+        self._rules: RulesInForce | None = None
+
+    def stage(
+        self,
+        request: WatchRequest,
+        growing: Growing,
+        emit: Callable[[Event], None],
+        on_rules: Callable[[Rules, int], None],
+    ) -> WatchStage:
+        """A watch, not started. See `WatchStage` for `emit` and `on_rules`."""
+        from engine.completeness.records.scoring_request import (
+            ScoringRequest,
+        )
+
+        scoring = ScoringRequest(mode="probe", model=request.model, remaining=False, tune=False)
+        return WatchStage(
+            self._project,
+            growing,
+            cast(ReadingStage, self._scoring().run(scoring).reading),
+            lambda: self._goals().assign(None),
+            emit,
+            on_rules=on_rules,
+            every=request.every,
+            idle=request.idle,
+            precision=request.precision,
+            once=request.once,
+        )
+
+    def start(self, path: str, request: WatchRequest) -> int:
+        """Starts to watch a file or a folder in the background; returns the job id. Its events are in `live`.
+
+        Raises:
+            UsageError: There is no such file or folder.
+        """
+        place = os.path.expanduser(path)
+        self._rules = None
+        return self._runner.start(
+            [self.stage(request, growing_files([place]), self.live.add, self._note_rules)]
+        )
+
+    def rules(self) -> RulesInForce | None:
+        """Quick. The signals of the newest watch; None until it has chosen them."""
+        return self._rules
+
+    def chart(self) -> Chart | None:
+        """How the conversations that were watched compare with the past ones; None before the first watch."""
+        with self._project.reading() as conn:
+            threshold = settings.rule(conn).threshold
+            past_ids = watched.past(conn)
+            if not past_ids:
+                return None
+            past = Part(*watched.past_complete(conn, threshold))
+            ended = [(at, p >= threshold) for at, p in watched.ended(conn)]
+            now_ids = watched.live(conn)
+            running = len(watched.running(conn))
+            goals = []
+            if clusterings.shown(conn) is not None:
+                every = IdSet.every(conn)
+                for ids in (every.of(past_ids), every.of(now_ids)):
+                    counted = dict(goal_groups.counts(conn, ids, second=False))
+                    novel = len(goal_groups.conversations(conn, [NOVEL], ids, second=False))
+                    if novel:
+                        counted[NOVEL_LABEL] = novel
+                    goals.append(counted)
+        found, waiting = points(past, ended)
+        shifted = (
+            shifts(goals[0], sum(goals[0].values()), goals[1], sum(goals[1].values()))
+            if goals
+            else ()
+        )
+        return Chart(past, point_size(past), found, waiting, running, shifted)
+
+    def _note_rules(self, rules: Rules, past: int) -> None:
+        self._rules = RulesInForce(rules, past)
+
+
+def growing_files(
+    paths: list[str], format: str | None = None, most_unpacked: int | None = None
+) -> GrowingFiles:
+    """Files and folders to watch, each of which may unpack to so many bytes; None: to the usual limit.
+
+    Raises:
+        UsageError: One of them does not exist.
+    """
+    missing = [path for path in paths if not os.path.exists(path)]
+    if missing:
+        raise NotFound(
+            f"There is no file or folder {missing[0]}.", "Make it first; it may be empty."
+        )
+    return GrowingFiles(paths, format, most_unpacked)

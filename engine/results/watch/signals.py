@@ -1,0 +1,248 @@
+"""Signals: what the curve of a conversation that runs says of how it will end, and its last value of how it ended.
+
+A rule is chosen and tested on past conversations: chosen on one half, tested on the other. Its precision is the share
+that ended incomplete of the past conversations in which it fired: before the last boundary, and `ended incomplete` at
+it. A rule that cannot be tested, or that is wrong too often, never fires.
+
+`hand over` and `ended incomplete` are chosen and tested on conversations with a verdict alone: by the scores themselves
+the latter would always be right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.base.interval import Share, wilson
+
+SignalName = Literal["stalled", "regressed", "low", "hand over", "ended incomplete"]
+HAND_OVER: SignalName = "hand over"
+ENDED_INCOMPLETE: SignalName = "ended incomplete"
+
+PRECISION = 0.8
+"""Least precision of a rule, by default."""
+
+LEAST_FIRED = 10
+"""Fewest conversations in which a rule fired, in either half, for its precision to be believed."""
+
+RISE = 0.05
+"""Least rise of the probability that counts as one."""
+
+Curve = Sequence[float]
+"""The probabilities that a conversation ends at its boundaries so far."""
+
+Test = Callable[[Curve], bool]
+"""Whether a rule fires at the last boundary of a curve."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A conversation that has ended.
+
+    Attributes:
+        curve: By probes that never saw it.
+        incomplete: How it ended: as a person said, otherwise by its last probability.
+        group: The same number for conversations that are nearly equal.
+        has_verdict: Whether a person said how it ended.
+        risk: The probability that a person calls it incomplete, at its boundaries before the last, by probes that
+            never saw it; empty where there are too few verdicts for a probe.
+    """
+
+    curve: Curve
+    incomplete: bool
+    group: int
+    has_verdict: bool = False
+    risk: Curve = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule that fires often enough and is right often enough.
+
+    Attributes:
+        meaning: In words, for people.
+        precision: Share of the past conversations in which it fired that ended incomplete, on the half of them that did
+            not choose the rule.
+        recall: Share of the incomplete ones of that half in which it fired.
+        base: Share of all conversations of that half that ended incomplete.
+    """
+
+    name: SignalName
+    meaning: str
+    fires: Test
+    precision: Share
+    recall: float
+    base: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules that are in force, and why each of the other signals has none, and whether it is raised all the same.
+
+    Attributes:
+        ends_untested: Whether too few verdicts say how often `ended incomplete` is right. Then it is raised at the
+            threshold of the project, without a precision.
+    """
+
+    in_force: tuple[Rule, ...]
+    without_rule: tuple[tuple[SignalName, str], ...]
+    ends_untested: bool
+
+    def at(self, curve: Curve, risk: Curve = ()) -> list[Rule]:
+        """The rules that fire at the last boundary of a conversation that runs.
+
+        Args:
+            risk: As `Past.risk`, up to that boundary.
+        """
+        return [
+            rule
+            for rule in self.in_force
+            if rule.name != ENDED_INCOMPLETE
+            and rule.fires(risk if rule.name == HAND_OVER else curve)
+        ]
+
+    def at_end(self, p: float) -> Rule | None:
+        """The rule for a conversation that ended with this probability, if it fires."""
+        found = (rule for rule in self.in_force if rule.name == ENDED_INCOMPLETE)
+        return next((rule for rule in found if rule.fires((p,))), None)
+
+
+def stalled(turns: int) -> Test:
+    """The probability has not risen for so many boundaries, and was never .5 or higher."""
+
+    def fires(curve: Curve) -> bool:
+        if len(curve) <= turns or max(curve) >= 0.5:
+            return False
+        return max(curve[-turns:]) < max(curve[:-turns]) + RISE
+
+    return fires
+
+
+def regressed(fall: float) -> Test:
+    """The probability fell by so much from the highest before."""
+    return lambda curve: len(curve) > 1 and max(curve[:-1]) - curve[-1] >= fall
+
+
+def low(turns: int, below: float) -> Test:
+    """After so many boundaries the probability is still below a value."""
+    return lambda curve: len(curve) >= turns and curve[-1] < below
+
+
+def at_least(value: float) -> Test:
+    """The last value has reached another one."""
+    return lambda curve: bool(curve) and curve[-1] >= value
+
+
+def below(value: float) -> Test:
+    """The last value lies below another one."""
+    return lambda curve: curve[-1] < value
+
+
+CANDIDATES: dict[SignalName, list[tuple[str, Test]]] = {
+    "stalled": [
+        (f"not risen for {turns} answers, and never .5 or higher", stalled(turns))
+        for turns in (2, 3, 4, 6, 8)
+    ],
+    "regressed": [
+        (f"fell by {fall:.1f} or more from its highest", regressed(fall))
+        for fall in (0.1, 0.2, 0.3, 0.4, 0.5)
+    ],
+    "low": [
+        (f"below {value:.1f} after {turns} answers", low(turns, value))
+        for turns in (2, 3, 4, 6)
+        for value in (0.1, 0.2, 0.3, 0.4)
+    ],
+    HAND_OVER: [
+        (
+            f"probability of ending incomplete is {value:.2f} or more (probe fitted to your verdicts)",
+            at_least(value),
+        )
+        for value in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+    ],
+    ENDED_INCOMPLETE: [
+        (f"ended with a score below {value:.2f}", below(value))
+        for value in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+    ],
+}
+"""What each signal is chosen from, with its meaning in words."""
+
+BY_VERDICTS = (HAND_OVER, ENDED_INCOMPLETE)
+"""Signals that only verdicts can test."""
+
+
+def calibrate(past: Sequence[Past], least: float = PRECISION) -> Rules:
+    """Chooses for each signal the rule that finds most of what ends incomplete with at least this precision.
+
+    Nearly equal conversations are in the same half: the groups with an even number choose, the others test.
+    """
+    in_force: list[Rule] = []
+    without_rule: list[tuple[SignalName, str]] = []
+    tested: set[SignalName] = set()
+    for name, candidates in CANDIDATES.items():
+        used = [one for one in past if one.has_verdict] if name in BY_VERDICTS else past
+        halves = [one for one in used if one.group % 2 == 0], [one for one in used if one.group % 2]
+        seldom, found = _calibrated(name, candidates, *halves, least)
+        if not seldom:
+            tested.add(name)
+        if isinstance(found, Rule):
+            in_force.append(found)
+        elif seldom and name == ENDED_INCOMPLETE:
+            what = "raised below the threshold; how often that is right is not known:"
+            without_rule.append((name, f"{what} {found}"))
+        else:
+            without_rule.append((name, f"not raised, {found}"))
+    return Rules(tuple(in_force), tuple(without_rule), ENDED_INCOMPLETE not in tested)
+
+
+def _calibrated(
+    name: SignalName,
+    candidates: Sequence[tuple[str, Test]],
+    chosen: Sequence[Past],
+    tested: Sequence[Past],
+    least: float,
+) -> tuple[bool, Rule | str]:
+    """The rule of a signal, or why there is none; first whether it is because rules fired too seldom to be tested."""
+    of = " past conversations with a verdict" if name in BY_VERDICTS else " past conversations"
+    counted = [(meaning, fires, *_count(chosen, name, fires)) for meaning, fires in candidates]
+    often = [one for one in counted if one[3] >= LEAST_FIRED]
+    if not often:
+        return True, f"no rule fired in {LEAST_FIRED} of {len(chosen):,}{of}"
+    incomplete = sum(one.incomplete for one in chosen)
+    right = [one for one in often if one[2] >= least * one[3]]
+    if not right:
+        meaning, _, hits, fired = max(often, key=lambda one: one[2] / one[3])
+        return False, (
+            f"the best rule ({meaning}) was right in {hits} of {fired}; {incomplete} of"
+            f" {len(chosen):,} ended incomplete"
+        )
+    meaning, fires, _, _ = max(right, key=lambda one: one[2])
+    hits, fired = _count(tested, name, fires)
+    if fired < LEAST_FIRED:
+        return True, f"in the half that tests, it fired in {fired} of {len(tested):,} only"
+    if hits < least * fired:
+        return False, f"in the half that tests, it was right in {hits} of {fired}"
+    incomplete = sum(one.incomplete for one in tested)
+    return False, Rule(
+        name,
+        meaning,
+        fires,
+        wilson(hits, fired),
+        recall=hits / max(incomplete, 1),
+        base=incomplete / len(tested),
+    )
+
+
+def _count(past: Sequence[Past], name: SignalName, fires: Test) -> tuple[int, int]:
+    """In how many conversations a rule fired: those that ended incomplete, and all."""
+    fired = [one for one in past if any(map(fires, _moments(one, name)))]
+    return sum(one.incomplete for one in fired), len(fired)
+
+
+def _moments(one: Past, name: SignalName) -> Iterable[Curve]:
+    """What a rule is asked of a past conversation: its values up to each boundary at which the signal can be raised."""
+    if name == ENDED_INCOMPLETE:
+        return (one.curve,)
+    if name == HAND_OVER:
+        return (one.risk[:end] for end in range(1, len(one.risk) + 1))
+    return (one.curve[:end] for end in range(1, len(one.curve)))

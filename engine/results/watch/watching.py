@@ -1,0 +1,399 @@
+"""The stage that watches: it imports what is new, reads it, and reports each new turn with its probability and signals.
+
+A turn is reported before it is stored as reported, so a kill loses nothing. What was reported just before a kill may be
+reported again, as an event of the same name.
+"""
+
+from __future__ import annotations
+
+import datetime
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from engine.base.errors import Cancelled, FormatError, NotYet, UsageError
+from engine.base.number_format import counted
+from engine.completeness import probe
+from engine.completeness.probe import Floats, Ints
+from engine.completeness.records.scores import LEAST_FOR_PROBE, DecisionRule
+from engine.completeness.stages.reading_states import ReadingStage
+from engine.completeness.tables import hidden_states
+from engine.completeness.tables.hidden_states import StateEntry
+from engine.conversations import near_duplicates
+from engine.conversations.growing import Growing
+from engine.conversations.logs import logs_of
+from engine.conversations.tables import watched
+from engine.conversations.tables.watched import WatchedEntry
+from engine.goals.tables import clusterings
+from engine.goals.tables import groups as goal_groups
+from engine.jobs.contract import Lane, Progress, Stage
+from engine.opener import conversation_store as conversations
+from engine.project import runs, settings
+from engine.project.project import Project
+from engine.project.sql import snapshot
+from engine.questions.records.example_probes import SUCCESS
+from engine.questions.tables import example_probes
+from engine.results.watch.risk import fit_risk, states_of
+from engine.results.watch.signals import ENDED_INCOMPLETE, Past, Rule, Rules, calibrate
+
+Event = dict[str, Any]
+"""What is reported of one turn, as JSON values; docs/watch.md has its keys."""
+
+CHUNK = 50
+"""Logs that are read at a time."""
+
+
+class WatchStage:
+    """Watches until it is interrupted, or until nothing more can come. See `engine.jobs.contract.Stage`."""
+
+    name = "watch"
+    unit = "turns"
+    lane: Lane = "model"
+    fingerprints: Mapping[str, Any] = {}
+
+    def __init__(
+        self,
+        project: Project,
+        growing: Growing,
+        reading: ReadingStage,
+        assigning: Callable[[], list[Stage]],
+        emit: Callable[[Event], None],
+        *,
+        on_rules: Callable[[Rules, int], None] = lambda rules, past: None,
+        every: float = 2.0,
+        idle: float = 600.0,
+        precision: float = 0.8,
+        once: bool = False,
+        clock: Callable[[], float] = time.time,
+        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
+    ) -> None:
+        """Prepares a watch.
+
+        Args:
+            reading: Reads the hidden states of what has none.
+            assigning: The stages that assign conversations to the goals that are shown; raises `UsageError` where
+                nothing was clustered.
+            emit: Called with each event.
+            on_rules: Called once with the rules in force, and the number of past conversations that they are learned
+                from.
+            every: Seconds between two looks.
+            idle: Seconds without growth after which a conversation counts as ended.
+            precision: Least precision of a signal.
+            once: Look once, report what is new, and end.
+            clock: Seconds since 1970 in UTC.
+            wait: Waits for an event for so many seconds; whether it was set.
+        """
+        self._project, self._growing, self._reading = project, growing, reading
+        self._assigning, self._emit, self._on_rules = assigning, emit, on_rules
+        self._every, self._idle, self._precision, self._once = every, idle, precision, once
+        self._clock, self._wait = clock, wait
+        self._interrupted = threading.Event()
+        self._part: Stage | None = None
+        self.reported = self.ended = 0
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return "Watching"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What determines the events: how conversations are read, when they end, how sure a signal has to be."""
+        return {
+            "states": self._reading.config_hash,
+            "idle": self._idle,
+            "precision": self._precision,
+        }
+
+    def interrupt(self) -> None:
+        """Ends the watch after the batch in hand."""
+        self._interrupted.set()
+        part = self._part
+        if part is not None:
+            part.interrupt()
+
+    def summary(self) -> str:
+        """What was reported, in one sentence."""
+        return f"Reported {counted(self.reported, 'turn')}; {counted(self.ended, 'conversation')} ended."
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Reads what was there before, fits a probe and the rules to it, then watches.
+
+        Raises:
+            UsageError: There are too few conversations for a probe.
+            Cancelled: `interrupt` was called.
+        """
+        yield from self._of(self._reading, run_id)
+        self._reading.growing = True
+        with self._project.reading() as conn, snapshot(conn):
+            reported = watched.reported(conn)
+            counts = hidden_states.boundary_counts(conn, self._reading.config_hash)
+            running = watched.running(conn)
+            said = example_probes.examples(conn, SUCCESS)
+            ended = [
+                key
+                for key, count in counts.items()
+                if count and key not in running and (key in reported or not reported)
+            ]
+            learned = probe.drawn(ended, said)
+            past = list(hidden_states.of_conversations(conn, self._reading.config_hash, learned))
+        yield Progress(0, None, "fitting a probe to past conversations")
+        fitted, curves, group = self._fit(past)
+        risk, risks = fit_risk(past, said, group)
+        rules = calibrate(self._past(past, curves, group, said, risks), self._precision)
+        self._on_rules(rules, len(past))
+        if not reported:
+            ends = {
+                one.conversation_id: float(curve[-1])
+                for one, curve in zip(past, curves, strict=True)
+            }
+            if len(ended) > len(past):
+                ends = self._ends(fitted) | ends
+            rows = [WatchedEntry(key, count, ends.get(key)) for key, count in counts.items()]
+            began = self._utc(0)
+            self._project.write(lambda conn: watched.begin(conn, rows, began))
+            reported = counts
+        unreported = [key for key, count in counts.items() if reported.get(key, -1) < count]
+        past.clear()
+        while True:
+            if unreported:
+                yield from self._goals(run_id)
+                self._report_new(unreported, reported, fitted, risk, rules)
+            self._report_ended(rules)
+            self._project.write(lambda conn: runs.count(conn, run_id, self.reported, None))
+            yield Progress(self.reported, None, "watching")
+            over = self._growing.over
+            stage = self._growing.next_import(self._project)
+            if stage is None:
+                if over or self._once:
+                    return
+                if self._wait(self._interrupted, self._every):
+                    raise Cancelled("The watch was ended.")
+                unreported = []
+                continue
+            try:
+                yield from self._of(stage, run_id)
+            except FormatError as error:
+                self._emit(
+                    {
+                        "event": None,
+                        "at": self._now(),
+                        "error": error.message,
+                        "hint": error.hint,
+                        "code": error.code,
+                    }
+                )
+                unreported = []
+                continue
+            with self._project.reading() as conn:
+                waiting = self._reading.waiting(conn)
+            yield from self._of(self._reading, run_id)
+            unreported = sorted(waiting)
+
+    def _of(self, stage: Stage, run_id: int) -> Iterator[Progress]:
+        """Runs a part, as a part of this run."""
+        if self._interrupted.is_set():
+            raise Cancelled("The watch was ended.")
+        self._part = stage
+        try:
+            for progress in stage.run(run_id):
+                yield Progress(self.reported, None, progress.note or stage.title)
+        finally:
+            self._part = None
+
+    def _fit(self, past: Sequence[StateEntry]) -> tuple[probe.Probe, list[Floats], Ints]:
+        """A probe of past conversations, the curve of each by probes that never saw it, and the number of its group of
+        nearly equal ones."""
+        if len(past) < LEAST_FOR_PROBE:
+            raise NotYet(
+                f"A watch needs {LEAST_FOR_PROBE} past conversations in the project; there are {len(past):,}.",
+                "Import some first: `workbench import PROJECT FILE`.",
+            )
+        shingles: list[near_duplicates.Shingles] = []
+        ids = [one.conversation_id for one in past]
+        for first in range(0, len(ids), CHUNK):
+            if self._interrupted.is_set():
+                raise Cancelled("The watch was ended.")
+            logs = logs_of(self._project, ids[first : first + CHUNK])
+            shingles.extend(near_duplicates.log_shingles(log.pieces) for log in logs)
+        counts = [len(one.places) for one in past]
+        of_conversation = near_duplicates.groups(shingles)
+        group = np.repeat(of_conversation, counts)
+        states = np.concatenate([states_of(one) for one in past])
+        end = np.concatenate([np.arange(count) == count - 1 for count in counts])
+        try:
+            found = probe.cross_fit(states, end, group)
+            fitted = probe.fit(states, end, group)
+        except ValueError as error:
+            raise NotYet(
+                f"No probe can be fitted to the past conversations: {error}.",
+                "Import more, and different ones: `workbench import PROJECT FILE`.",
+            ) from error
+        return fitted, np.split(found.p, np.cumsum(counts)[:-1]), of_conversation
+
+    def _ends(self, fitted: probe.Probe) -> dict[int, float]:
+        """The probability at the last boundary of each conversation with states."""
+        found = {}
+        with self._project.reading() as conn:
+            for key, _, _, state in hidden_states.last(conn, self._reading.config_hash):
+                found[key] = float(
+                    fitted.p(np.frombuffer(state, "<f2").astype(np.float32)[None])[0]
+                )
+        return found
+
+    def _past(
+        self,
+        past: Sequence[StateEntry],
+        curves: Sequence[Floats],
+        group: Ints,
+        said: Mapping[int, bool],
+        risks: Mapping[int, list[float]],
+    ) -> list[Past]:
+        """How each past conversation ended: as a person said, otherwise by its last probability."""
+        with self._project.reading() as conn:
+            threshold = settings.rule(conn).threshold
+        found = []
+        for one, curve, number in zip(past, curves, group.tolist(), strict=True):
+            key = one.conversation_id
+            complete = said.get(key, bool(curve[-1] >= threshold))
+            found.append(
+                Past(curve.tolist(), not complete, number, key in said, risks.get(key, []))
+            )
+        return found
+
+    def _goals(self, run_id: int) -> Iterator[Progress]:
+        """Assigns what is new to the goals that are shown, if any are."""
+        try:
+            stages = self._assigning()
+        except UsageError:
+            return
+        for stage in stages:
+            yield from self._of(stage, run_id)
+
+    def _report_new(
+        self,
+        ids: Sequence[int],
+        reported: dict[int, int],
+        fitted: probe.Probe,
+        risk: probe.Probe | None,
+        rules: Rules,
+    ) -> None:
+        for first in range(0, len(ids), CHUNK):
+            batch = ids[first : first + CHUNK]
+            with self._project.reading() as conn:
+                entries = list(
+                    hidden_states.of_conversations(conn, self._reading.config_hash, batch)
+                )
+                about = {row.id: row for row in conversations.rows(conn, batch)}
+                rule = settings.rule(conn)
+                clustered = clusterings.shown(conn) is not None
+                goals = {key: goal_groups.of_conversation(conn, key) for key in batch}
+            for entry in entries:
+                key = entry.conversation_id
+                curve = fitted.p(states_of(entry)).tolist() if entry.places else []
+                risks = risk.p(states_of(entry)).tolist() if curve and risk is not None else []
+                known: Event = {
+                    "conversation": about[key].external_id,
+                    "source": about[key].source,
+                    "goal": next((one.label for one in goals[key] if one.first), None),
+                    "novel": not goals[key] if clustered else None,
+                }
+                now = self._now()
+                for event in _events(entry, curve, risks, reported.get(key, 0), rule, rules, now):
+                    self._emit({**event, **known})
+                    self.reported += 1
+                reported[key] = len(curve)
+                row = WatchedEntry(key, len(curve), curve[-1] if curve else None)
+                self._project.write(partial(watched.put, entries=[row], now=self._utc(0)))
+
+    def _report_ended(self, rules: Rules) -> None:
+        """Tells the end of what did not grow for long."""
+        since = self._utc(self._idle)
+        with self._project.reading() as conn:
+            found = watched.quiet(conn, since)
+            rule = settings.rule(conn)
+            about = {
+                row.id: row
+                for row in conversations.rows(conn, [one.conversation_id for one in found])
+            }
+        for one in found:
+            state = rule.state(one.p)
+            signals: list[Event] = []
+            if rules.ends_untested and state == "incomplete":
+                signals = [{"name": ENDED_INCOMPLETE}]
+            elif one.p is not None and (fired := rules.at_end(one.p)) is not None:
+                signals = [_signal(fired)]
+            self._emit(
+                {
+                    "event": f"{one.conversation_id}:{one.boundaries}:end",
+                    "at": self._now(),
+                    "ended": True,
+                    "p": one.p,
+                    "state": str(state),
+                    "signals": signals,
+                    "conversation": about[one.conversation_id].external_id,
+                    "source": about[one.conversation_id].source,
+                }
+            )
+        if found:
+            self._project.write(
+                lambda conn: watched.end(conn, [one.conversation_id for one in found])
+            )
+            self.ended += len(found)
+
+    def _utc(self, ago: float) -> str:
+        """The time so many seconds ago, as `utc_now` writes it."""
+        moment = datetime.datetime.fromtimestamp(self._clock() - ago, datetime.UTC)
+        return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+    def _now(self) -> str:
+        return f"{self._utc(0)[:19]}Z"
+
+
+def _events(
+    entry: StateEntry,
+    curve: list[float],
+    risks: list[float],
+    reported: int,
+    rule: DecisionRule,
+    rules: Rules,
+    now: str,
+) -> Iterator[Event]:
+    """An event for each boundary that was not reported; one with a reason for a conversation without any."""
+    if not curve:
+        yield {
+            "event": f"{entry.conversation_id}:0",
+            "at": now,
+            "ended": False,
+            "p": None,
+            "state": "unscored",
+            "reason": entry.reason,
+            "signals": [],
+        }
+    for number in range(min(reported, len(curve)), len(curve)):
+        place, p = entry.places[number], curve[number]
+        yield {
+            "event": f"{entry.conversation_id}:{number + 1}",
+            "at": now,
+            "ended": False,
+            "turn": place.turn,
+            "step": place.step,
+            "p": round(p, 4),
+            "change": round(p - curve[number - 1], 4) if number else None,
+            "state": str(rule.state(p)),
+            "signals": [_signal(one) for one in rules.at(curve[: number + 1], risks[: number + 1])],
+        }
+
+
+def _signal(rule: Rule) -> Event:
+    return {
+        "name": rule.name,
+        "meaning": rule.meaning,
+        "precision": round(rule.precision.part / rule.precision.of, 3),
+        "low": round(rule.precision.low, 3),
+        "high": round(rule.precision.high, 3),
+    }

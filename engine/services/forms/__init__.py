@@ -1,1 +1,0 @@
-"""Conversations in the forms of other programs."""

@@ -1,1 +1,0 @@
-"""Use cases of goals: clusterings and their groups, the review of merges, runs, exports."""

@@ -1,1 +1,0 @@
-"""Models of this machine: list, add, pull, check, choose and remove them."""

@@ -1,1 +1,0 @@
-"""Users of a project, simulated and real: their words, their profiles, and predictions of them."""

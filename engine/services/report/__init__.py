@@ -1,1 +1,0 @@
-"""The report: one document on a whole project, as HTML or Markdown."""

@@ -1,1 +1,0 @@
-"""What can be done with the response trees of a project: runs, reading, comparing, export."""

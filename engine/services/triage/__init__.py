@@ -1,1 +1,0 @@
-"""Triage: verdicts and what they say about the scores."""

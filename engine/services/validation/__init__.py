@@ -1,1 +1,0 @@
-"""Reads what a project holds and holds it against truth: response trees, and completeness scores."""

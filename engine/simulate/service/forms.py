@@ -1,0 +1,176 @@
+"""Simulation of form filling after Hakimov et al. (2024), and the files of its runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from engine.base.atomic_files import make_folder, write_atomically
+from engine.base.errors import NotFound, UsageError
+from engine.base.text import as_json
+from engine.model.chat import Role
+from engine.model.interface import Sampling
+from engine.simulate.forms.form import ALL_FORMS, TOPICS, Form, form_of_file, known_form
+from engine.simulate.forms.form_session import Rules
+from engine.simulate.forms.modules import MODULES
+from engine.simulate.forms.profiles import (
+    PAPER_PEOPLE,
+    Profile,
+    known_profiles,
+    people_of_paper,
+    profiles_of_file,
+)
+from engine.simulate.forms.run import VARIANTS, FormRun
+from engine.simulate.forms.run_files import run_files
+from engine.simulate.records import PlayRow, TranscriptLine
+from engine.simulate.service.request import Kind, SimulationRequest
+from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
+
+KIND: Kind = "forms"
+
+
+def forms_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
+    """The simulation that fills every form by every variant `request.runs` times.
+
+    Raises:
+        UsageError: A file cannot be read, a module is not known, or a model cannot do this.
+    """
+    rules, profiles, forms = rules_of(request), profiles_of(request), forms_of(request)
+    texts = simulations.texts(KIND)
+    runs = [
+        FormRun(form, variant, number, rules, texts, profiles, request.seed)
+        for number in range(1, request.runs + 1)
+        for form in forms
+        for variant in request.variants or VARIANTS
+    ][: request.limit]
+
+    def scenarios(labels: Mapping[Role, str]) -> list[FormRun]:
+        return runs
+
+    described = as_json([[one.name, one.description, one.answers] for one in profiles])
+    params = {
+        "seed": request.seed,
+        "rules": rules_as_json(rules),
+        "profiles": sha256(described.encode("utf-8")).hexdigest()[:16],
+    }
+    wanted = BY_SCHEMA if rules.schemas else Sampling()
+    asks: dict[Role, Sampling] = {"assistant": wanted, "user": wanted}
+    return simulations.simulation(KIND, scenarios, params, asks, request, texts)
+
+
+def rules_of(request: SimulationRequest) -> Rules:
+    """The rules by which a request fills forms.
+
+    Raises:
+        UsageError: A module is not known.
+    """
+    return Rules(
+        temperature=request.temperature or 0.0,
+        high=request.high,
+        grouping_size=request.grouping,
+        follow_ups=request.follow_ups,
+        turns_per_field=request.turns_per_field,
+        dummies=dummies(request.dummies),
+        profile=request.profile,
+        history_tokens=request.history,
+        schemas=not request.free_replies,
+    )
+
+
+def forms_of(request: SimulationRequest) -> list[Form]:
+    """The forms that a request fills; see `load_forms`."""
+    return load_forms(request.forms or tuple(TOPICS))
+
+
+def profiles_of(request: SimulationRequest) -> tuple[Profile, ...]:
+    """The profiles that users are drawn from; see `load_profiles`."""
+    if request.profiles == PAPER_PEOPLE:
+        return people_of_paper()
+    return load_profiles(Path(os.path.expanduser(request.profiles)) if request.profiles else None)
+
+
+def rules_as_json(rules: Rules) -> dict[str, Any]:
+    """The rules as JSON values; modules in alphabetical order. `schemas` is there where it is not the default, so that
+    earlier settings keep their hash."""
+    values = {**asdict(rules), "dummies": sorted(rules.dummies)}
+    if rules.schemas:
+        del values["schemas"]
+    return values
+
+
+def dummies(names: Sequence[str]) -> frozenset[str]:
+    """Returns the names of the modules with these prompts; `all` alone selects every module.
+
+    Raises:
+        UsageError: There is no such module.
+    """
+    if list(names) == ["all"]:
+        return frozenset(one.name for one in MODULES)
+    known = {one.wording: one.name for one in MODULES}
+    for name in names:
+        if name not in known:
+            raise NotFound(f"There is no module `{name}`.", f"The modules: {', '.join(known)}.")
+    return frozenset(known[name] for name in names)
+
+
+def write_run(
+    folder: Path,
+    row: PlayRow,
+    lines: Sequence[TranscriptLine],
+    models: Mapping[str, str],
+    rules: Rules,
+) -> Path:
+    """Writes a run in the files of Hakimov et al. (2024) into `FORM/VARIANT/NUMBER` under a folder; returns that path.
+
+    Raises:
+        UsageError: The files cannot be written.
+    """
+    prompts = [line.messages[-1][1] for line in lines]
+    files = run_files(row.result, prompts, rules_as_json(rules), models)
+    target = folder.joinpath(*row.key.split("/")[1:])
+    try:
+        make_folder(target)
+        for name, text in files.items():
+            write_atomically(target / name, text)
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}.") from None
+    return target
+
+
+def load_forms(names: Sequence[str]) -> list[Form]:
+    """The forms with these bundled names or paths, each once.
+
+    Raises:
+        UsageError: A file cannot be read, or is not a form.
+    """
+    return [known_form(name) if name in ALL_FORMS else _form(name) for name in dict.fromkeys(names)]
+
+
+def load_profiles(path: Path | None) -> tuple[Profile, ...]:
+    """The profiles of users in a file; None takes the bundled ones.
+
+    Raises:
+        UsageError: The file cannot be read or holds no profiles.
+    """
+    return known_profiles() if path is None else profiles_of_file(str(path), _text(path))
+
+
+def _form(name: str) -> Form:
+    try:
+        return form_of_file(name, _text(Path(os.path.expanduser(name.strip()))))
+    except UsageError as error:
+        hint = error.hint or f"Forms that come along: {', '.join(ALL_FORMS)}."
+        raise UsageError(error.message, hint) from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} cannot be read: it is no text.") from None

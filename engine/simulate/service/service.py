@@ -1,0 +1,228 @@
+"""Use cases of the simulation screens: estimate and start runs, read results, review shards, fill forms."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
+from typing import Any, cast
+
+from engine.base.errors import UsageError
+from engine.base.report_table import Cell, ReportRow
+from engine.conversations.service.line_files import new_file, write_file
+from engine.jobs.runner import JobRunner
+from engine.project import settings
+from engine.project.project import Project
+from engine.simulate.forms.form import ALL_FORMS, TOPICS
+from engine.simulate.forms.run import VARIANTS, Variant
+from engine.simulate.records import PlayEstimate, PlaySetting, TranscriptLine
+from engine.simulate.recsim.people import LANGUAGES, TASKS
+from engine.simulate.service.drafts import DraftsFile, opened_drafts
+from engine.simulate.service.forms import KIND as FORMS
+from engine.simulate.service.forms import forms_simulation, load_forms
+from engine.simulate.service.live import LivePlays
+from engine.simulate.service.person_session import PersonSession, filling
+from engine.simulate.service.records import LivePlay, PlayedSet, SetResults, SimulationOffers
+from engine.simulate.service.recsim import recsim_simulation
+from engine.simulate.service.request import Kind, SimulationRequest, as_request, request_as_json
+from engine.simulate.service.result_tables import form_model_table, item_of, tables_of
+from engine.simulate.service.sharded import MAKING, making_simulation, sharded_simulation
+from engine.simulate.service.simulations import ProjectSimulations, Simulation
+from engine.simulate.sharded.scenario import CONDITIONS
+
+SETTING = "simulations"
+"""Setting: what simulations were asked for: the last one, and one for each set that a screen started."""
+_SUMMARISED = {"seed": "seed", "temperature": "temperature", "language": "language"}
+"""Parameters that the summary of a set shows, with their labels."""
+
+_SIMULATIONS: Mapping[Kind, Callable[[ProjectSimulations, SimulationRequest], Simulation]] = {
+    "sharded": sharded_simulation,
+    "forms": forms_simulation,
+    "recsim": recsim_simulation,
+    "shards": making_simulation,
+}
+
+
+class SimulationService:
+    """Simulations of one project: runs them in the background and reads what was played."""
+
+    def __init__(
+        self,
+        project: Project,
+        simulations: ProjectSimulations,
+        runner: JobRunner,
+    ) -> None:
+        self._project, self._simulations, self._runner = project, simulations, runner
+        self._live = LivePlays()
+
+    # Requests and runs
+
+    def offers(self) -> SimulationOffers:
+        """The choices for a new request."""
+        kept = self._kept()
+        try:
+            last = as_request(kept["last"]) if "last" in kept else None
+        except UsageError:
+            last = None
+        return SimulationOffers(
+            tuple(self._simulations.model_names()),
+            CONDITIONS,
+            tuple(TOPICS.items()),
+            VARIANTS,
+            TASKS,
+            LANGUAGES,
+            last,
+        )
+
+    def estimate(self, request: SimulationRequest) -> PlayEstimate:
+        """How many plays are left, and the time and replies they take by the latest run of the kind with these models.
+
+        Raises:
+            UsageError: The request cannot be played.
+        """
+        return self._made(request).play.estimate()
+
+    def start(self, request: SimulationRequest) -> int:
+        """Starts the plays that are left in the background and stores the request; returns the id of the job.
+
+        Raises:
+            UsageError: The request cannot be played.
+        """
+        return self._begin(request, self._made(request))
+
+    def go_on(self, config_hash: str) -> int:
+        """Starts the rest of a set in the background; returns the id of the job.
+
+        Raises:
+            UsageError: The request of the set is not stored, or it would give another set now.
+        """
+        kept = self._kept().get("sets", {})
+        if config_hash not in kept:
+            raise UsageError(
+                "It is not known here what was asked for.",
+                "The command that started it goes on with it; a form that you were filling, F in Simulation.",
+            )
+        request = as_request(kept[config_hash])
+        made = self._made(request)
+        if made.play.config_hash != config_hash:
+            raise UsageError(
+                "A prompt, a model or the program has changed since, so this would be another set.",
+                "Start a new simulation.",
+            )
+        return self._begin(request, made)
+
+    def _made(self, request: SimulationRequest) -> Simulation:
+        return _SIMULATIONS[request.kind](self._simulations, request)
+
+    def _begin(self, request: SimulationRequest, made: Simulation) -> int:
+        made.play.on_reply = partial(self._live.add, made)
+        job = self._runner.start(made.stages)
+        kept = self._kept()
+        kept["last"] = request_as_json(request)
+        if (
+            not made.before
+        ):  # tuning may change the name of the model, and with it the config hash of the set
+            kept.setdefault("sets", {})[made.play.config_hash] = request_as_json(request)
+        self._project.write(lambda conn: settings.put(conn, SETTING, kept))
+        return job
+
+    def _kept(self) -> dict[str, Any]:
+        with self._project.reading() as conn:
+            return dict(settings.get(conn, SETTING, {}))
+
+    # What was played
+
+    def sets(self) -> list[PlayedSet]:
+        """All sets of plays, the newest first."""
+        kept = self._kept().get("sets", {})
+        found = self._simulations.settings()
+        return [_set(one, one.config_hash in kept) for one in reversed(found)]
+
+    def results(self, config_hash: str) -> SetResults:
+        """The tables and the plays of a set."""
+        rows = self._simulations.rows(config_hash)
+        kind = rows[0].kind if rows else ""
+        tables = tables_of(kind, rows)
+        if kind == FORMS and tables:
+            tables = (*tables, form_model_table(self._simulations.form_runs()))
+        return SetResults(tables, tuple(item_of(row) for row in rows))
+
+    def transcript(self, play_id: int) -> list[TranscriptLine]:
+        """The model calls of a play with their replies, in order."""
+        return self._simulations.transcript(play_id)
+
+    def export(self, config_hash: str, path: str) -> None:
+        """Writes the tables and plays of a set as JSON to a new file.
+
+        Raises:
+            ProjectError: `path` exists or cannot be written.
+        """
+        place = new_file(path)
+        rows = self._simulations.rows(config_hash)
+        results = self.results(config_hash)
+        tables = [
+            {
+                "table": table.title,
+                "rows": [
+                    dict(zip((one.title for one in table.columns), _values(row), strict=True))
+                    for row in table.rows
+                ],
+            }
+            for table in results.tables
+        ]
+        exported = {"config": config_hash, "tables": tables, "plays": [asdict(row) for row in rows]}
+        write_file([exported], place, "jsonl")
+
+    # Live
+
+    def live(self) -> list[LivePlay]:
+        """The plays of the current run with their newest replies; the one with the latest reply is first."""
+        return self._live.newest()
+
+    # Shards
+
+    def open_drafts(self, path: str) -> DraftsFile:
+        """The drafts of a file; a new file is written with all drafts that this project proposed.
+
+        Raises:
+            UsageError: The file holds no drafts, or there is neither a file nor a proposal.
+            ProjectError: The file cannot be written.
+        """
+        return opened_drafts(path, lambda: self._simulations.rows_of(MAKING))
+
+    # Forms filled by a person
+
+    def fill_form(self, form: str, variant: str, model: str | None) -> PersonSession:
+        """Starts, or resumes, a form that a person fills; the model runs in the background.
+
+        Raises:
+            UsageError: The form cannot be read, or the model cannot do this.
+        """
+        (asked,) = load_forms([form if form in ALL_FORMS else os.path.expanduser(form)])
+        begun = filling(self._simulations, asked, cast(Variant, variant), model)
+        on_reply = partial(self._live.add, begun)
+        return PersonSession(begun, self._runner, self._simulations, on_reply)
+
+
+def _values(row: ReportRow) -> list[Cell]:
+    """The cells of a row, counts as floats as in earlier exports."""
+    return [float(one) if isinstance(one, int) else one for one in row.cells]
+
+
+def _set(setting: PlaySetting, can_go_on: bool) -> PlayedSet:
+    parts = [
+        f"{name} {setting.params[key]}"
+        for key, name in _SUMMARISED.items()
+        if setting.params.get(key) is not None
+    ]
+    return PlayedSet(
+        setting.config_hash,
+        setting.kind,
+        f"{setting.kind}-{setting.config_hash[:6]}",
+        tuple(setting.models.items()),
+        setting.played,
+        setting.broken,
+        " · ".join(parts),
+        can_go_on,
+    )

@@ -1,0 +1,311 @@
+"""Simulation of sharded conversations after Laban et al. (2025), and proposals of shards for full instructions."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from engine.base import folders
+from engine.base.atomic_files import make_folder
+from engine.base.errors import NotFound, NotYet, UsageError
+from engine.conversations.service.line_files import write_file
+from engine.model.chat import Completion, Role
+from engine.model.interface import Sampling
+from engine.results.metrics.aptitude import Scored
+from engine.simulate.records import PlayRow
+from engine.simulate.service.request import Kind, SimulationRequest
+from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
+from engine.simulate.sharded.instruction import (
+    BUNDLED,
+    Instruction,
+    bundled_instructions,
+    read_instructions,
+    records,
+)
+from engine.simulate.sharded.log import CATEGORIES
+from engine.simulate.sharded.making.draft import Draft, as_draft, state_of
+from engine.simulate.sharded.making.play import MakingScenario, full_text
+from engine.simulate.sharded.play import ShardedScenario, replayed
+from engine.simulate.sharded.scenario import CONDITIONS, ONE_TURN, Case, Setting
+from engine.simulate.sharded.tasks import task_for
+
+KIND: Kind = "sharded"
+MAKING: Kind = "shards"
+_ASKS: Mapping[Role, Sampling] = {
+    "assistant": Sampling(),
+    "user": BY_SCHEMA,
+    "judge": BY_SCHEMA,
+}
+
+
+def sharded_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
+    """The simulation that plays every instruction under every condition `request.runs` times.
+
+    Raises:
+        UsageError: The instructions cannot be read, one cannot be simulated, none has shards to merge, or a model
+            cannot do this.
+    """
+    instructions, dataset = load_instructions(request.instructions, unapproved=request.unapproved)
+    texts = simulations.texts(KIND)
+    chosen = instructions[: request.limit]
+    databases = _databases(request)
+    bound = [(one, task_for(one, texts, databases), False) for one in chosen]
+    joined = [
+        (one, task_for(one, texts, databases), True)
+        for one in _merged(chosen, request.merge_shards)
+    ]
+    setting = _setting(simulations, request, dataset, texts)
+
+    def scenarios(labels: Mapping[Role, str]) -> list[ShardedScenario]:
+        labelled = _with_models(setting, labels)
+        return [
+            ShardedScenario(Case(labelled, instruction, task, condition, run, merged))
+            for condition in request.conditions or CONDITIONS
+            for instruction, task, merged in (*bound, *(() if condition in ONE_TURN else joined))
+            for run in range(request.runs)
+        ]
+
+    return simulations.simulation(KIND, scenarios, _params(setting), _ASKS, request, texts)
+
+
+def _merged(instructions: Sequence[Instruction], counts: Sequence[int]) -> list[Instruction]:
+    """Each instruction merged into each number of shards that is below its own.
+
+    Raises:
+        UsageError: No instruction has more shards than one of the counts.
+    """
+    for count in counts:
+        if all(len(one.shards) <= count for one in instructions):
+            raise UsageError(
+                f"No instruction has more than {count} shards to merge.",
+                f"The longest has {max(len(one.shards) for one in instructions)}.",
+            )
+    return [
+        one.merged(count) for count in counts for one in instructions if len(one.shards) > count
+    ]
+
+
+def making_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
+    """The simulation that proposes shards for full instructions.
+
+    With `request.checks` it also plays FULL and CONCAT so often for each, to see whether the shards lose something.
+
+    Raises:
+        UsageError: The instructions cannot be read, or a model cannot do this.
+    """
+    sources = load_sources(request.instructions)
+    of_plays = simulations.texts(KIND)
+    texts = {**of_plays, **simulations.texts(MAKING)}
+    setting = _setting(simulations, request, Path(request.instructions).name, texts)
+    bound = partial(task_for, texts=of_plays, databases=_databases(request))
+
+    def scenarios(labels: Mapping[Role, str]) -> list[MakingScenario]:
+        labelled = _with_models(setting, labels)
+        return [
+            MakingScenario(labelled, source, text, bound, request.checks)
+            for source, text in sources[: request.limit]
+        ]
+
+    # The assistant takes part only where FULL and CONCAT are played.
+    asks = {role: one for role, one in _ASKS.items() if role == "judge" or request.checks}
+    return simulations.simulation(MAKING, scenarios, _params(setting), asks, request, texts)
+
+
+def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Instruction], str]:
+    """The instructions of a file or with a bundled name, and their file name for the logs.
+
+    Args:
+        unapproved: Include shards that wait for approval; rejected ones are never included.
+
+    Raises:
+        UsageError: The file cannot be read, or no instruction of it may be played.
+    """
+    if words in BUNDLED:
+        return bundled_instructions(words), f"instructions_{words}.json"
+    found = read_instructions(_read(Path(words)))
+    states = ("approved", "proposed") if unapproved else ("approved",)
+    allowed = [one for one in found if state_of(one) in states]
+    if not allowed:
+        raise NotYet(
+            f"Nobody has approved a shard of {words} yet.",
+            "Approve them, or play them as they are with --unapproved.",
+        )
+    return allowed, Path(words).name
+
+
+def load_sources(words: str) -> list[tuple[dict[str, Any], str]]:
+    """The records of a file, each with its full instruction as text.
+
+    Raises:
+        UsageError: The file cannot be read, or a record has no full instruction.
+    """
+    found = []
+    for where, record in records(_read(Path(words))):
+        if not isinstance(record, dict):
+            raise UsageError(f"{where} of {words} is no object.")
+        found.append((record, full_text(record, where)))
+    if not found:
+        raise NotFound(f"There is no instruction in {words}.")
+    return found
+
+
+def drafts_of(rows: Iterable[PlayRow]) -> list[Draft]:
+    """The drafts of the plays that ended; plays that broke off have none."""
+    return [as_draft(row.result) for row in rows if row.reason is None]
+
+
+def read_drafts(path: Path) -> list[Draft]:
+    """The drafts of a file that `write_drafts` wrote, each with its state.
+
+    Raises:
+        UsageError: The file cannot be read, or a record is no draft.
+    """
+    found = []
+    for where, record in records(_read(path)):
+        if not isinstance(record, dict):
+            raise UsageError(f"{where} of {path} is no object.")
+        found.append(as_draft(record))
+    return found
+
+
+def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
+    """Writes drafts as a file of instructions, completely or not at all.
+
+    Raises:
+        ProjectError: It cannot be written.
+    """
+    write_file((draft.record() for draft in drafts), path, "jsonl")
+
+
+def write_logs(
+    folder: Path, simulations: ProjectSimulations, simulation: Simulation, rows: Iterable[PlayRow]
+) -> list[Path]:
+    """Writes the plays that ended in the log format of Laban et al. (2025); returns the paths.
+
+    There is one file for each task, condition and model. Each log is made from the transcript, not from the
+    conversation in the project: runs with the same messages share one conversation there, but each has a log here.
+
+    Raises:
+        UsageError: A folder cannot be made.
+        ProjectError: A file cannot be written.
+    """
+    scenarios = {one.key: one for one in simulation.play.scenarios}
+    logs: dict[Path, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row.reason is None:
+            replies = [
+                Completion(line.text, line.stopped, line.note)  # type: ignore[arg-type]  # the table checks it
+                for line in simulations.transcript(row.id)
+            ]
+            record = replayed(scenarios[row.key], replies).record
+            assert record is not None  # every play of this kind has one
+            logs.setdefault(folder / _log_name(record), []).append(dict(record))
+    for path, some in logs.items():
+        try:
+            make_folder(path.parent)
+        except OSError as error:
+            raise UsageError(f"{path.parent} cannot be made: {error.strerror}.") from None
+        write_file(some, path, "jsonl")
+    return list(logs)
+
+
+def _log_name(record: Mapping[str, Any]) -> Path:
+    task, kind = record["task"], record["conv_type"]
+    model = re.sub(r"[^\w.()-]+", "_", record["assistant_model"])
+    return Path(task, kind, f"{kind}_{task}_{model}.jsonl")
+
+
+def scored(rows: Iterable[PlayRow]) -> list[Scored]:
+    """The scores, 0 to 1, of the plays that ended. A conversation without an answer attempt scores 0."""
+    return [
+        Scored(
+            row.result["task"],
+            row.result["conv_type"],
+            row.result["model"],
+            row.result["task_id"],
+            row.result["score"] or 0.0,
+        )
+        for row in rows
+        if row.reason is None
+    ]
+
+
+def replies_by_condition(
+    rows: Sequence[PlayRow], conditions: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Counts of the kinds of replies, a row a condition; conditions whose replies are not classified have no row."""
+    found: list[dict[str, Any]] = []
+    for condition in conditions:
+        results = [row.result for row in rows if row.result["condition"] == condition]
+        counts = Counter(name for result in results for name in result["categories"])
+        if counts:
+            found.append(
+                {
+                    "condition": condition,
+                    "turns": sum(result["turns"] for result in results),
+                    "stand_ins": sum(result["stand_ins"] for result in results),
+                    **{name: counts[name] for name in CATEGORIES},
+                }
+            )
+    return found
+
+
+def _setting(
+    simulations: ProjectSimulations,
+    request: SimulationRequest,
+    dataset: str,
+    texts: Mapping[str, str],
+) -> Setting:
+    """What all plays share, without the models; `dataset` is the file name of the instructions, for the logs."""
+    return Setting(
+        texts,
+        "",
+        "",
+        "",
+        dataset,
+        folders.version(),
+        datetime.now().strftime("%Y-%m-%d %H:%M:%S"),
+        # The logs name no cost where a reply may cost something: it is not known.
+        None if simulations.may_cost(request) else 0.0,
+        1.0 if request.temperature is None else request.temperature,
+        request.user_temperature,
+        request.max_tokens,
+        request.seed,
+    )
+
+
+def _with_models(setting: Setting, labels: Mapping[Role, str]) -> Setting:
+    judge = labels["judge"]
+    assistant, user = labels.get("assistant", judge), labels.get("user", judge)
+    return replace(setting, assistant=assistant, user=user, system=judge)
+
+
+def _databases(request: SimulationRequest) -> Path | None:
+    return Path(os.path.expanduser(request.databases)) if request.databases else None
+
+
+def _params(setting: Setting) -> dict[str, Any]:
+    return {
+        "seed": setting.seed,
+        "temperature": setting.assistant_temperature,
+        "user_temperature": setting.user_temperature,
+        "max_tokens": setting.max_tokens,
+    }
+
+
+def _read(path: Path) -> str:
+    try:
+        return Path(os.path.expanduser(path)).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise UsageError(
+            f"The instructions {path} cannot be read: {reason}.",
+            f"Instructions that come along: {', '.join(BUNDLED)}.",
+        ) from None

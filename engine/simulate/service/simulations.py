@@ -1,0 +1,151 @@
+"""Makes the stages that play a simulation, and reads what was played, for one project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.jobs.contract import Stage
+from engine.model.chat import Role
+from engine.model.interface import Sampling
+from engine.model.service.records import (
+    ModelRequest,
+)
+from engine.model.service.run_setup import RunSetup
+from engine.simulate import tables as plays
+from engine.simulate.play import Scenario
+from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
+from engine.simulate.service.request import SimulationOptions
+from engine.simulate.stages.playing import PlayStage
+
+BY_SCHEMA = Sampling(json_schema="{}")
+"""Sampling by a JSON schema, to declare what a simulation asks of a role."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """A simulation that can be run.
+
+    Attributes:
+        before: Stages to run first; they tune models that were never tuned on this machine.
+        play: Plays the scenarios that were not played yet.
+    """
+
+    before: Sequence[Stage]
+    play: PlayStage
+
+    @property
+    def stages(self) -> list[Stage]:
+        """All stages in order."""
+        return [*self.before, self.play]
+
+
+class ProjectSimulations:
+    """The simulations of one project."""
+
+    def __init__(self, setup: RunSetup) -> None:
+        self._setup = setup
+        self._project = setup.project
+
+    def model_names(self) -> list[str]:
+        """Names of all models; the one that the project uses for simulations is first."""
+        names = [entry.name for entry in self._setup.catalog.entries()]
+        names += [entry.name for entry in self._setup.endpoints.book.entries()]
+        first = self._setup.models.for_work(None, "simulation")
+        return list(dict.fromkeys([first, *names]))
+
+    def texts(self, kind: str) -> dict[str, str]:
+        """The prompts of a kind with the edits of this project, by name."""
+        return self._setup.prompts.texts(kind)
+
+    def simulation(
+        self,
+        kind: str,
+        scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]],
+        params: Mapping[str, Any],
+        asks: Mapping[Role, Sampling],
+        options: SimulationOptions,
+        texts: Mapping[str, str],
+        stage: type[PlayStage] = PlayStage,
+    ) -> Simulation:
+        """The simulation that plays scenarios.
+
+        Args:
+            scenarios, params: See `PlayStage`; the seed and the temperature belong to `params`.
+            asks: The roles that models play, each with the most constrained sampling of its replies: `Sampling()` or
+                `BY_SCHEMA`.
+            texts: The prompts that the scenarios use, by name.
+            stage: The type of the stage that plays them.
+
+        Raises:
+            UsageError: There is no such model, or an endpoint cannot give such replies.
+        """
+        options = self._with_model(options)
+        names = dict.fromkeys(options.model_of(role) for role in asks)
+        models = {
+            name: self._setup.models.resolve(
+                ModelRequest("simulation", name, context=options.context)
+            )
+            for name in names
+        }
+        for role, sampling in asks.items():
+            self._setup.endpoints.check_chat(models[options.model_of(role)].model, sampling)
+        before = [stage for model in models.values() for stage in self._setup.tuning.before(model)]
+        play = stage(
+            self._project,
+            self._setup.process,
+            kind,
+            scenarios,
+            params,
+            texts,
+            {role: models[options.model_of(role)] for role in asks},
+            parallel=options.parallel,
+        )
+        return Simulation(before, play)
+
+    def may_cost(self, options: SimulationOptions) -> bool:
+        """Whether a reply may cost something: an endpoint plays one of the roles.
+
+        Raises:
+            UsageError: The project's model is gone.
+        """
+        named = self._with_model(options)
+        roles: tuple[Role, ...] = ("assistant", "user", "judge")
+        return any(self._setup.endpoints.serves(named.model_of(role)) for role in roles)
+
+    def _with_model(self, options: SimulationOptions) -> SimulationOptions:
+        """The options with the name of the model where they say None."""
+        return replace(options, model=self._setup.models.for_work(options.model, "simulation"))
+
+    # What was played
+
+    def settings(self, kind: str | None = None) -> list[PlaySetting]:
+        """The settings with plays, oldest first; None for all kinds."""
+        with self._project.reading() as conn:
+            return plays.settings_of(conn, kind)
+
+    def rows(self, config_hash: str) -> list[PlayRow]:
+        """The plays of a setting, sorted by key; numbers in keys are compared by value."""
+        with self._project.reading() as conn:
+            return plays.rows(conn, config_hash)
+
+    def rows_of(self, kind: str) -> list[PlayRow]:
+        """All plays of a kind, in the order in which they were played."""
+        with self._project.reading() as conn:
+            return list(plays.all_plays(conn, kind))
+
+    def form_runs(self) -> list[tuple[str, dict[str, Any]]]:
+        """The assistant's model and the result of every form that was filled, with those that were imported."""
+        with self._project.reading() as conn:
+            return plays.form_runs(conn)
+
+    def of_conversation(self, conversation_id: int) -> list[PlayRow]:
+        """The plays that are stored as a conversation; empty for an imported one."""
+        with self._project.reading() as conn:
+            return plays.of_conversation(conn, conversation_id)
+
+    def transcript(self, play_id: int) -> list[TranscriptLine]:
+        """The calls of a play with their replies, in order."""
+        with self._project.reading() as conn:
+            return plays.transcript(conn, play_id)

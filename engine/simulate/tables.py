@@ -1,0 +1,199 @@
+"""Simulated conversations (plays) with their transcripts, and model replies by a hash of the call."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from engine.conversations.tables.truth import truth_by_record
+from engine.project.sql import chunks, placeholders, to_json
+from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
+
+Reply = tuple[str, str, str | None]
+"""Text, how it stopped, and a note or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayEntry:
+    """One play as it is stored; see `PlayRow`."""
+
+    key: str
+    conversation_id: int | None
+    reason: str | None
+    result: Mapping[str, Any]
+    transcript: Sequence[TranscriptLine]
+
+
+_ROW = (
+    "SELECT play.id, config_hash, kind, key, run_id, conversation_id, reason, result FROM play"
+    " JOIN play_config USING (config_hash)"
+)
+
+
+def register(conn: sqlite3.Connection, setting: PlaySetting) -> None:
+    """Records a setting before its first play."""
+    conn.execute(
+        "INSERT INTO play_config (config_hash, kind, params, models) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (config_hash) DO NOTHING",
+        (setting.config_hash, setting.kind, to_json(setting.params), to_json(setting.models)),
+    )
+
+
+def add(conn: sqlite3.Connection, config_hash: str, run_id: int, entry: PlayEntry) -> None:
+    """Stores a play; one that broke off is replaced."""
+    conn.execute(
+        "INSERT INTO play (config_hash, key, run_id, conversation_id, reason, result, transcript)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (config_hash, key) DO UPDATE SET"
+        " run_id = excluded.run_id, conversation_id = excluded.conversation_id,"
+        " reason = excluded.reason, result = excluded.result, transcript = excluded.transcript",
+        (
+            config_hash,
+            entry.key,
+            run_id,
+            entry.conversation_id,
+            entry.reason,
+            to_json(entry.result),
+            zlib.compress(to_json([asdict(line) for line in entry.transcript]).encode("ascii")),
+        ),
+    )
+
+
+def ended_keys(conn: sqlite3.Connection, config_hash: str) -> set[str]:
+    """Keys of the plays of a setting that ended."""
+    rows = conn.execute(
+        "SELECT key FROM play WHERE config_hash = ? AND reason IS NULL", (config_hash,)
+    )
+    return {row[0] for row in rows}
+
+
+def ended_keys_of_done_runs(conn: sqlite3.Connection, config_hash: str) -> set[str]:
+    """Keys of the plays of a setting that ended in a run whose state is `done`."""
+    rows = conn.execute(
+        "SELECT key FROM play JOIN run ON run.id = run_id"
+        " WHERE play.config_hash = ? AND reason IS NULL AND state = 'done'",
+        (config_hash,),
+    )
+    return {row[0] for row in rows}
+
+
+def settings_of(conn: sqlite3.Connection, kind: str | None = None) -> list[PlaySetting]:
+    """Settings of one kind or of all, in the order of their first plays, with how many plays each has."""
+    rows = conn.execute(
+        "SELECT config_hash, kind, params, models, count(play.id), count(reason) FROM play_config"
+        " LEFT JOIN play USING (config_hash) WHERE ?1 IS NULL OR kind = ?1"
+        " GROUP BY config_hash ORDER BY min(play.id) IS NULL, min(play.id), config_hash",
+        (kind,),
+    )
+    return [
+        PlaySetting(key, kind, json.loads(params), json.loads(models), every - broken, broken)
+        for key, kind, params, models, every, broken in rows
+    ]
+
+
+def rows(conn: sqlite3.Connection, config_hash: str) -> list[PlayRow]:
+    """The plays of a setting in the order of their keys, numbers in them by their value."""
+    found = conn.execute(f"{_ROW} WHERE config_hash = ?", (config_hash,))
+    return sorted(map(_row, found), key=lambda row: _with_numbers(row.key))
+
+
+def all_plays(conn: sqlite3.Connection, kind: str | None = None) -> Iterator[PlayRow]:
+    """All plays of one kind or of all, in the order in which they were stored."""
+    for row in conn.execute(f"{_ROW} WHERE ?1 IS NULL OR kind = ?1 ORDER BY play.id", (kind,)):
+        yield _row(row)
+
+
+_COUNTS = {"form", "length", "required", "optional", "turns", "repetitions"}
+
+
+def form_runs(conn: sqlite3.Connection) -> list[tuple[str, dict[str, Any]]]:
+    """The assistant's model and the result of every run of form filling: those that were played, then those that were
+    imported, whose result is their truth. The variant says where replies followed no schema (`modular, free`)."""
+    settings = {one.config_hash: one for one in settings_of(conn, "forms")}
+    played = [one for one in all_plays(conn, "forms") if one.reason is None]
+    own = {one.conversation_id for one in played}
+    imported = [
+        (str(truth.get("assistant_model", "unknown")), truth)
+        for key, truth in truth_by_record(conn)
+        if key not in own and truth.keys() >= _COUNTS
+    ]
+    return [*(_form_run(settings[one.config_hash], one) for one in played), *imported]
+
+
+def _form_run(setting: PlaySetting, row: PlayRow) -> tuple[str, dict[str, Any]]:
+    free = not setting.params.get("rules", {}).get("schemas", True)
+    variant = f"{row.result['variant']}, free" if free else row.result["variant"]
+    return setting.models.get("assistant", ""), {**row.result, "variant": variant}
+
+
+def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:
+    """Plays that resulted in this conversation; several where models wrote the same text."""
+    found = conn.execute(f"{_ROW} WHERE conversation_id = ? ORDER BY play.id", (conversation_id,))
+    return [_row(row) for row in found]
+
+
+def latest_run(
+    conn: sqlite3.Connection, kind: str, models: Mapping[str, str]
+) -> tuple[int, int, float] | None:
+    """(plays ended, replies asked for, seconds) of the latest finished run of a kind with these models, or None."""
+    row = conn.execute(
+        "SELECT count(play.id), run.done, 86400 * (julianday(finished_at) - julianday(started_at))"
+        " FROM run JOIN play ON run_id = run.id AND reason IS NULL"
+        " JOIN play_config ON play_config.config_hash = play.config_hash"
+        " WHERE kind = ? AND models = ? AND finished_at IS NOT NULL AND done > 0"
+        " GROUP BY run.id ORDER BY run.id DESC LIMIT 1",
+        (kind, to_json(models)),
+    ).fetchone()
+    return None if row is None else (row[0], row[1], row[2])
+
+
+def transcript(conn: sqlite3.Connection, play_id: int) -> list[TranscriptLine]:
+    """The calls of a play with their replies, in order; empty where there is no such play."""
+    row = conn.execute("SELECT transcript FROM play WHERE id = ?", (play_id,)).fetchone()
+    if row is None:
+        return []
+    return [_line(frame) for frame in json.loads(zlib.decompress(row[0]))]
+
+
+def replies(conn: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Reply]:
+    """Stored replies by key of the call; calls without a stored reply are absent."""
+    found: dict[str, Reply] = {}
+    for some in chunks([bytes.fromhex(key) for key in keys]):
+        for key, text, stopped, note in conn.execute(
+            f"SELECT key, text, stopped, note FROM call_reply WHERE key IN ({placeholders(some)})",
+            some,
+        ):
+            found[key.hex()] = text, stopped, note
+    return found
+
+
+def add_replies(conn: sqlite3.Connection, given: Iterable[tuple[str, Reply]]) -> None:
+    """Stores replies by key; an existing reply is kept."""
+    conn.executemany(
+        "INSERT INTO call_reply (key, text, stopped, note) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (key) DO NOTHING",
+        ((bytes.fromhex(key), *reply) for key, reply in given),
+    )
+
+
+def _row(row: tuple[Any, ...]) -> PlayRow:
+    key, config_hash, kind, name, run_id, conversation_id, reason, result = row
+    return PlayRow(
+        key, config_hash, kind, name, run_id, conversation_id, reason, json.loads(result)
+    )
+
+
+def _line(frame: dict[str, Any]) -> TranscriptLine:
+    messages = tuple((speaker, content) for speaker, content in frame["messages"])
+    return TranscriptLine(**{**frame, "messages": messages})
+
+
+def _with_numbers(key: str) -> list[str | int]:
+    """A key in parts that alternate, text and number, so that 9 comes before 10."""
+    parts: list[str | int] = list(re.split("([0-9]+)", key))
+    parts[1::2] = [int(number) for number in parts[1::2]]
+    return parts

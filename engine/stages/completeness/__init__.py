@@ -1,1 +1,0 @@
-"""Stages of completeness: scores, hidden states, the probe, remaining tasks."""

@@ -1,1 +1,0 @@
-"""Stages of goals: texts, vectors, clusters, labels, merges, stability and hold-out."""

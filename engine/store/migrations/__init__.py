@@ -1,1 +1,0 @@
-"""The schema of the project file, step by step."""

@@ -1,0 +1,390 @@
+"""Reads the state, curves and failure of a training run from its event file, incrementally."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any
+
+from engine.training import process
+from engine.training.records import (
+    LossPoint,
+    Parity,
+    RunDetail,
+    SampleRow,
+    Setting,
+    TrainingRun,
+    ValidPoint,
+)
+from engine.training.run_directory.config import RETIRED_RECIPE, ConfigError, TrainConfig
+from engine.training.run_directory.disk_full import DISK_FULL, FULL_HINT, is_disk_full
+from engine.training.run_directory.events import (
+    Event,
+    RunDirectory,
+    State,
+    is_out_of_memory,
+    read_events,
+    state_of,
+)
+from engine.training.run_files import manifest_summary
+
+CURVE_POINTS = 1000
+TAIL_BYTES = 64 << 10
+LOG_BYTES = 1 << 20
+LAST_LINES = 12
+
+LOWER_MEMORY = (
+    "Lower rows or max_tokens, set recompute=true, or use a smaller base; then start or resume it."
+)
+RESUME = "Resume it: it continues at its last checkpoint."
+_KILLED = -9
+_TERMINATED = (-15, 143)
+"""Exit codes after SIGTERM: set by the system, and by the trainer itself."""
+
+
+@dataclass(slots=True)
+class _Events:
+    """The state accumulated from the events read so far.
+
+    Attributes:
+        offset, file: Bytes read so far, and the file they were read from, as (device, inode).
+        decisive: The newest event from which the state follows if no process is alive.
+        ending: The event `done` or `error` of the last process.
+        past_seconds: Running time of earlier processes.
+        began, last: Time of the first event of the last process, and of the newest event.
+    """
+
+    offset: int = 0
+    file: tuple[int, int] | None = None
+    loss: dict[int, float] = field(default_factory=dict)
+    valid: dict[int, ValidPoint] = field(default_factory=dict)
+    samples: dict[tuple[int, str, str], SampleRow] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    resumed: list[int] = field(default_factory=list)
+    parity: Parity | None = None
+    started: Event | None = None
+    newest: Event | None = None
+    validating: Event | None = None
+    ending: Event | None = None
+    decisive: Event | None = None
+    best: ValidPoint | None = None
+    past_seconds: float = 0.0
+    began: float | None = None
+    last: float = 0.0
+
+
+class RunHistory:
+    """Reads the history of one run. Each call reads the events that were written since the last call."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+        self._read = _Events()
+        self._config: TrainConfig | None = None
+
+    @property
+    def config(self) -> TrainConfig | None:
+        """Returns the config of the run; None if it cannot be read."""
+        with contextlib.suppress(ConfigError):
+            self._config = TrainConfig.load(self.run.config)
+        return self._config
+
+    def row(self, in_use: bool = False) -> TrainingRun:
+        """Returns the current state of the run."""
+        # Checks the process first: if it ends right after that, its last event is still read.
+        alive = process.has_process(self.run)
+        read = self._refresh()
+        state = self._state(alive)
+        problem, hint = self._problem(state)
+        pid = process.pid_of(self.run) if alive else None
+        config, manifest = self.config, manifest_summary(self.run)
+        counts = manifest.get("counts")
+        counts = counts if isinstance(counts, dict) else {}
+        newest = read.newest or {}
+        validating = read.validating or {} if alive else {}
+        done = read.ending if read.ending and read.ending["event"] == "done" else {}
+        started = read.started or {}
+        return TrainingRun(
+            name=self.run.path.name,
+            state=state,
+            recipe=config.recipe if config else "",
+            base=config.base_name or config.base if config else "",
+            conversations=_count(counts.get("train"), started.get("examples")),
+            held_out=_count(counts.get("held_out"), started.get("valid")),
+            selection=_count(counts.get("valid")) if "test" in counts else 0,
+            test=_count(counts["test"]) if "test" in counts else None,
+            created_at=str(manifest.get("created_at") or self._created()),
+            seconds=self._seconds(pid),
+            step=newest.get("step", done.get("step", started.get("step") if alive else None)),
+            steps=started.get("steps"),
+            epoch=newest.get("epoch"),
+            epochs=config.epochs if config else None,
+            loss=newest.get("loss"),
+            tokens_per_s=newest.get("tokens_per_s"),
+            seconds_left=self._seconds_left({**newest, **validating}, pid) if alive else None,
+            validated=validating.get("done"),
+            to_validate=validating.get("of"),
+            memory=newest.get("memory"),
+            auroc=read.best.auroc if read.best else None,
+            f1=read.best.f1 if read.best else None,
+            best_step=read.best.step if read.best else None,
+            pid=pid,
+            stopping=alive and self.run.stop.exists(),
+            problem=problem,
+            hint=hint,
+            # A failed run may have an adapter file too: one that failed the comparison with llama.cpp.
+            adapter=self.run.adapter_gguf.exists() and state not in ("running", "failed"),
+            in_use=in_use,
+        )
+
+    def detail(self, in_use: bool = False) -> RunDetail:
+        """Returns the state, curves, samples and config of the run."""
+        row = self.row(in_use)
+        read = self._read
+        manifest = manifest_summary(self.run)
+        return RunDetail(
+            run=row,
+            loss=_thinned([LossPoint(step, loss) for step, loss in sorted(read.loss.items())]),
+            valid=tuple(point for _, point in sorted(read.valid.items())),
+            resumed=tuple(read.resumed),
+            samples=tuple(sorted(read.samples.values(), key=lambda sample: sample.step)),
+            warnings=(*retired_warning(self.config), *_two_parts_warning(manifest), *read.warnings),
+            parity=read.parity,
+            last_lines=tuple(self.log(TAIL_BYTES).splitlines()[-LAST_LINES:]),
+            config=settings_of(self.config),
+            filter=str(manifest.get("filter", "")),
+            folder=str(self.run.path),
+        )
+
+    def log(self, most: int = LOG_BYTES) -> str:
+        """Returns the end of the output of the run's processes, at most `most` bytes. The text is untrusted."""
+        try:
+            with self.run.log.open("rb") as file:
+                size = file.seek(0, 2)
+                file.seek(max(0, size - most))
+                data = file.read()
+        except OSError:
+            return ""
+        # A progress bar redraws its line after a carriage return; only its last state is kept.
+        lines = data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
+        return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines)
+
+    def speed(self) -> float | None:
+        """Returns the training speed in tokens a second; None before the first step."""
+        newest = self._refresh().newest or {}
+        speed = newest.get("tokens_per_s")
+        return float(speed) if speed else None
+
+    def tokens(self) -> int | None:
+        """Returns the tokens of one epoch as counted by the trainer; None before it began."""
+        started = self._refresh().started or {}
+        count = started.get("tokens")
+        return int(count) if count else None
+
+    def _refresh(self) -> _Events:
+        file: tuple[int, int] | None = None
+        with contextlib.suppress(OSError):
+            status = self.run.events.stat()
+            file = (status.st_dev, status.st_ino)
+        if file != self._read.file:
+            # The run was deleted, and perhaps created again under the same name.
+            self._read = _Events(file=file)
+        events, self._read.offset = read_events(self.run.events, self._read.offset)
+        for event in events:
+            # Events with missing or wrong fields are skipped.
+            with contextlib.suppress(KeyError, TypeError, ValueError):
+                _add_event(self._read, event)
+        return self._read
+
+    def _state(self, alive: bool) -> State:
+        decisive = self._read.decisive
+        if alive:
+            return "running"
+        if decisive is None:
+            return "failed" if process.was_started(self.run) else "new"
+        return state_of([decisive], running=False)
+
+    def _problem(self, state: State) -> tuple[str, str]:
+        """Returns why a run did not finish, and a hint; two empty texts if it did or is still running."""
+        if state == "failed" and self._read.ending is not None:
+            message = str(self._read.ending.get("message", ""))
+            hint = str(self._read.ending.get("hint", ""))
+            return message, LOWER_MEMORY if not hint and is_out_of_memory(message) else hint
+        if state not in ("failed", "interrupted"):
+            return "", ""
+        code = process.exit_code(self.run)
+        tail = self.log(TAIL_BYTES)
+        if is_out_of_memory(tail):
+            return "Out of memory.", LOWER_MEMORY
+        if is_disk_full(tail, self.run.path):
+            return f"{DISK_FULL}: {self.run.path.name} could not be written.", FULL_HINT
+        if code == _KILLED:
+            return (
+                "The process was killed: by someone, or by the system because memory ran out.",
+                f"Resume it. If memory ran out: {LOWER_MEMORY[0].lower()}{LOWER_MEMORY[1:]}",
+            )
+        if code in _TERMINATED:
+            return "The process was terminated.", RESUME
+        last = next((line for line in reversed(tail.splitlines()) if line.strip()), "")
+        if state == "failed" or code:
+            return last or "The process ended before training started.", "The log has the rest."
+        return (
+            "The process ended without an error: it was killed, or the machine went down.",
+            RESUME,
+        )
+
+    def _seconds(self, pid: int | None) -> float:
+        read = self._read
+        if read.began is None or read.started is None:
+            return 0.0
+        # A process that resumes a run writes `started` only after loading the weights.
+        working = pid is not None and read.started.get("pid") == pid
+        until = datetime.now(UTC).timestamp() if working else read.last
+        return read.past_seconds + max(0.0, until - read.began)
+
+    def _seconds_left(self, event: Event, pid: int | None) -> float | None:
+        """Returns what an event said is left, less the time to the last event, such as the end of a validation; None
+        where that is over, or a process that resumes the run has said nothing yet."""
+        read, said = self._read, _finite(event.get("seconds_left"))
+        time = float(event.get("time", read.last))
+        if said is None or (read.began is not None and time < read.began):
+            return None
+        if pid is not None and (read.started or {}).get("pid", pid) != pid:
+            return None
+        left = said - max(0.0, read.last - time)
+        return left if left > 0 else None
+
+    def _created(self) -> str:
+        try:
+            time = self.run.config.stat().st_mtime
+        except OSError:
+            return ""
+        return datetime.fromtimestamp(time, UTC).isoformat(timespec="seconds")
+
+
+def retired_warning(config: TrainConfig | None) -> tuple[str, ...]:
+    """Returns a warning for a run whose recipe this version no longer trains; () for other runs."""
+    if config is None or config.recipe != RETIRED_RECIPE:
+        return ()
+    return (f"The recipe {RETIRED_RECIPE} is no longer trained; this run can only be read.",)
+
+
+def _two_parts_warning(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns a warning for a run of an earlier version, whose figures are of what selected its checkpoint."""
+    counts = manifest.get("counts")
+    if not isinstance(counts, dict) or "valid" not in counts or "test" in counts:
+        return ()
+    return (
+        "Made by an earlier version, without a test part: the conversations that selected its checkpoint also test it,"
+        " so its figures are too good.",
+    )
+
+
+def settings_of(config: TrainConfig | None) -> tuple[Setting, ...]:
+    """Returns the fields of a config in order, with their values as text; () for None."""
+    if config is None:
+        return ()
+    return tuple(
+        Setting(one.name, as_typed(getattr(config, one.name)), str(one.metadata.get("help", "")))
+        for one in fields(config)
+    )
+
+
+def as_typed(value: Any) -> str:
+    """Formats the value of a setting as it is typed on the command line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _add_event(read: _Events, event: Event) -> None:
+    kind = event["event"]
+    time = float(event.get("time", read.last))
+    if kind == "started":
+        if read.began is not None:
+            read.past_seconds += max(0.0, read.last - read.began)
+            read.resumed.append(int(event["step"]))
+            _undo_after(read, int(event["step"]))
+        read.began, read.started, read.ending = time, event, None
+    elif kind == "step":
+        read.loss[int(event["step"])] = float(event["loss"])
+        read.newest = event
+    elif kind == "valid":
+        point = _valid(event)
+        read.valid[point.step] = point
+        read.best = point if point.best or read.best is None else read.best
+    elif kind == "sample":
+        sample = _sample(event)
+        read.samples[sample.step, sample.id, sample.text] = sample
+    elif kind == "warning":
+        read.warnings.append(str(event["message"]))
+    elif kind == "parity":
+        read.parity = _parity(event)
+    elif kind in ("done", "error"):
+        read.ending = event
+    if kind in ("started", "step", "checkpoint", "done", "error"):
+        read.decisive = event
+    if kind in ("started", "step", "valid", "validating", "done", "error"):
+        read.validating = event if kind == "validating" else None
+    read.last = max(read.last, time)
+
+
+def _undo_after(read: _Events, step: int) -> None:
+    """Drops the events after a step, which a resumed process repeats."""
+    read.loss = {at: loss for at, loss in read.loss.items() if at <= step}
+    read.valid = {at: point for at, point in read.valid.items() if at <= step}
+    read.samples = {key: one for key, one in read.samples.items() if one.step <= step}
+    read.best = None
+    for _, point in sorted(read.valid.items()):
+        if point.best or read.best is None:
+            read.best = point
+
+
+def _valid(event: Event) -> ValidPoint:
+    return ValidPoint(
+        step=int(event["step"]),
+        loss=event.get("loss"),
+        auroc=event.get("auroc"),
+        f1=event.get("f1"),
+        n=int(event.get("n", 0)),
+        best=bool(event.get("best")),
+    )
+
+
+def _sample(event: Event) -> SampleRow:
+    return SampleRow(
+        step=int(event["step"]),
+        id=str(event["id"]),
+        text=str(event["text"]),
+        ends=bool(event["ends"]),
+        p_end=float(event["p_end"]),
+        p_continue=float(event["p_continue"]),
+        generated=str(event["says"]),
+    )
+
+
+def _parity(event: Event) -> Parity:
+    if event.get("skipped"):
+        return Parity(None, None, int(event.get("tokens", 0)), str(event["skipped"]))
+    return Parity(float(event["top1"]), float(event["max_dp"]), int(event["tokens"]))
+
+
+def _count(*known: Any) -> int:
+    """Returns the first that is a number; 0 where none is. A manifest may be damaged."""
+    return next((one for one in known if isinstance(one, int)), 0)
+
+
+def _finite(seconds: float | None) -> float | None:
+    """Returns the duration, or None if it is infinite or not a number, which a diverged run may write."""
+    return seconds if seconds is not None and math.isfinite(seconds) else None
+
+
+def _thinned(points: list[LossPoint]) -> tuple[LossPoint, ...]:
+    """Reduces a curve to about `CURVE_POINTS` points, the means of equally many neighbours."""
+    size = -(-len(points) // CURVE_POINTS)
+    if size <= 1:
+        return tuple(points)
+    groups = [points[at : at + size] for at in range(0, len(points), size)]
+    return tuple(LossPoint(g[-1].step, sum(one.loss for one in g) / len(g)) for g in groups)

@@ -1,0 +1,317 @@
+"""Memory and time of a training run, and the settings that fit a machine. Formulas only: no files, no processes.
+
+Memory is the peak of the longest step. Weights and adapter are exact up to rounding; activations are counted for a
+transformer of the llama family, which keeps for each token and layer what the backward pass reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from engine.base.errors import NotFound, UsageError
+from engine.training.run_directory.config import ConfigError, TrainConfig
+from engine.training.run_directory.microbatches import token_budget
+
+GIB = 1 << 30
+
+ROOM = 0.9
+"""Share of the machine's memory that a run may use."""
+
+LIBRARIES = 700 << 20
+"""Bytes that libraries and context need on a GPU."""
+
+CPU_LIBRARIES = 1400 << 20
+"""Bytes of a CPU process before its first long log: the libraries, and memory not freed after loading the weights."""
+
+CPU_KEPT = 1.5
+"""Factor for buffers that the libraries keep on the CPU for each length of log so far: after 30 steps on the demo a
+process held 5.1 GB, while its longest log alone needs 3.8 GB."""
+
+VALIDATION_SPEEDUP = 3.0
+"""Ratio of validation to training speed: one forward pass against forward and backward (twice the forward)."""
+
+TRAINING_COST = 4.0
+"""Ratio of the time for training on a token to scoring it with llama.cpp; assumed until a run was measured."""
+
+STARTING_SECONDS = 30.0
+"""Assumed time of every run for loading weights, converting the adapter and comparing it with llama.cpp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of a model.
+
+    Attributes:
+        layers, hidden, inner: Number of blocks, hidden size, feed-forward size.
+        heads, kv_heads, head: Attention heads, those of keys and values, size of one head.
+        vocabulary: Number of tokens.
+        tied: Whether the output projection is the embedding.
+    """
+
+    layers: int
+    hidden: int
+    inner: int
+    heads: int
+    kv_heads: int
+    head: int
+    vocabulary: int
+    tied: bool = True
+
+    @property
+    def linear(self) -> int:
+        """Number of weights of the linear layers in all blocks."""
+        return self.layers * sum(into * out for into, out in self._linears())
+
+    @property
+    def embeddings(self) -> int:
+        """Number of weights of the embedding, and of the output projection where it is another matrix."""
+        return self.vocabulary * self.hidden * (1 if self.tied else 2)
+
+    def adapter(self, rank: int) -> int:
+        """Number of weights of a LoRA adapter on all linear layers."""
+        return self.layers * rank * sum(into + out for into, out in self._linears())
+
+    def _linears(self) -> list[tuple[int, int]]:
+        wide, narrow = self.heads * self.head, self.kv_heads * self.head
+        return [
+            (self.hidden, wide),
+            (self.hidden, narrow),
+            (self.hidden, narrow),
+            (wide, self.hidden),
+            (self.hidden, self.inner),
+            (self.hidden, self.inner),
+            (self.inner, self.hidden),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Peak memory in bytes, by what it holds."""
+
+    weights: int
+    adapter: int
+    activations: int
+    logits: int
+    libraries: int
+
+    @property
+    def total(self) -> int:
+        """All together."""
+        return self.weights + self.adapter + self.activations + self.logits + self.libraries
+
+
+def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, gpu: bool) -> Memory:
+    """Estimates the peak memory of a run, on the GPU or in the system.
+
+    Args:
+        longest: Tokens of the longest log, of which at most `config.max_tokens` are read.
+        labels: Positions with a label in such a log.
+    """
+    width = 2 if config.precision == "bf16" else 4
+    read = max(1, min(longest, config.max_tokens))
+    tokens = token_budget(config.rows, config.batch, read)
+    # In 4 bits, with the scales of the blocks.
+    linear = shape.linear * (0.5625 if config.four_bit else width)
+    layer = _kept_in_a_layer(shape, config.rank, width)
+    kept = shape.layers * layer
+    if config.recompute:
+        kept = shape.layers * shape.hidden * width + layer
+    return Memory(
+        weights=int(linear + shape.embeddings * width),
+        # The adapter, its gradient and the two moments of AdamW, all in single precision.
+        adapter=16 * shape.adapter(config.rank),
+        activations=int(tokens * kept * (1 if gpu else CPU_KEPT)),
+        # Logits, their softmax and their gradient, in single precision.
+        logits=int(12 * shape.vocabulary * labels * tokens / read),
+        libraries=LIBRARIES if gpu else CPU_LIBRARIES,
+    )
+
+
+def _kept_in_a_layer(shape: Shape, rank: int, width: int) -> int:
+    """Bytes that one layer keeps for one token until the backward pass."""
+    wide, narrow = shape.heads * shape.head, shape.kv_heads * shape.head
+    # Input and output of the two norms; queries before and after rotation; keys and values, and their copies for the
+    # heads that share them.
+    stream = 4 * shape.hidden + 5 * wide + 4 * narrow
+    # Gate, up, the activated gate and their product.
+    inner = 4 * shape.inner
+    # In single precision: the inputs of the norms, and at each of the seven linear layers the input of the adapter
+    # and what is between its two matrices.
+    single = 2 * shape.hidden + 5 * shape.hidden + wide + shape.inner + 7 * rank
+    return width * (stream + inner) + 4 * single
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Settings for a machine.
+
+    Attributes:
+        memory: Bytes that a run may use; None: what the machine has.
+        gpu: Whether there is a GPU.
+        max_tokens: Longest log.
+        help: Help text.
+        batch: Conversations of a step. Small on a CPU: there a step costs as much as its conversations, so more and
+            smaller steps cost nothing extra and learn more.
+    """
+
+    name: str
+    memory: int | None
+    gpu: bool
+    max_tokens: int
+    help: str
+    batch: int = 8
+
+
+PRESETS: Mapping[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "cpu", None, False, 2048, "No GPU: two conversations a step, a small base.", batch=2
+        ),
+        Preset(
+            "8g",
+            8 * GIB,
+            True,
+            2048,
+            "A GPU with 8 GB: bases up to 1.5B, from a folder in 4 bits up to 4B.",
+        ),
+        Preset(
+            "16g",
+            16 * GIB,
+            True,
+            2048,
+            "A GPU with 16 GB: bases up to 4B, from a folder in 4 bits up to 14B.",
+        ),
+        Preset(
+            "24g",
+            24 * GIB,
+            True,
+            4096,
+            "A GPU with 24 GB: bases up to 8B, logs up to 4,096 tokens.",
+        ),
+        Preset(
+            "80g",
+            80 * GIB,
+            True,
+            8192,
+            "A GPU with 80 GB: bases up to 14B, logs up to 8,192 tokens.",
+        ),
+    )
+}
+
+ROWS = (8, 4, 2, 1)
+"""Values of `TrainConfig.rows` to try, the fastest first."""
+
+
+def preset_for(gpu_memory: int | None) -> Preset:
+    """The largest preset for a GPU with this memory in bytes, `cpu` without one or for a smaller one."""
+    fitting = [
+        preset
+        for preset in PRESETS.values()
+        # A GPU sold as 8 GB has fewer than 8 GiB, and the display uses a part.
+        if preset.memory and gpu_memory and gpu_memory >= preset.memory * 0.9
+    ]
+    return fitting[-1] if fitting else PRESETS["cpu"]
+
+
+def fitted(
+    config: TrainConfig,
+    preset: Preset,
+    shape: Shape | None,
+    available: int | None,
+    longest: int,
+    labels: int,
+    chosen: Collection[str] = (),
+) -> TrainConfig:
+    """Returns the config with the fastest settings that fit the memory of a preset, else those with the least memory.
+
+    Args:
+        shape: Shape of the base. If it is None, settings with low memory but without 4 bits are chosen.
+        available: Memory of this machine in bytes, for a preset without an amount of its own.
+        longest, labels: See `memory_of`.
+        chosen: Fields that the user set, which are not changed.
+    """
+
+    def set_to(**values: Any) -> TrainConfig:
+        return replace(config, **{k: v for k, v in values.items() if k not in chosen})
+
+    config = set_to(max_tokens=preset.max_tokens, batch=preset.batch)
+    ladder = [
+        set_to(rows=rows, recompute=recompute, four_bit=four_bit)
+        for recompute, four_bit in ((False, False), (True, False), (True, True))
+        for rows in (ROWS if preset.gpu else (1,))
+        if (preset.gpu or not four_bit) and rows <= config.batch
+    ]
+    budget = preset.memory or available
+    if shape is None or budget is None:
+        return set_to(rows=1, recompute=preset.gpu, four_bit=False)
+    for one in ladder:
+        if memory_of(shape, one, longest, labels, gpu=preset.gpu).total <= ROOM * budget:
+            return one
+    return ladder[-1]
+
+
+def advice(config: TrainConfig, memory: Memory, preset: Preset) -> str:
+    """Returns advice on which setting to change if a run needs too much memory."""
+    if not config.recompute and memory.activations > memory.weights:
+        return "Set recompute=true: activations are computed twice instead of kept."
+    if config.rows > 1:
+        return f"Lower rows (now {config.rows}): fewer conversations are in memory together."
+    if preset.gpu and not config.four_bit and memory.weights > memory.activations:
+        return "Use a smaller base, or a folder of weights with four_bit=true: the weights need most of it."
+    if memory.activations + memory.logits > memory.weights:
+        return f"Lower max_tokens (now {config.max_tokens:,}): of long logs the end is used."
+    return "Use a smaller base: the weights need most of it."
+
+
+def steps_of(config: TrainConfig, conversations: int) -> int:
+    """Returns the number of optimiser steps of a run."""
+    return max(1, math.ceil(config.epochs * math.ceil(conversations / config.batch)))
+
+
+def seconds_of(config: TrainConfig, steps: int, tokens: int, valid: int, speed: float) -> float:
+    """Estimates the duration of a run in seconds.
+
+    Args:
+        tokens: Tokens of one epoch.
+        valid: Tokens of one validation.
+        speed: Training speed in tokens a second.
+    """
+    validations = 1 + steps / config.valid_every
+    reading = validations * valid / VALIDATION_SPEEDUP
+    return STARTING_SECONDS + (config.epochs * tokens + reading) / speed
+
+
+def with_settings(config: TrainConfig, settings: Mapping[str, str]) -> TrainConfig:
+    """Returns the config with new values of some fields, given as text.
+
+    Raises:
+        UsageError: A field does not exist, or a value cannot be used.
+    """
+    known = {one.name: one for one in fields(TrainConfig)}
+    values: dict[str, Any] = asdict(config)
+    for name, text in settings.items():
+        if name not in known:
+            raise NotFound(f"There is no setting {name!r}.", f"There are {', '.join(known)}.")
+        values[name] = _value(name, text, type(values[name]))
+    try:
+        return TrainConfig(**values)
+    except ConfigError as error:
+        raise UsageError(f"{error}.") from error
+
+
+_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+def _value(name: str, text: str, kind: type) -> Any:
+    try:
+        value = _WORDS[text.strip().lower()] if kind is bool else kind(text.strip())
+        if kind is float and not math.isfinite(value):
+            raise ValueError(text)
+    except (KeyError, ValueError) as error:
+        expected = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+        raise UsageError(f"{name} is {text!r}; it must be {expected}.") from error
+    return value

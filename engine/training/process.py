@@ -1,0 +1,358 @@
+"""The process of a training run: start it, find it again, stop it.
+
+The process has a session of its own, writes only into its run directory, and continues when the program that started
+it quits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.base.atomic_files import write_atomically
+from engine.base.errors import UsageError, WorkbenchError
+from engine.base.network_guard import child_environment
+from engine.base.number_format import counted
+from engine.training.run_directory.config import ConfigError, TrainConfig
+from engine.training.run_directory.events import RunDirectory, is_running, read_events
+
+NEEDED = ("torch", "transformers", "peft", "accelerate", "gguf")
+"""Packages that training imports; the extra `train` installs them."""
+
+EIGHT_BIT = "bitsandbytes"
+"""The package for 8-bit AdamW and bases in 4 bits; the extra `gpu` installs it."""
+
+INSTALL = "`pip install 'conversation-workbench[train]'` installs it."
+
+
+@dataclass(frozen=True, slots=True)
+class Grace:
+    """Seconds that a process has to end when it is stopped.
+
+    Attributes:
+        stop: After the STOP file, without a new event. Long, because the process then validates, converts its adapter
+            and compares it.
+        term: After SIGTERM, which ends it without an adapter; SIGKILL follows.
+        poll: Between two checks.
+    """
+
+    stop: float = 900.0
+    term: float = 60.0
+    poll: float = 0.5
+
+
+def _count_gpus() -> int:
+    # they bring numpy, which the first screen should not wait for
+    from engine.model.process.gpu import count_gpus
+    from engine.training.base import GPU_SECONDS
+
+    return count_gpus(GPU_SECONDS)
+
+
+def missing_libraries() -> str:
+    """Returns why training is not possible here; empty if it is."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    return f"Training needs {', '.join(missing)}." if missing else ""
+
+
+def check_libraries(config: TrainConfig | None, gpus: int) -> None:
+    """Checks that what a run needs is installed.
+
+    Args:
+        config: None where it cannot be read, which the trainer reports.
+
+    Raises:
+        UsageError: It is not; the hint says what to install, and what to set to do without.
+    """
+    missing = missing_libraries()
+    if missing:
+        raise UsageError(missing, INSTALL)
+    wanted = [
+        name for name in ("eight_bit", "four_bit") if config and gpus and getattr(config, name)
+    ]
+    if wanted and importlib.util.find_spec(EIGHT_BIT) is None:
+        without = " and ".join(f"--set {name}=false" for name in wanted)
+        raise UsageError(
+            f"On a GPU, {' and '.join(wanted)} need{'s' if len(wanted) == 1 else ''} {EIGHT_BIT}.",
+            f"`pip install 'conversation-workbench[gpu]'` installs it; {without} does without, with more memory.",
+        )
+
+
+def processes_of(config: TrainConfig | None, gpus: int) -> int:
+    """Number of processes of a run: as set, else the most that there are GPUs for and that divide a step evenly.
+
+    Args:
+        config: None where it cannot be read, which the trainer reports.
+        gpus: How many there are; without one a run has one process.
+
+    Raises:
+        UsageError: More are set than there are GPUs, or a number that does not divide the conversations of a step.
+    """
+    if config is None:
+        return 1
+    if not config.processes:
+        return max((n for n in range(1, gpus + 1) if config.batch % n == 0), default=1)
+    hint = "`--set processes=0` takes one for each GPU, as far as they divide `batch`."
+    if config.processes > max(gpus, 1):
+        here = counted(gpus, "GPU") if gpus else "no GPU, so it allows 1"
+        raise UsageError(f"processes is {config.processes}, but this machine has {here}.", hint)
+    if config.batch % config.processes:
+        raise UsageError(
+            f"processes is {config.processes}, which does not divide batch={config.batch}.", hint
+        )
+    return config.processes
+
+
+def command_for(command: Sequence[str], processes: int) -> list[str]:
+    """The command that starts a trainer in so many processes, by `accelerate launch` where there are several.
+
+    Args:
+        command: That of one process: the interpreter and its words.
+    """
+    if processes == 1:
+        return list(command)
+    interpreter, *words = command
+    launch = [interpreter, "-m", "accelerate.commands.launch", "--multi_gpu"]
+    # All that it would otherwise ask a file of the user for; the port is a free one.
+    launch += ["--num_processes", str(processes), "--num_machines", "1", "--mixed_precision", "no"]
+    return [*launch, "--dynamo_backend", "no", "--main_process_port", "0", *words]
+
+
+def has_process(run: RunDirectory) -> bool:
+    """Whether a process holds the run's lock, or was started and has not taken the lock yet."""
+    if is_running(run):
+        return True
+    started = _started(run)
+    return started is not None and _is_trainer(started, run)
+
+
+def pid_of(run: RunDirectory) -> int | None:
+    """Returns the id of the run's process; None if it has none or the id is unknown."""
+    if not has_process(run):
+        return None
+    started = _started(run)
+    if started is not None and _is_trainer(started, run):
+        return started
+    # Not started by this program: the process has written its id into its first event.
+    pids = [e["pid"] for e in read_events(run.events)[0] if e["event"] == "started" and "pid" in e]
+    return int(pids[-1]) if pids and _is_trainer(int(pids[-1]), run) else None
+
+
+def was_started(run: RunDirectory) -> bool:
+    """Whether this program ever started a process on the run."""
+    return _started(run) is not None
+
+
+def exit_code(run: RunDirectory) -> int | None:
+    """Returns the exit code of the last process (-N for signal N); None if this program did not see it end."""
+    try:
+        found = json.loads(_exit_file(run).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or found.get("pid") != _started(run):
+        return None
+    code = found.get("code")
+    return code if isinstance(code, int) else None
+
+
+class Trainers:
+    """Starts and stops the processes of runs, which continue when this program ends."""
+
+    def __init__(
+        self,
+        command: Sequence[str] = (sys.executable, "-m", "training"),
+        grace: Grace = Grace(),
+        gpus: Callable[[], int] = _count_gpus,
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+            command: Command of a process, to which the run directory is added.
+            gpus: Returns the number of GPUs.
+        """
+        self._command, self._grace, self._gpus = tuple(command), grace, gpus
+        self._children: dict[Path, subprocess.Popen[bytes]] = {}
+        self._guard = threading.Lock()
+
+    def processes(self, config: TrainConfig | None) -> int:
+        """Checks that a run with these settings can start here, and returns its number of processes.
+
+        Raises:
+            UsageError: The libraries are not installed, or so many processes are not possible.
+        """
+        gpus = self._gpus()
+        check_libraries(config, gpus)
+        return processes_of(config, gpus)
+
+    def start(self, run: RunDirectory) -> int:
+        """Starts a process on a new run or on one that ended, and returns its id.
+
+        Raises:
+            UsageError: The run is running, or cannot start here; see `processes`.
+            WorkbenchError: The process cannot be started.
+        """
+        command = command_for(self._command, self.processes(_config(run)))
+        with self._guard:
+            self._reap(run)
+            if has_process(run):
+                raise UsageError(f"{run.path.name} is running.", "Stop it first.")
+            run.stop.unlink(missing_ok=True)
+            try:
+                with run.log.open("ab") as log:
+                    child = subprocess.Popen(
+                        [*command, str(run.path)],
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=subprocess.STDOUT,
+                        start_new_session=True,
+                        env={**child_environment(), "TOKENIZERS_PARALLELISM": "false"},
+                    )
+            except OSError as error:
+                raise WorkbenchError(f"The training process cannot start: {error}.") from error
+            try:
+                write_atomically(_pid_file(run), json.dumps({"pid": child.pid}) + "\n")
+            except OSError as error:
+                # A process whose id is not written down could not be stopped.
+                child.kill()
+                child.wait()
+                raise WorkbenchError(f"The training process cannot start: {error}.") from error
+            self._children[run.path] = child
+        threading.Thread(
+            target=self._wait_for_end,
+            args=(run, child),
+            name=f"wait for {run.path.name}",
+            daemon=True,
+        ).start()
+        return child.pid
+
+    def stop(self, run: RunDirectory) -> None:
+        """Asks the run to end after its step; a thread of this program kills it if it does not end.
+
+        The STOP file stays when this program quits, and alone makes the run end after its step.
+        """
+        if not has_process(run):
+            return
+        run.stop.touch()
+        threading.Thread(
+            target=self._enforce_stop, args=(run,), name=f"stop {run.path.name}", daemon=True
+        ).start()
+
+    def kill(self, run: RunDirectory) -> None:
+        """Kills the process; its last checkpoint stays."""
+        _signal(run, signal.SIGKILL)
+
+    def _wait_for_end(self, run: RunDirectory, child: subprocess.Popen[bytes]) -> None:
+        child.wait()
+        with self._guard:
+            self._reap(run)
+
+    def _reap(self, run: RunDirectory) -> None:
+        child = self._children.get(run.path)
+        if child is None or child.poll() is None:
+            return
+        del self._children[run.path]
+        # The folder may have been deleted since.
+        with contextlib.suppress(OSError):
+            ended = json.dumps({"pid": child.pid, "code": child.returncode})
+            write_atomically(_exit_file(run), ended + "\n")
+
+    def _enforce_stop(self, run: RunDirectory) -> None:
+        grace, began = self._grace, time.time()
+        while has_process(run):
+            if time.time() - max(began, _last_event(run)) > grace.stop:
+                break
+            # Again and again: a process that was only starting deletes the file.
+            run.stop.touch()
+            time.sleep(grace.poll)
+        for how, seconds in ((signal.SIGTERM, grace.term), (signal.SIGKILL, 0.0)):
+            if not _signal(run, how):
+                return
+            until = time.time() + seconds
+            while has_process(run) and time.time() < until:
+                time.sleep(grace.poll)
+
+
+def _config(run: RunDirectory) -> TrainConfig | None:
+    try:
+        return TrainConfig.load(run.config)
+    except ConfigError:
+        return None
+
+
+def _signal(run: RunDirectory, number: signal.Signals) -> bool:
+    """Sends a signal to the run's process group; returns False if it has no process."""
+    pid = pid_of(run)
+    if pid is None:
+        return False
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        # A process started by this program leads its group, which holds the processes of a run on several GPUs.
+        if os.getpgid(pid) == pid:
+            os.killpg(pid, number)
+        else:
+            os.kill(pid, number)
+    return True
+
+
+def _last_event(run: RunDirectory) -> float:
+    try:
+        return run.events.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _started(run: RunDirectory) -> int | None:
+    try:
+        found = json.loads(_pid_file(run).read_text("utf-8"))
+        return int(found["pid"])
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def _is_trainer(pid: int, run: RunDirectory) -> bool:
+    """Whether this process is alive and was started on this run. Process ids are reused, and no other process may be
+    killed."""
+    process = Path(f"/proc/{pid}")
+    try:
+        words, folder = _command_line(process), (process / "cwd").readlink()
+    except OSError:
+        return not Path("/proc/self").exists() and _is_trainer_by_ps(pid, run)
+    return any((folder / os.fsdecode(word)).resolve() == run.path for word in words if word)
+
+
+def _command_line(process: Path) -> list[bytes]:
+    """Returns the words of a process's command, which are missing for a moment while it replaces its program."""
+    words = (process / "cmdline").read_bytes()
+    for _ in range(50):
+        if words:
+            break
+        time.sleep(0.002)
+        words = (process / "cmdline").read_bytes()
+    return words.split(b"\0")
+
+
+def _is_trainer_by_ps(pid: int, run: RunDirectory) -> bool:
+    try:
+        output = subprocess.run(
+            ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
+        ).stdout
+    except OSError:
+        return False
+    return output.strip().endswith(str(run.path))
+
+
+def _pid_file(run: RunDirectory) -> Path:
+    return run.path / "process.json"
+
+
+def _exit_file(run: RunDirectory) -> Path:
+    return run.path / "exit.json"

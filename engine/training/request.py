@@ -1,0 +1,172 @@
+"""The request for a training run. Each field declares its help, its default and its check once: the flags of
+`workbench train`, the fields of the dialog and the planner all read this declaration. Standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from engine.base.errors import UsageError
+from engine.base.request_options import (
+    Option,
+    check,
+    declared,
+    defaults_of,
+    one_of,
+    options_of,
+    read_values,
+)
+from engine.conversations.filters import Filter
+from engine.training.presets import PRESETS
+from engine.training.run_directory.config import RECIPES, TrainConfig
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRequest:
+    """The request for a training run; `OPTIONS` has the help text of each field.
+
+    Attributes:
+        settings: Names and values of fields of `TrainConfig`, as text; they override the preset.
+
+    Raises:
+        UsageError: A value cannot be used.
+    """
+
+    filter: Filter = field(
+        default_factory=Filter,
+        metadata={
+            "option": Option(
+                "conversations to train on and to hold out, as in the list: source:web turns>5 -tag:spam",
+                default="all",
+                metavar="F",
+            )
+        },
+    )
+    name: str = declared(
+        "", Option("name of the run and of its folder", default="base and recipe, numbered")
+    )
+    recipe: str = declared(
+        RECIPES[0],
+        Option(
+            f"what is learned: {one_of(RECIPES)}",
+            allowed=lambda value: value in RECIPES,
+            must=one_of(RECIPES),
+        ),
+    )
+    preset: str = declared(
+        "",
+        Option(
+            f"settings for an amount of memory: {one_of(list(PRESETS))}",
+            default="what this machine has",
+            allowed=lambda value: not value or value in PRESETS,
+            must=one_of(list(PRESETS)),
+        ),
+    )
+    base: str = declared(
+        "",
+        Option(
+            "weights to adapt: name of a model, GGUF file, or folder as Hugging Face writes it",
+            default="the built-in model",
+            metavar="M",
+        ),
+    )
+    held_out: float = declared(
+        0.5,
+        Option(
+            "share of the conversations that is kept from training: a third of it, at most 100, selects the"
+            " checkpoint, and the figures come from the others only",
+            metavar="S",
+            convert=float,
+            allowed=lambda value: 0 < value < 1,
+            must="above 0 and below 1",
+        ),
+    )
+    limit: int | None = declared(
+        None,
+        Option(
+            "train on so many conversations at most",
+            default="all that are not held out",
+            metavar="N",
+            convert=int,
+            allowed=lambda value: value is None or value >= 1,
+            must="a whole number above 0",
+        ),
+    )
+    seed: int = declared(
+        0,
+        Option("seed of what is held out and cut", convert=int, must="a whole number"),
+    )
+    contaminate: float = declared(
+        0.0,
+        Option(
+            "cut this share of the training conversations, to measure what incomplete ones cost",
+            default="none",
+            metavar="S",
+            convert=float,
+            allowed=lambda value: 0 <= value <= 1,
+            must="between 0 and 1",
+        ),
+    )
+    settings: tuple[tuple[str, str], ...] = declared(
+        (),
+        Option(
+            "other settings of the run, like rank=32; `train status PROJECT RUN` lists them",
+            metavar="FIELD=VALUE",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+OPTIONS: Mapping[str, Option] = options_of(TrainingRequest)
+"""Field name -> its declared help, choices and check."""
+
+DEFAULTS: Mapping[str, Any] = defaults_of(TrainingRequest)
+
+TYPED = tuple(name for name in OPTIONS if name not in ("filter", "settings"))
+"""Fields that are read from one text; the filter and the settings have a syntax of their own."""
+
+SETTINGS: Mapping[str, str] = {
+    one.name: str(one.metadata["help"])
+    for one in fields(TrainConfig)
+    if one.name not in ("base", "base_name", "recipe")
+}
+"""Fields of `TrainConfig` that `settings` may set -> help text; the other fields are set by the request."""
+
+
+def read_request(
+    texts: Mapping[str, str], settings: Sequence[str] = (), filter: Filter | None = None
+) -> TrainingRequest:
+    """Reads a request from texts, as typed in a dialog or on the command line.
+
+    Args:
+        texts: Texts of the fields in `TYPED`; a field that is missing or empty gets its default.
+        settings: Texts of the form `FIELD=VALUE`.
+
+    Raises:
+        UsageError: A text cannot be used; the message names the field.
+    """
+    values = read_values(OPTIONS, texts, TYPED)
+    return TrainingRequest(
+        filter=Filter() if filter is None else filter, settings=read_settings(settings), **values
+    )
+
+
+def read_settings(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Splits settings into names and values.
+
+    Args:
+        words: Texts of the form `FIELD=VALUE`.
+
+    Raises:
+        UsageError: A text does not have this form.
+    """
+    found = []
+    for word in words:
+        name, _, value = word.partition("=")
+        if not name.strip() or not value:
+            raise UsageError(f"A setting is written field=value; {word!r} is not.", "Like rank=32.")
+        found.append((name.strip(), value))
+    return tuple(found)

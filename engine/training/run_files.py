@@ -1,0 +1,427 @@
+"""Run directories of a project: find, create and delete them, and read their manifests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from engine.base.atomic_files import make_folder, private_folder, sync_tree
+from engine.base.errors import DiskFull, NameTaken, NotFound, NotYet, ProjectError, UsageError
+from engine.base.folders import version
+from engine.base.text import one_line
+from engine.completeness.block import LogItem
+from engine.completeness.training_data import Split, Usable, cut, to_cut
+from engine.completeness.training_view import items
+from engine.model.catalog_file import cpu_name
+from engine.project import project_id, settings
+from engine.project.project import Project
+from engine.project.sql import snapshot
+from engine.training.run_directory.config import TrainConfig
+from engine.training.run_directory.disk_full import DISK_FULL, is_disk_full
+from engine.training.run_directory.events import RunDirectory, locked
+
+FOLDER = "training_folder"
+"""Setting: the folder of the newest run, so that a project that was moved alone still finds its runs."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_SUFFIX = ".training"
+
+
+@dataclass(frozen=True, slots=True)
+class DataPlan:
+    """The selection of data for a run.
+
+    Attributes:
+        split: The conversations to train on and those to hold out.
+        filter: The filter as text, empty for all conversations.
+        matched: Number of conversations that the filter matches.
+        seed: Seed of the split and of the cuts.
+        held_out: Requested share of held-out conversations.
+        limit: Most conversations to train on; None for all.
+        contaminate: Share of the training conversations to cut at a random boundary; 0 in normal use. Training assumes
+            that every conversation is complete; this measures the loss of quality if some are not.
+    """
+
+    split: Split
+    filter: str
+    matched: int
+    seed: int = 0
+    held_out: float = 0.5
+    limit: int | None = None
+    contaminate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PartToTest:
+    """The conversations that a run is tested on.
+
+    Attributes:
+        names: Their ids in the source.
+        unseen: Whether the checkpoint was selected without them. Runs of earlier versions have two parts: the
+            conversations that selected the checkpoint test it too.
+    """
+
+    names: frozenset[str]
+    unseen: bool
+
+
+def runs_folder(project: Path) -> Path:
+    """Returns the folder of the runs of a project; it may not exist."""
+    whole = Path(os.path.realpath(project))
+    return whole.with_name(f"{whole.stem}{_SUFFIX}")
+
+
+def all_runs(project: Path) -> list[RunDirectory]:
+    """Returns the runs of a project, newest first.
+
+    They are its own by its id, not by the name of its file: those beside it, under any name that the file has had, and
+    those of the folder where it was last trained. Of two of the same name the one in its own folder is returned.
+    """
+    return _runs_and_hidden(project)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenRun:
+    """A run beside a project that is not listed with its runs, and why: a few words."""
+
+    run: RunDirectory
+    why: str
+
+    def __str__(self) -> str:
+        path = self.run.path
+        return f"{one_line(f'{path.parent.name}/{path.name}')} ({one_line(self.why)})"
+
+
+def hidden_runs(project: Path) -> list[HiddenRun]:
+    """Returns the runs that may be looked for under a project and are not its own, in order of their names."""
+    return _runs_and_hidden(project)[1]
+
+
+def run_named(project: Path, name: str) -> RunDirectory:
+    """Returns the run of a project with this name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    found, hidden = _runs_and_hidden(project)
+    runs = {run.path.name: run for run in found}
+    if name not in runs:
+        for other in hidden:
+            if other.run.path.name == name:
+                raise NotFound(
+                    f"The run {other} is not one of this project.",
+                    "Score with its adapter by naming its folder: --adapter FOLDER.",
+                )
+        known = f"There are {', '.join(runs)}." if runs else "There are none yet."
+        raise NotFound(f"There is no training run {one_line(name)!r}.", one_line(known))
+    return runs[name]
+
+
+def _runs_and_hidden(project: Path) -> tuple[list[RunDirectory], list[HiddenRun]]:
+    home = runs_folder(project)
+    known, last = _identity(project)
+    folders = [home, *sorted(home.parent.glob(f"*{_SUFFIX}")), *([last] if last else [])]
+    runs: dict[str, RunDirectory] = {}
+    hidden = []
+    for folder in dict.fromkeys(folders):
+        for path in sorted(_subfolders(folder)):
+            run = RunDirectory(path)
+            if not run.config.exists():
+                continue
+            owner = _owner(run)
+            # A run of an early version has no id; it is taken to be of the project beside it.
+            own = owner.get("id") == known if owner.get("id") else folder == home
+            if own and path.name not in runs:
+                runs[path.name] = run
+            elif own:
+                hidden.append(HiddenRun(run, "another run of this project has its name"))
+            elif folder == home:
+                other = str(owner.get("name", ""))
+                hidden.append(HiddenRun(run, f"of another project{other and f', {other}'}"))
+    return sorted(runs.values(), key=_created, reverse=True), hidden
+
+
+def _owner(run: RunDirectory) -> Mapping[str, Any]:
+    """Returns id and file name of the project of a run, as far as its manifest has them."""
+    owner = manifest_summary(run).get("project")
+    return owner if isinstance(owner, dict) else {}
+
+
+def _identity(project: Path) -> tuple[str | None, Path | None]:
+    """Returns the id of a project, and the folder of its newest run when that was made; None where not known."""
+    try:
+        status = os.stat(project)
+    except OSError:
+        return None, None
+    path = os.path.realpath(project)
+    # A new file may have the number of a deleted one, but not its time of change.
+    file = (status.st_dev, status.st_ino, status.st_ctime_ns)
+    if path in _identities and _identities[path][0] == file:
+        return _identities[path][1]
+    try:
+        with Project.open(project, read_only=True) as opened, opened.reading() as conn:
+            known, last = project_id.get(conn), settings.get(conn, FOLDER)
+    except ProjectError:
+        return None, None
+    found = known, Path(last) if isinstance(last, str) else None
+    if known is not None:
+        _identities[path] = file, found
+    return found
+
+
+_identities: dict[str, tuple[tuple[int, int, int], tuple[str | None, Path | None]]] = {}
+"""Path of a project -> its file when it was read, and what was read."""
+
+
+def free_name(project: Path, stem: str) -> str:
+    """Returns the first name of `stem-1`, `stem-2`, ... that no run has."""
+    taken = _taken(project)
+    return next(f"{stem}-{n}" for n in range(1, len(taken) + 2) if f"{stem}-{n}" not in taken)
+
+
+def check_name(project: Path, name: str) -> None:
+    """Checks the name of a new run.
+
+    Raises:
+        UsageError: It cannot be the name of a folder, or a run has it already.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{one_line(name)!r} cannot name a run.",
+            "Use letters, digits, dots, dashes and underscores, at most 64.",
+        )
+    if name in _taken(project):
+        raise NameTaken(f"There is a run {name!r} already.", "Choose another name.")
+
+
+def _taken(project: Path) -> set[str]:
+    """Names that a new run cannot have: those of the project's runs, and of all else in its folder."""
+    inside = {path.name for path in _subfolders(runs_folder(project))}
+    return inside | {run.path.name for run in all_runs(project)}
+
+
+def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan) -> RunDirectory:
+    """Creates a run directory with config, data and manifest, completely or not at all.
+
+    Raises:
+        UsageError: The name cannot be used, or as `check_data`.
+        ProjectError: The folder cannot be written.
+    """
+    home = Path(project.path)
+    check_name(home, name)
+    check_data(plan)
+    target = runs_folder(home) / name
+    try:
+        make_folder(target.parent)
+        with private_folder(target.parent) as folder:
+            part = folder / name
+            part.mkdir()
+            _write(project, RunDirectory(part), config, plan)
+            sync_tree(part)
+            project.write(lambda conn: settings.put(conn, FOLDER, str(target.parent)))
+            part.rename(target)
+    except OSError as error:
+        if is_disk_full(error):
+            raise DiskFull(
+                f"{DISK_FULL}: the run {name} could not be written to {target.parent}.",
+                "Free some space there, then start it again.",
+            ) from error
+        raise ProjectError(
+            f"The run cannot be written to {target}: {error.strerror or error}.",
+            "Make room there, or allow writing beside the project file.",
+        ) from error
+    return RunDirectory(target)
+
+
+def check_data(plan: DataPlan) -> None:
+    """Checks that there is something to train on, something to select a checkpoint by and something to test it on.
+
+    Raises:
+        UsageError: There is not.
+    """
+    if not plan.split.train:
+        raise NotYet(
+            f"Of {plan.matched:,} conversations none is left to train on.",
+            "Choose more with the filter, or hold out less. A conversation needs an answer, and equal ones count once.",
+        )
+    if not plan.split.selection:
+        raise NotYet(
+            "Fewer than two conversations of two turns or more are held out: one part of them selects the checkpoint,"
+            " another tests it.",
+            "Choose more with the filter, or hold out more.",
+        )
+
+
+def delete(run: RunDirectory) -> None:
+    """Deletes a run with all its files.
+
+    Raises:
+        UsageError: It is running.
+        ProjectError: The files cannot be deleted.
+    """
+    with locked(run) as had:
+        if not had:
+            raise UsageError(f"{run.path.name} is running.", "Stop it first.")
+        try:
+            with private_folder(run.path.parent) as folder:
+                # Renamed first, so that a half-deleted run is never listed.
+                shutil.rmtree(run.path.rename(folder / run.path.name))
+        except OSError as error:
+            raise ProjectError(f"{run.path.name} cannot be deleted: {error.strerror}.") from error
+
+
+def manifest_of(run: RunDirectory) -> Mapping[str, Any]:
+    """Returns the manifest of a run; {} if it has none or it cannot be read."""
+    try:
+        found = json.loads(run.manifest.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def held_out_by(run: RunDirectory) -> frozenset[str]:
+    """Returns the external ids of the conversations that a run held out.
+
+    Raises:
+        UsageError: The manifest does not name them.
+    """
+    names = manifest_of(run).get("held_out")
+    if not isinstance(names, list) or not names:
+        raise UsageError(
+            f"The manifest of the run {run.path.name} does not name the conversations that it held out.",
+            "Leave out the run to take all conversations.",
+        )
+    return frozenset(map(str, names))
+
+
+def part_to_test(run: RunDirectory) -> PartToTest:
+    """Returns what a run is tested on.
+
+    Raises:
+        UsageError: The manifest does not name it.
+    """
+    manifest = manifest_of(run)
+    names = manifest.get("test")
+    if isinstance(names, list) and names:
+        return PartToTest(frozenset(map(str, names)), unseen=True)
+    return PartToTest(held_out_by(run), unseen=not manifest.get("valid"))
+
+
+def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:
+    """Returns the manifest without the ids of conversations, maybe a million; cached while the file is unchanged."""
+    try:
+        status = run.manifest.stat()
+    except OSError:
+        return {}
+    return _cached_summary(run, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=256)
+def _cached_summary(run: RunDirectory, changed: int, size: int) -> Mapping[str, Any]:
+    names = ("train", "valid", "test", "held_out")
+    return {key: value for key, value in manifest_of(run).items() if key not in names}
+
+
+def machine_name() -> str:
+    """Returns an id of this machine, since measured speeds are valid for one machine only."""
+    return f"{platform.machine()}:{cpu_name()}:{os.cpu_count()}"
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        return [path for path in folder.iterdir() if path.is_dir() and path.name[0] != "."]
+    except OSError:
+        return []
+
+
+def _created(run: RunDirectory) -> tuple[str, str]:
+    return str(manifest_summary(run).get("created_at", "")), run.path.name
+
+
+def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataPlan) -> None:
+    split = plan.split
+    cuts = to_cut(split.train, plan.seed, plan.contaminate)
+    with project.reading() as conn, snapshot(conn):
+        known = project_id.get(conn)
+        train = _write_lines(
+            run.train, _lines(items(conn, _keys(split.train)), split.train, cuts, plan)
+        )
+        valid = _write_lines(
+            run.valid, _lines(items(conn, _keys(split.selection)), split.selection, (), plan)
+        )
+    config.save(run.config)
+    manifest = {
+        "version": 1,
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "project": {"id": known, "name": Path(project.path).name},
+        "code_version": version(),
+        "machine": machine_name(),
+        "filter": plan.filter,
+        "seed": plan.seed,
+        "held_out_share": plan.held_out,
+        "limit": plan.limit,
+        "contaminate": plan.contaminate,
+        "train_sha256": train,
+        "valid_sha256": valid,
+        "counts": {
+            "matched": plan.matched,
+            "train": len(split.train),
+            "valid": len(split.selection),
+            "test": len(split.test),
+            "held_out": len(split.held_out),
+            "twins": split.twins,
+            "beyond": split.beyond,
+            "cut": len(cuts),
+        },
+        "chars": {"train": _chars(split.train), "valid": _chars(split.selection)},
+        "train": [one.name for one in split.train],
+        "valid": [one.name for one in split.selection],
+        "test": split.test_names(),
+        "held_out": split.held_out_names(),
+    }
+    run.manifest.write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
+
+
+def _lines(
+    logs: Iterable[tuple[int, LogItem]],
+    chosen: Iterable[Usable],
+    cuts: Collection[int],
+    plan: DataPlan,
+) -> Iterator[bytes]:
+    names = {one.key: one.name for one in chosen}
+    for key, item in logs:
+        log = cut(item, plan.seed) if key in cuts else item
+        line = {
+            "id": names[key],
+            "texts": log.texts,
+            "boundaries": log.boundaries,
+            "kept": log.kept,
+        }
+        yield json.dumps(line, ensure_ascii=False).encode("utf-8") + b"\n"
+
+
+def _write_lines(path: Path, lines: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    with path.open("wb") as file:
+        for line in lines:
+            digest.update(line)
+            file.write(line)
+    return digest.hexdigest()
+
+
+def _keys(many: Iterable[Usable]) -> list[int]:
+    return [one.key for one in many]
+
+
+def _chars(many: Iterable[Usable]) -> int:
+    return sum(one.chars for one in many)

@@ -1,0 +1,184 @@
+"""Training runs of a project: plan, start, watch, stop, resume and delete them, and use their adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from engine.base.errors import ProjectReadOnly, UsageError
+from engine.model.catalog import Catalog
+from engine.project.project import Project
+from engine.training import adapter_in_use, presets, process, run_files
+from engine.training.base import Machine, this_machine
+from engine.training.plan import TrainingPlan, TrainingPlanner
+from engine.training.process import INSTALL, Trainers, missing_libraries
+from engine.training.records import (
+    Choice,
+    RunDetail,
+    TrainingChoices,
+    TrainingEstimate,
+    TrainingRun,
+)
+from engine.training.request import SETTINGS, TrainingRequest
+from engine.training.run_directory.config import RECIPE_HELP
+from engine.training.run_directory.events import RunDirectory
+from engine.training.run_files import HiddenRun
+from engine.training.runs import TrainingRuns
+
+
+class TrainingService:
+    """Training runs of an open project. Every method reads files, so call them from a thread.
+
+    A run is a process of its own that continues when this program ends. To follow a run, call `detail` at most twice a
+    second; each call reads only new events.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        catalog: Catalog,
+        trainers: Trainers | None = None,
+        machine: Callable[[], Machine] = this_machine,
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            trainers: Starts the processes; the real one where None.
+            machine: The machine that runs train on.
+        """
+        self._project, self._catalog, self._machine = project, catalog, machine
+        self.run_directories = TrainingRuns(Path(project.path), trainers)
+        self.planner = TrainingPlanner(project, catalog, self.run_directories, machine=machine)
+
+    def choices(self) -> TrainingChoices:
+        """Returns the choices for a new run, and whether training is possible here."""
+        machine = self._machine()
+        missing = missing_libraries()
+        return TrainingChoices(
+            recipes=tuple(Choice(name, text) for name, text in RECIPE_HELP.items()),
+            presets=tuple(Choice(preset.name, preset.help) for preset in presets.PRESETS.values()),
+            preset=presets.preset_for(machine.gpu_memory).name,
+            bases=tuple(
+                Choice(entry.name, f"{entry.origin}, {entry.path.name}")
+                for entry in self._catalog.entries()
+            ),
+            settings=tuple(Choice(name, text) for name, text in SETTINGS.items()),
+            memory=machine.memory,
+            device=machine.device,
+            missing=missing,
+            hint=INSTALL if missing else "",
+        )
+
+    def runs(self) -> list[TrainingRun]:
+        """All runs, newest first."""
+        used = self._in_use()
+        histories = self.run_directories.histories()
+        return [history.row(history.run.path.name == used) for history in histories]
+
+    def hidden_runs(self) -> list[HiddenRun]:
+        """Runs beside the project that are not its own, and why."""
+        return run_files.hidden_runs(self.run_directories.project)
+
+    def detail(self, name: str) -> RunDetail:
+        """Returns the state, curves, samples and config of a run.
+
+        Raises:
+            UsageError: There is no such run. All methods below that take the name of a run raise it too.
+        """
+        return self.run_directories.history(name).detail(name == self._in_use())
+
+    def log(self, name: str) -> str:
+        """Returns the output of the processes of a run; of a long one the last megabyte. The text is untrusted."""
+        return self.run_directories.history(name).log()
+
+    def estimate(self, request: TrainingRequest) -> TrainingEstimate:
+        """Estimates the cost of a run; raises as `TrainingPlanner.plan`."""
+        return self.planner.plan(request).estimate
+
+    def start(self, request: TrainingRequest) -> str:
+        """Writes the run directory, starts the process and returns the name of the run.
+
+        Raises:
+            UsageError: The request cannot be met, a run is running, or training is not possible here.
+            ProjectReadOnly: The project is read-only.
+        """
+        run = self.prepare(self.planner.plan(request, whole=True))
+        self.run_directories.start(run)
+        return run.path.name
+
+    def prepare(self, plan: TrainingPlan, *, force: bool = False) -> RunDirectory:
+        """Writes the run directory of a plan; raises as `start`.
+
+        Args:
+            force: Also where the run is estimated to need more memory than is free.
+        """
+        self._check_writable()
+        machine = self._machine()
+        process.check_libraries(plan.config, 0 if machine.gpu_memory is None else 1)
+        self.run_directories.trainers.processes(plan.config)
+        self.run_directories.check_idle()
+        if not force:
+            _check_memory(plan.estimate, machine)
+        return run_files.create_run(self._project, plan.name, plan.config, plan.data)
+
+    def stop(self, name: str) -> None:
+        """Asks a run to end after its step; its best checkpoint becomes its adapter. Raises ProjectReadOnly."""
+        self._check_writable()
+        self.run_directories.trainers.stop(self.run_directories.history(name).run)
+
+    def resume(self, name: str) -> None:
+        """Resumes a run at its last checkpoint; raises as `TrainingRuns.resume`, and ProjectReadOnly."""
+        self._check_writable()
+        self.run_directories.resume(name)
+
+    def delete(self, name: str) -> None:
+        """Deletes a run with all its files.
+
+        Raises:
+            UsageError: It is running, or its adapter is in use.
+            ProjectReadOnly: The project is read-only.
+        """
+        self._check_writable()
+        run = self.run_directories.history(name).run
+        if name == self._in_use():
+            raise UsageError(
+                f"The adapter of {name} is in use.", "Use another one before you delete it."
+            )
+        if process.has_process(run):
+            raise UsageError(f"{name} is running.", "Stop it first.")
+        run_files.delete(run)
+
+    def use(self, name: str | None) -> None:
+        """Makes scoring in the mode `tuned` use the adapter of a run; None: the one that comes with the program.
+
+        Raises:
+            UsageError: The run has no adapter.
+            ProjectReadOnly: The project is read-only.
+        """
+        if name is not None:
+            adapter_in_use.find(
+                self._project, self._catalog, self.run_directories.history(name).run.path.name
+            )
+        adapter_in_use.put(self._project, name)
+
+    def _in_use(self) -> str | None:
+        return adapter_in_use.get(self._project)
+
+    def _check_writable(self) -> None:
+        if self._project.read_only is not None:
+            raise ProjectReadOnly(
+                f"The project is read-only: {self._project.read_only}.",
+                "Close the other one, or work on a copy that you can write.",
+            )
+
+
+def _check_memory(estimate: TrainingEstimate, machine: Machine) -> None:
+    """Raises UsageError where a run is estimated to need more memory than is free."""
+    need, free = estimate.memory, machine.free
+    if need is None or free is None or need <= free:
+        return
+    raise UsageError(
+        f"{estimate.name} needs about {need / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free ({machine.device}).",
+        f"{estimate.advice or 'End other programs, or set recompute=true or a lower max_tokens.'} `workbench train"
+        " start --force` starts it all the same.",
+    )

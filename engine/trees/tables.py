@@ -1,0 +1,203 @@
+"""Response trees: measures as columns, so that they can be compared, and the tree itself as compressed JSON."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.conversations.tables.imported import imported
+from engine.formats.records import Imported
+from engine.project import settings
+from engine.project.sql import snapshot, to_json
+from engine.trees.records import TreeRow
+
+_KEY = "tree_config"
+"""Setting: the hash of the trees that are shown."""
+_COLUMNS = (
+    "t.conversation_id, t.step, t.config_hash, t.run_id, t.reason, t.prompt_tokens, t.note, t.leaves,"
+    " t.answers, t.nodes, t.max_log_prob, t.max_log_prob_per_token, t.covered, t.pruned, t.unexpanded,"
+    " t.entropy_low, t.entropy_high, t.fork_depth, t.fork_entropy, t.answer_log_prob,"
+    " t.answer_tokens, t.answer_held, t.seconds, c.alpha, c.mode, c.place, c.model, c.adapter"
+)
+_FROM = " FROM tree AS t JOIN tree_config AS c ON c.config_hash = t.config_hash"
+
+
+@dataclass(frozen=True, slots=True)
+class TreeConfig:
+    """What produced a set of trees; `place` is where in each conversation they were grown."""
+
+    config_hash: str
+    alpha: float
+    mode: str
+    place: str
+    model: str
+    adapter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One tree to store: its row, whose config columns are ignored, and its frame; None when there is no tree."""
+
+    row: TreeRow
+    frame: dict[str, Any] | None
+
+
+def register(conn: sqlite3.Connection, config: TreeConfig, *, show: bool = True) -> None:
+    """Stores a configuration, before its first trees; `show` makes it the one that is shown."""
+    conn.execute(
+        "INSERT INTO tree_config (config_hash, alpha, mode, place, model, adapter)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (config_hash) DO NOTHING",
+        (
+            config.config_hash,
+            config.alpha,
+            config.mode,
+            config.place,
+            config.model,
+            config.adapter,
+        ),
+    )
+    if show:
+        choose(conn, config.config_hash)
+
+
+def chosen(conn: sqlite3.Connection) -> str | None:
+    """The config hash of the trees that are shown; None before any was grown."""
+    value: str | None = settings.get(conn, _KEY)
+    return value
+
+
+def choose(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Shows the trees of another registered configuration."""
+    settings.put(conn, _KEY, config_hash)
+
+
+def configs(
+    conn: sqlite3.Connection, place: tuple[int, int] | None = None
+) -> list[tuple[TreeConfig, int]]:
+    """The configurations that have trees, with how many; `place`, a conversation and a step, limits it to those that
+    have one there."""
+    where = "" if place is None else " AND t.conversation_id = ? AND t.step = ?"
+    rows = conn.execute(
+        "SELECT c.config_hash, c.alpha, c.mode, c.place, c.model, c.adapter, count(*)"
+        " FROM tree AS t JOIN tree_config AS c ON c.config_hash = t.config_hash"
+        f" WHERE t.packed IS NOT NULL{where} GROUP BY c.config_hash ORDER BY min(t.id)",
+        place or (),
+    )
+    return [(TreeConfig(*row[:-1]), row[-1]) for row in rows]
+
+
+def ids_without_tree(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+    """Ids of the conversations that have neither a tree nor a reason for none under a configuration; in id order."""
+    rows = conn.execute(
+        "SELECT c.id FROM conversation AS c WHERE NOT EXISTS (SELECT 1 FROM tree AS t"
+        " WHERE t.conversation_id = c.id AND t.config_hash = ?) ORDER BY c.id",
+        (config_hash,),
+    )
+    return array("q", (row[0] for row in rows))
+
+
+def add(conn: sqlite3.Connection, config_hash: str, entries: Sequence[TreeEntry]) -> None:
+    """Stores trees of a registered configuration; one that exists is replaced, because it was grown further."""
+    conn.executemany(
+        "INSERT OR REPLACE INTO tree (conversation_id, config_hash, step, run_id, reason, prompt_tokens,"
+        " note, leaves, answers, nodes, max_log_prob, max_log_prob_per_token, covered, pruned, unexpanded,"
+        " entropy_low, entropy_high, fork_depth, fork_entropy, answer_log_prob, answer_tokens,"
+        " answer_held, seconds, packed)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [_values(config_hash, entry) for entry in entries],
+    )
+
+
+def _values(config_hash: str, entry: TreeEntry) -> tuple[Any, ...]:
+    row = entry.row
+    packed = None if entry.frame is None else zlib.compress(to_json(entry.frame).encode("ascii"))
+    return (
+        row.conversation_id, config_hash, row.step, row.run_id, row.reason, row.prompt_tokens, row.note,
+        row.leaves, row.answers, row.nodes, row.max_log_prob, row.max_log_prob_per_token, row.covered,
+        row.pruned, row.unexpanded, row.entropy_low, row.entropy_high, row.fork_depth, row.fork_entropy,
+        row.answer_log_prob, row.answer_tokens, row.answer_held, row.seconds, packed,
+    )  # fmt: skip
+
+
+def trees(
+    conn: sqlite3.Connection, conversation_id: int, config_hash: str | None = None
+) -> list[TreeRow]:
+    """The trees of one conversation under a configuration, by default the one that is shown, by step."""
+    rows = conn.execute(
+        f"SELECT {_COLUMNS}{_FROM} WHERE t.conversation_id = ? AND t.config_hash = ? ORDER BY t.step",
+        (conversation_id, config_hash or chosen(conn)),
+    )
+    return [TreeRow(*row) for row in rows]
+
+
+def frame(
+    conn: sqlite3.Connection, conversation_id: int, step: int, config_hash: str | None = None
+) -> dict[str, Any] | None:
+    """The packed tree at a step under a configuration, by default the one that is shown; None when there is none."""
+    row = conn.execute(
+        "SELECT packed FROM tree WHERE conversation_id = ? AND config_hash = ? AND step = ?",
+        (conversation_id, config_hash or chosen(conn), step),
+    ).fetchone()
+    if row is None or row[0] is None:
+        return None
+    unpacked: dict[str, Any] = json.loads(zlib.decompress(row[0]))
+    return unpacked
+
+
+def export_trees(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
+) -> Iterator[tuple[Imported, TreeRow, dict[str, Any] | None]]:
+    """(conversation, row, frame) of every tree that is shown, of what is wanted or of everything in id order."""
+    with snapshot(conn):
+        config = chosen(conn)
+        ids = wanted
+        if ids is None:
+            ids = [
+                row[0]
+                for row in conn.execute(
+                    "SELECT DISTINCT conversation_id FROM tree WHERE config_hash = ?"
+                    " ORDER BY conversation_id",
+                    (config,),
+                )
+            ]
+        for one in imported(conn, ids):
+            for row in trees(conn, one.conversation_id):
+                yield one, row, frame(conn, one.conversation_id, row.step)
+
+
+def measures(conn: sqlite3.Connection, config_hash: str | None = None) -> list[TreeRow]:
+    """The rows of all trees under a configuration, by default the one that is shown, by conversation and step."""
+    rows = conn.execute(
+        f"SELECT {_COLUMNS}{_FROM} WHERE t.config_hash = ? ORDER BY t.conversation_id, t.step",
+        (config_hash or chosen(conn),),
+    )
+    return [TreeRow(*row) for row in rows]
+
+
+def seconds(conn: sqlite3.Connection, alpha: float, mode: str, place: str) -> float | None:
+    """Mean seconds per conversation of the trees grown with these settings; None without any."""
+    row = conn.execute(
+        "SELECT sum(t.seconds) / count(DISTINCT t.conversation_id) FROM tree AS t"
+        " JOIN tree_config AS c ON c.config_hash = t.config_hash"
+        " WHERE c.alpha = ? AND c.mode = ? AND c.place = ? AND t.packed IS NOT NULL",
+        (alpha, mode, place),
+    ).fetchone()
+    return None if row[0] is None else float(row[0])
+
+
+def unsure(conn: sqlite3.Connection) -> list[tuple[int, int, float]]:
+    """(conversation, leaves, best log-probability) of every conversation with trees under the shown configuration.
+
+    Of several trees: the most leaves, and the lowest of their best log-probabilities. In id order.
+    """
+    return conn.execute(
+        "SELECT conversation_id, max(leaves), min(max_log_prob) FROM tree"
+        " WHERE config_hash = ? AND max_log_prob IS NOT NULL"
+        " GROUP BY conversation_id ORDER BY conversation_id",
+        (chosen(conn),),
+    ).fetchall()

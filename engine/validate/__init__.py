@@ -1,1 +1,0 @@
-"""Pure: what unsupervised figures say about truth. Given numbers and labels it computes; it knows no project file."""

@@ -1,1 +1,0 @@
-"""Statistics with intervals: rankings, classification, partitions, agreement, resampling, tests."""

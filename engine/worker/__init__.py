@@ -1,1 +1,0 @@
-"""The model process: wire protocol, the serving side that owns the model, the client side that survives it."""

@@ -1,1 +1,0 @@
-"""Answers the requests of a `ModelClient` by HTTP endpoints, as far as these can answer exactly."""

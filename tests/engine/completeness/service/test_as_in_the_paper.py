@@ -1,0 +1,53 @@
+"""Scoring runs with the paper's decision: their mode, and what is asked for the remaining tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.base.errors import UsageError
+from engine.completeness.records.scoring_request import (
+    ScoringRequest,
+)
+from engine.completeness.service.runs import PAPER_TOKENS
+from engine.completeness.stages.remaining import RemainingStage
+from engine.opener.workspace import Workspace
+from tests.engine.project.support import fill, talk
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """A project with one conversation."""
+    with Workspace(tmp_path / "p.wb", create=True) as opened:
+        fill(opened.project, [talk("one", "Hello.", "Hello.")])
+        yield opened
+
+
+def remaining(workspace: Workspace, request: ScoringRequest) -> RemainingStage:
+    """The stage of a run that writes remaining tasks."""
+    stages = workspace.scoring_runs.run(request).stages
+    return next(stage for stage in stages if isinstance(stage, RemainingStage))
+
+
+def test_the_scored_prompt_is_answered(workspace: Workspace) -> None:
+    """In mode `base` the remaining tasks answer the prompt that was scored, with room for a list; without the preset
+    they answer a question of their own."""
+    asked = remaining(workspace, ScoringRequest(mode="base", tune=False, paper=True)).prompt
+    plain = remaining(workspace, ScoringRequest(mode="base", tune=False)).prompt
+    assert "output <end of system logs>" in asked.question
+    assert asked.max_tokens == PAPER_TOKENS
+    assert "output <end of system logs>" not in plain.question
+
+
+def test_the_adapter_decides_where_there_is_one(workspace: Workspace) -> None:
+    """Without a mode the run is `tuned` with the adapter of the built-in model."""
+    request = ScoringRequest(tune=False, paper=True)
+    assert workspace.scoring_runs.mode_for(request) == "tuned"
+
+
+def test_a_probe_generates_nothing(workspace: Workspace) -> None:
+    """Modes in which no text is written are refused."""
+    with pytest.raises(UsageError, match="Nothing is generated in mode `probe`"):
+        workspace.scoring_runs.run(ScoringRequest(mode="probe", paper=True))

@@ -1,0 +1,443 @@
+"""Scores by a probe: the states that the model reads once, and what is fitted to them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from engine.base.conversation import render_log
+from engine.completeness import probe
+from engine.completeness.boundaries import NO_BOUNDARY
+from engine.completeness.bundled_probe import BundledProbe
+from engine.completeness.records.scores import LEAST_FOR_PROBE
+from engine.completeness.service.sets import ScoreSets, name_of
+from engine.completeness.stages import fitting as fitting_stage
+from engine.completeness.stages.fitting import FittingStage
+from engine.completeness.stages.reading_states import ReadingStage
+from engine.completeness.tables import hidden_states, score_sets, scores
+from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
+from engine.conversations.filters import parse_filter
+from engine.conversations.logs import logs_of
+from engine.conversations.selection import Selection
+from engine.conversations.stages.importing import ImportStage
+from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
+from engine.model.model_work import RunModel
+from engine.model.process.client import ModelProcess
+from engine.project.project import Project
+from engine.simulate.samples import sample_conversations, write_jsonl
+from tests.engine.completeness import scored
+
+DIMENSIONS = 8
+COUNT = 30
+KEY = "states"
+
+
+def run(project: Project, stage: ReadingStage | FittingStage | ImportStage) -> RunOutcome:
+    """Runs a stage to its end."""
+    return JobRunner(project, lambda event: None).run(stage)
+
+
+def fitting(
+    project: Project, weights: Path | None = None, *, provisional: bool = False
+) -> FittingStage:
+    """The stage on the states under `KEY`, read by the built-in model or by other weights."""
+    model = scored.model()
+    work = RunModel(replace(model, path=weights or model.path))
+    return FittingStage(project, work, lambda: KEY, provisional=provisional)
+
+
+def give_states(
+    project: Project,
+    ids: list[int],
+    signal: float = 3.0,
+    dimensions: int = DIMENSIONS,
+    *,
+    ends: bool = False,
+) -> None:
+    """Stores made states at the true boundaries of conversations, of which `ends` are the last one and the one in the
+    middle; those at ends are moved along one direction."""
+    entries = []
+    for log in logs_of(project, ids):
+        random = np.random.default_rng(log.id)
+        found = log.item.boundaries
+        if ends and len(found) > 1:
+            found = (found[(len(found) - 1) // 2], found[-1])
+        states = random.normal(size=(len(found), dimensions))
+        states[-1:, 0] += signal
+        places = tuple(
+            BoundaryPlace(log.pieces[b].message, log.pieces[b].step, log.pieces[b].turn, 10 * b, 10)
+            for b in found
+        )
+        reason = None if found else NO_BOUNDARY
+        entries.append(StateEntry(log.id, places, states.astype("<f2").tobytes(), reason, 50))
+    project.write(lambda conn: hidden_states.register(conn, KEY, "made", None))
+    project.write(lambda conn: hidden_states.add(conn, KEY, 1, entries))
+
+
+def cancelled_while_storing(project: Project, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Fits, and cancels after the first scores were stored; returns their config hash."""
+    stage = fitting(project)
+    add = scores.add
+
+    def cancelled(*data: object) -> None:
+        add(*data)  # type: ignore[arg-type]
+        stage.interrupt()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scores, "add", cancelled)
+        assert isinstance(run(project, stage), JobCancelled)
+    return stage.config_hash
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of thirty sample conversations, not scored."""
+    folder = tmp_path_factory.mktemp("samples")
+    write_jsonl(sample_conversations(COUNT, seed=3), folder / "samples.jsonl")
+    with Project.open(folder / "p.wb", create=True) as project:
+        JobRunner(project, lambda event: None).run(
+            ImportStage(project, [str(folder / "samples.jsonl")])
+        )
+    return folder / "p.wb"
+
+
+@pytest.fixture
+def project(samples: Path, tmp_path: Path) -> Iterator[Project]:
+    """A copy of it."""
+    with Project.open(Path(shutil.copy(samples, tmp_path / "p.wb"))) as opened:
+        yield opened
+
+
+class TestFitting:
+    def test_what_was_read_is_scored_and_tested(self, project: Project) -> None:
+        """Every conversation that was read has a curve of the probe's probabilities and the set its own test; the
+        others have no score."""
+        give_states(project, list(range(1, 29)))
+        outcome = run(project, fitting(project))
+        with project.reading() as conn:
+            config = score_sets.config_in_force(conn)
+            found = scores.current(conn, range(1, COUNT + 1))
+            kept = {
+                entry.conversation_id: entry.places for entry in hidden_states.of_config(conn, KEY)
+            }
+        assert config is not None
+        assert (config.mode, config.model) == ("probe", "shipped")
+        assert sorted(found) == list(range(1, 29))
+        for key, row in found.items():
+            assert [point.message for point in row.curve] == [place.message for place in kept[key]]
+            assert row.p_end == row.p_end_normalised == row.curve[-1].p_end
+            assert row.noise == config.noise
+        test = config.test
+        assert test is not None
+        assert test.conversations == sum(len(places) > 1 for places in kept.values())
+        assert 0.9 < test.auroc.value <= 1
+        assert test.auroc.low > max(test.keywords, test.position) - 0.5
+        assert isinstance(outcome, JobDone)
+        assert "whole against cut: AUROC" in outcome.message
+
+    def test_the_number_of_a_place_is_that_in_its_conversation(self, project: Project) -> None:
+        """Where two places of each conversation were read, the test by position counts those between them: else the
+        second place would always be the end."""
+        give_states(project, list(range(1, COUNT + 1)), ends=True)
+        run(project, fitting(project))
+        with project.reading() as conn:
+            config = score_sets.config_in_force(conn)
+        assert config is not None
+        assert config.test is not None
+        assert config.test.position < 1
+        assert config.test.matched is not None
+        assert config.test.matched_pairs > 0
+
+    def test_simple_rules_are_tested_at_the_same_step(self, project: Project) -> None:
+        """Beside the probe at the same step stand position alone and the keyword rule there, each with the paired
+        difference, and all of it is stored."""
+        give_states(project, list(range(1, COUNT + 1)))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            (config,) = score_sets.configs(conn)
+        test = config.test
+        assert test is not None
+        assert test.matched is not None
+        for simple, over in (
+            (test.matched_position, test.over_position),
+            (test.matched_keywords, test.over_keywords),
+        ):
+            assert simple is not None
+            assert over is not None
+            assert over.value == pytest.approx(test.matched.value - simple)
+            assert over.low < over.value < over.high
+
+    @pytest.mark.parametrize("chosen", [False, True])
+    def test_provisional_scores_go_unless_a_person_chose_them(
+        self, project: Project, chosen: bool
+    ) -> None:
+        """Scores of a part go when those of all are in force, but not a set that a person put in force."""
+        give_states(project, list(range(1, 26)))
+        run(project, fitting(project, provisional=True))
+        with project.reading() as conn:
+            (part,) = score_sets.configs(conn)
+        assert name_of(ScoreSets(project).all()[0]).endswith(" · provisional")
+        if chosen:
+            ScoreSets(project).use(part.config_hash)
+        give_states(project, list(range(26, COUNT + 1)))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            found = score_sets.configs(conn)
+            assert score_sets.config_in_force(conn) == found[-1] != part
+            assert (part in found) == chosen
+            assert len(found) == 1 + chosen
+            ((points,),) = conn.execute(
+                "SELECT count(*) FROM boundary_score WHERE config_hash = ?", (part.config_hash,)
+            )
+            assert bool(points) == chosen
+        assert not any(one.provisional for one in ScoreSets(project).all())
+
+    def test_states_without_a_signal_test_at_chance(self, project: Project) -> None:
+        """Where the states tell nothing, the test says so: its interval has one half in it."""
+        give_states(project, list(range(1, COUNT + 1)), signal=0.0)
+        run(project, fitting(project))
+        with project.reading() as conn:
+            config = score_sets.config_in_force(conn)
+        assert config is not None
+        assert config.test is not None
+        assert config.test.auroc.low < 0.5 < config.test.auroc.high
+
+    def test_again_changes_nothing(self, project: Project) -> None:
+        """A second fit of the same states finds its scores stored."""
+        give_states(project, list(range(1, COUNT + 1)))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            before = list(scores.export_scores(conn))
+        again = run(project, fitting(project))
+        assert isinstance(again, JobDone)
+        assert "stored already" in again.message
+        with project.reading() as conn:
+            assert list(scores.export_scores(conn)) == before
+            assert len(score_sets.configs(conn)) == 1
+
+    def test_more_conversations_are_a_new_set(self, project: Project) -> None:
+        """After more were read, all are scored anew in a set of its own, and the old set is kept."""
+        give_states(project, list(range(1, 26)))
+        run(project, fitting(project))
+        give_states(project, list(range(26, COUNT + 1)))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            first, second = score_sets.configs(conn)
+            assert score_sets.config_in_force(conn) == second
+            assert len(scores.values(conn, first.config_hash, range(1, COUNT + 1))) == 25
+            assert len(scores.values(conn, second.config_hash, range(1, COUNT + 1))) == COUNT
+
+    def test_of_many_some_are_learned_from_and_all_are_scored(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With more conversations than are learned from, the others are scored too; the summary says how many were
+        drawn, and the set has another key than one that learned from all."""
+        give_states(project, list(range(1, COUNT + 1)), ends=True)
+        of_all = fitting(project).config_hash
+        monkeypatch.setattr(probe, "MOST", 24)
+        monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
+        outcome = run(project, fitting(project))
+        assert isinstance(outcome, JobDone)
+        with project.reading() as conn:
+            config = score_sets.config_in_force(conn)
+            entries = list(hidden_states.of_config(conn, KEY))
+            assert config is not None
+            found = scores.values(conn, config.config_hash, range(1, COUNT + 1))
+        usable = sum(bool(entry.places) for entry in entries)
+        assert config.config_hash != of_all
+        assert config.test is not None
+        drawn = config.test.conversations
+        assert drawn <= 24 < usable
+        assert f"Scored {usable} conversations" in outcome.message
+        assert f"learned from {drawn} conversations drawn at random" in outcome.message
+        for entry in entries:
+            assert list(found.get(entry.conversation_id, {})) == [p.message for p in entry.places]
+        ends = [list(curve.values()) for curve in found.values() if len(curve) > 1]
+        assert np.mean([(curve[-1] or 0) > (curve[0] or 0) for curve in ends]) > 0.9
+
+    def test_a_cancel_while_scores_are_stored(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What a cancel leaves of the scores stays hidden; the next run stores those of a run that nobody disturbed."""
+        give_states(project, list(range(1, COUNT + 1)))
+        monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
+        key = cancelled_while_storing(project, monkeypatch)
+        with project.reading() as conn:
+            assert score_sets.configs(conn) == []
+            assert score_sets.config_in_force(conn) is None
+            assert len(scores.values(conn, key, range(1, COUNT + 1))) == 7
+        assert fitting(project).waiting() > 0
+
+        assert isinstance(run(project, fitting(project)), JobDone)
+        with project.reading() as conn:
+            in_parts = scores.values(conn, key, range(1, COUNT + 1))
+            assert [one.config_hash for one in score_sets.configs(conn)] == [key]
+            config = score_sets.config_in_force(conn)
+            assert config is not None
+            assert config.config_hash == key
+        project.write(lambda conn: score_sets.drop(conn, key))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            assert scores.values(conn, key, range(1, COUNT + 1)) == in_parts
+
+    def test_other_conversations_after_a_cancel(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where more was read before the next run, what the cancelled one left is deleted."""
+        give_states(project, list(range(1, 26)))
+        monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
+        key = cancelled_while_storing(project, monkeypatch)
+        give_states(project, list(range(26, COUNT + 1)))
+        run(project, fitting(project))
+        with project.reading() as conn:
+            assert scores.values(conn, key, range(1, COUNT + 1)) == {}
+            (config,) = score_sets.configs(conn)
+            assert len(scores.values(conn, config.config_hash, range(1, COUNT + 1))) == COUNT
+
+    @pytest.mark.parametrize("number", [2, LEAST_FOR_PROBE - 1])
+    def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
+        """Fewer conversations than a probe needs are scored by the one that comes with the program; the set says so,
+        and has a test where there are five."""
+        bundled = BundledProbe.load()
+        give_states(project, list(range(1, number + 1)), dimensions=len(bundled.weights))
+        outcome = run(project, fitting(project))
+        assert not isinstance(outcome, JobFailed)
+        assert "by the probe of the program's samples" in str(outcome)
+        with project.reading() as conn:
+            config = score_sets.config_in_force(conn)
+            assert config is not None
+            assert (config.mode, config.adapter) == ("probe", "samples")
+            assert (config.test is None) == (number < 5)
+            for entry in hidden_states.of_config(conn, KEY):
+                raw = np.frombuffer(entry.states, "<f2").reshape(len(entry.places), -1)
+                stored = scores.values(conn, config.config_hash, [entry.conversation_id])
+                found = list(stored[entry.conversation_id].values())
+                assert found == pytest.approx(bundled.p(raw.astype(np.float32)).tolist())
+
+    def test_too_few(self, project: Project, shallow_weights: Path) -> None:
+        """With fewer conversations than a probe needs, and another model than the built-in one, the run fails with the
+        number and another way, and stores nothing."""
+        give_states(project, list(range(1, LEAST_FOR_PROBE)))
+        outcome = run(project, fitting(project, shallow_weights))
+        assert isinstance(outcome, JobFailed)
+        assert f"needs {LEAST_FOR_PROBE} conversations" in outcome.message
+        with project.reading() as conn:
+            assert score_sets.configs(conn) == []
+
+    def test_copies_share_a_fold(
+        self, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Conversations that differ in a word of their last message share a group of the fit, and different ones do
+        not."""
+        write_jsonl(sample_conversations(COUNT, seed=3)[:3], tmp_path / "copies.jsonl")
+        rows = [json.loads(line) for line in (tmp_path / "copies.jsonl").read_text().splitlines()]
+        for row in rows:
+            row["id"] += "-copy"
+            row["messages"][-1]["content"] += " Really."
+        (tmp_path / "copies.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+        run(project, ImportStage(project, [str(tmp_path / "copies.jsonl")]))
+        give_states(project, list(range(1, COUNT + 4)))
+        seen = []
+        whole = probe.cross_fit
+
+        def cross_fit(*data: NDArray[np.int64], **options: object) -> object:
+            seen.append(data[2])
+            return whole(*data, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(probe, "cross_fit", cross_fit)
+        run(project, fitting(project))
+        with project.reading() as conn:
+            usable = [entry for entry in hidden_states.of_config(conn, KEY) if entry.places]
+        ends = np.cumsum([len(entry.places) for entry in usable]) - 1
+        for group in seen:
+            of = dict(zip((entry.conversation_id for entry in usable), group[ends], strict=True))
+            assert [of[COUNT + copy] for copy in (1, 2, 3)] == [of[copy] for copy in (1, 2, 3)]
+            assert len({int(of[copy]) for copy in (1, 2, 3)}) == 3
+
+    def test_a_cancel_stores_nothing(
+        self, project: Project, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A fit that is cancelled leaves no scores and no set in force; until a fit is stored, what was read waits for
+        it."""
+        give_states(project, list(range(1, COUNT + 1)))
+        stage = fitting(project)
+        whole = probe.cross_fit
+
+        def cross_fit(*data: object, **options: object) -> object:
+            stage.interrupt()
+            return whole(*data, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(probe, "cross_fit", cross_fit)
+        assert isinstance(run(project, stage), JobCancelled)
+        with project.reading() as conn:
+            assert score_sets.config_in_force(conn) is None
+            assert score_sets.configs(conn) == []
+            usable = sum(1 for entry in hidden_states.of_config(conn, KEY) if entry.places)
+        assert stage.waiting() == usable > 0
+        monkeypatch.undo()
+        run(project, fitting(project))
+        assert stage.waiting() == 0
+
+
+class TestReading:
+    def test_states_at_every_boundary_and_nothing_is_read_twice(
+        self,
+        tmp_path: Path,
+        process: ModelProcess,
+        shallow_weights: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Each boundary has one state of the model's width and each conversation without one a reason; a run of part
+        and then of all reads the part once, and the states are the same up to batch noise."""
+        monkeypatch.setenv(scored.WEIGHTS, str(shallow_weights))
+        scored.make(tmp_path / "a.wb")
+        shutil.copy(tmp_path / "a.wb", tmp_path / "b.wb")
+        kept = []
+        for name, filters in (("a", [""]), ("b", ["name:talk-03", ""])):
+            with Project.open(tmp_path / f"{name}.wb") as project:
+                for text in filters:
+                    stage = ReadingStage(
+                        project,
+                        process,
+                        RunModel(scored.model()),
+                        selection=Selection(parse_filter(text)),
+                    )
+                    outcome = run(project, stage)
+                    assert isinstance(outcome, JobDone)
+                if len(filters) > 1:
+                    assert "11 conversations" in outcome.message
+                    assert "1 were read before" in outcome.message
+                with project.reading() as conn:
+                    kept.append(list(hidden_states.of_config(conn, stage.config_hash)))
+                    assert score_sets.config_in_force(conn) is None
+        whole, parts = kept
+        assert [entry.places for entry in whole] == [entry.places for entry in parts]
+        for entry, conversation in zip(whole, scored.conversations(), strict=True):
+            assert (entry.reason == NO_BOUNDARY) == (conversation.external_id == scored.ONLY_USER)
+            assert len(entry.states) == len(entry.places) * 576 * 2
+            pieces = render_log(conversation.messages)
+            sizes = {piece.message: len(piece.text) for piece in pieces}
+            assert all(place.step_chars == sizes[place.message] for place in entry.places)
+            assert all(place.chars <= sum(sizes.values()) for place in entry.places)
+            values = np.frombuffer(entry.states, "<f2")
+            assert np.isfinite(values).all()
+            assert not values.size or values.std() > 0.1
+        first, second = (
+            np.concatenate([np.frombuffer(entry.states, "<f2") for entry in entries])
+            for entries in (whole, parts)
+        )
+        assert np.corrcoef(first.astype(float), second.astype(float))[0, 1] > 0.9999
+
+
+def test_states_are_never_counted_as_scores(project: Project) -> None:
+    """A project that was read but not fitted is unscored."""
+    give_states(project, list(range(1, COUNT + 1)))
+    with project.reading() as conn:
+        assert scores.current(conn, range(1, COUNT + 1)) == {}

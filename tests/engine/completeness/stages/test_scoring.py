@@ -1,0 +1,341 @@
+"""Scoring a project with the real model: what is written, and that no interruption changes it."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.errors import UsageError
+from engine.base.outcomes import (
+    State,
+)
+from engine.completeness.boundaries import NO_BOUNDARY
+from engine.completeness.records.scores import (
+    DecisionRule,
+)
+from engine.completeness.stages.scoring import question_for
+from engine.completeness.tables import generated_ends, scores
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.selection import Selection
+from engine.jobs import blocks
+from engine.jobs.runner import JobCancelled, JobDone, JobRunner
+from engine.model.process.client import ModelProcess
+from engine.model.prompt_files import parse_prompt, prompt_text
+from engine.opener import conversation_store as conversations
+from engine.opener.conversation_store import ConversationStore
+from engine.project import runs, settings
+from engine.project.project import Project
+from tests.engine.completeness import scored
+from tests.engine.model.weights import FIRST_TEN, write_shallow
+from tests.engine.project.support import REPOSITORY, check_whole, content
+
+Content = dict[str, list[tuple[Any, ...]]]
+
+
+THRESHOLD = 0.998
+"""Half of the conversations lie below it, by the weights of these tests."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def weights(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The stages, also of programs that tests start, run on ten layers of the shipped weights."""
+    path = tmp_path_factory.mktemp("weights") / "ten.gguf"
+    write_shallow(shipped, path, FIRST_TEN)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(scored.WEIGHTS, str(path))
+        yield
+    path.unlink()
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four conversations a block."""
+    monkeypatch.setattr(blocks, "BLOCK_CHARS", 1)
+
+
+@pytest.fixture(scope="module")
+def unscored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project without scores."""
+    path = tmp_path_factory.mktemp("project") / "p.wb"
+    scored.make(path)
+    with Project.open(path) as project:
+        project.write(lambda conn: settings.put_rule(conn, DecisionRule(THRESHOLD)))
+    return path
+
+
+@pytest.fixture
+def path(unscored: Path, tmp_path: Path) -> Path:
+    """A copy of the unscored project."""
+    return Path(shutil.copy(unscored, tmp_path / "p.wb"))
+
+
+@pytest.fixture
+def project(path: Path) -> Iterator[Project]:
+    """The copy, opened."""
+    with Project.open(path) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(unscored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy that an uninterrupted program scored."""
+    folder = tmp_path_factory.mktemp("whole")
+    path = Path(shutil.copy(unscored, folder / "p.wb"))
+    child = subprocess.run(
+        [sys.executable, "-m", "tests.engine.completeness.scored", str(path), str(folder / "log")],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert child.stdout
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(uninterrupted: Path) -> Content:
+    """What the uninterrupted program wrote."""
+    found = content(uninterrupted)
+    assert len(found["score"]) == 12
+    assert found["remaining"]
+    return found
+
+
+class TestWhatIsWritten:
+    def test_every_conversation_has_a_score_or_a_reason(self, uninterrupted: Path) -> None:
+        """Each boundary has its probabilities and the last one is the score; a conversation without an answer has the
+        reason.
+        """
+        with Project.open(uninterrupted) as project:
+            exported = list(scores.export_scores(project.reader()))
+        assert [named.external_id for named, _ in exported] == [
+            c.external_id for c in scored.conversations()
+        ]
+        for (named, score), conversation in zip(exported, scored.conversations(), strict=True):
+            assert score is not None
+            if named.external_id == scored.ONLY_USER:
+                assert (score.state, score.reason) == (State.UNSCORED, NO_BOUNDARY)
+                continue
+            answered = [
+                number
+                for number, message in enumerate(conversation.messages)
+                if message.role in ("assistant", "tool")
+            ]
+            assert {point.message for point in score.curve} <= set(answered)
+            assert score.curve[-1].p_end == score.p_end
+            assert 0 < (score.p_end or 0) < 1
+            assert score.p_end_normalised == score.curve[-1].p_end_normalised
+            assert score.noise == 0.01
+
+    def test_what_is_generated_is_known_at_every_boundary(self, uninterrupted: Path) -> None:
+        """Each boundary has a decision by what is generated. Where the end is written, nothing that the format allows
+        is more probable."""
+        with Project.open(uninterrupted) as project, project.reading() as conn:
+            key = settings.score_config(conn) or ""
+            lines = [score for _, score in scores.export_scores(conn) if score is not None]
+            found = generated_ends.values(conn, key, [line.conversation_id for line in lines])
+            complete, incomplete = generated_ends.counts(conn, key)
+        scored_ones = [line for line in lines if line.curve]
+        assert complete + incomplete == len(scored_ones)
+        for line in scored_ones:
+            curve = found[line.conversation_id]
+            assert list(curve) == [point.message for point in line.curve]
+            assert line.generated == bool(curve[line.curve[-1].message])
+            for point in line.curve:
+                assert not curve[point.message] or point.p_end_normalised > 0.5
+
+    def test_remaining_tasks(self, uninterrupted: Path) -> None:
+        """Conversations below the threshold, and only these, have remaining tasks or a reason."""
+        with Project.open(uninterrupted) as project:
+            store = ConversationStore(project)
+            for _, score in scores.export_scores(project.reader()):
+                assert score is not None
+                value = score.p_end_normalised
+                found = store.remaining(score.conversation_id)
+                assert (found is not None) == (value is not None and value < THRESHOLD)
+                assert found is None or bool(found.text) != bool(found.reason)
+
+    def test_one_reading_gives_both(self, uninterrupted: Path) -> None:
+        """Remaining tasks that are generated while scoring are committed by the scoring run, the others by the
+        next run.
+        """
+        with Project.open(uninterrupted) as project, project.reading() as conn:
+            counts = conn.execute(
+                "SELECT stage, count(*) FROM remaining JOIN run ON run.id = run_id GROUP BY stage"
+            ).fetchall()
+        assert {stage for stage, _ in counts} == {"complete", "remaining"}
+
+    def test_again_writes_nothing(
+        self, uninterrupted: Path, expected: Content, process: ModelProcess, tmp_path: Path
+    ) -> None:
+        """A second run calls no model and writes nothing."""
+        again = Path(shutil.copy(uninterrupted, tmp_path / "p.wb"))
+        with Project.open(again) as project:
+            outcomes = scored.run(project, process)
+        assert all(isinstance(outcome, JobDone) for outcome in outcomes)
+        assert "12 were scored before" in outcomes[0].message
+        assert content(again) == expected
+
+    def test_an_end_tag_belongs_to_mode_tuned(self) -> None:
+        """A mode whose prompt names its own end answer refuses an end tag."""
+        prompts = {"base": parse_prompt("base", prompt_text("base"))}
+        assert question_for("tuned", {}, "<bye>").end_tag == "<bye>"
+        with pytest.raises(UsageError, match="mode `tuned` only"):
+            question_for("base", prompts, "<bye>")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_kill_at_any_moment_changes_no_bit(path: Path, expected: Content, seed: int) -> None:
+    """After kill -9 at random moments of scoring, a last run leaves the content of an undisturbed one, bit for bit."""
+    chance = random.Random(seed)
+    reached = []
+    for _ in range(3):
+        child = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tests.engine.completeness.scored",
+                str(path),
+                str(path) + ".log",
+            ],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+        )
+        assert child.stdout is not None
+        for _ in range(chance.randrange(1, 12)):
+            child.stdout.readline()
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        check_whole(path)
+        reached.append(len(content(path)["score"]))
+    assert reached == sorted(reached)
+
+    process = ModelProcess(Path(str(path) + ".log"))
+    with Project.open(path) as project:
+        assert {run.state for run in runs.all_runs(project.reader())} <= {"interrupted", "done"}
+        assert all(isinstance(o, JobDone) for o in scored.run(project, process))
+    process.close()
+    check_whole(path)
+    assert content(path) == expected
+
+
+def test_a_kill_of_the_model_process_changes_no_bit(
+    project: Project, path: Path, expected: Content, process: ModelProcess
+) -> None:
+    """When the model process is killed once in every block, the job continues with the same result."""
+    killed: set[int] = set()
+    for stage in scored.stages(project, process):
+        struck: set[int] = set()
+        for progress in stage.run(_begun(project)):
+            pid = process.pid
+            if pid is not None and progress.done // 4 not in struck:
+                os.kill(pid, signal.SIGKILL)
+                struck.add(progress.done // 4)
+                killed.add(pid)
+    assert len(killed) >= 4
+    project.close()
+    assert content(path) == expected
+
+
+def _begun(project: Project) -> int:
+    """A run record for the stage."""
+    return project.write(
+        lambda conn: runs.create(
+            conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
+        )
+    )
+
+
+def test_cancel_keeps_what_was_committed(
+    project: Project, path: Path, expected: Content, process: ModelProcess
+) -> None:
+    """A cancelled run keeps its whole blocks, and a later one resumes to the same result."""
+    committed = threading.Event()
+    scoring, _ = scored.stages(project, process)
+    runner = JobRunner(project, lambda event: None)
+    seen: list[int] = []
+
+    class WatchedStage:
+        """The stage, which signals when its first block is committed."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(scoring, name)
+
+        def run(self, run_id: int) -> Iterator[Any]:
+            for progress in scoring.run(run_id):
+                seen.append(progress.done)
+                if progress.done:
+                    committed.set()
+                yield progress
+
+    job = runner.start([WatchedStage()])
+    assert committed.wait(60)
+    runner.cancel(job)
+    assert runner.close(60)
+    (run,) = (r for r in runs.all_runs(project.reader()) if r.stage == scoring.name)
+    assert run.state == "cancelled"
+    kept = content(path)["score"]
+    assert len(kept) in (4, 8)
+    assert set(kept) <= set(expected["score"])
+    assert all(isinstance(outcome, JobDone) for outcome in scored.run(project, process))
+    project.close()
+    assert content(path) == expected
+
+
+def test_a_cancel_before_the_start(project: Project, process: ModelProcess) -> None:
+    """A stage that is interrupted before its turn asks the model nothing."""
+    scoring, _ = scored.stages(project, process)
+    scoring.interrupt()
+    outcome = JobRunner(project, lambda event: None).run(scoring)
+    assert isinstance(outcome, JobCancelled)
+    assert process.pid is None
+
+
+def test_limit(project: Project, process: ModelProcess) -> None:
+    """A limit scores the first conversations of the project."""
+    scoring, _ = scored.stages(project, process, selection=Selection(limit=3))
+    outcome = JobRunner(project, lambda event: None).run(scoring)
+    assert isinstance(outcome, JobDone)
+    with project.reading() as conn:
+        found = conn.execute("SELECT conversation_id FROM score ORDER BY 1").fetchall()
+        assert found == [(1,), (2,), (3,)]
+
+
+def test_names(project: Project, process: ModelProcess) -> None:
+    """Names select among the matching conversations before the limit counts; unknown names are no error."""
+    with project.reading() as conn:
+        every = conversations.ids(conn, ListQuery())
+        rows = conversations.rows(conn, every)
+    names = {row.external_id for row in rows[1:4]} | {"nobody"}
+    scoring, _ = scored.stages(project, process, selection=Selection(names=names, limit=2))
+    outcome = JobRunner(project, lambda event: None).run(scoring)
+    assert isinstance(outcome, JobDone)
+    with project.reading() as conn:
+        found = conn.execute("SELECT conversation_id FROM score ORDER BY 1").fetchall()
+    assert [key for (key,) in found] == [row.id for row in rows[1:3]]
+
+
+def test_filter(project: Project, process: ModelProcess) -> None:
+    """A filter selects conversations, and the limit counts among these."""
+    with project.reading() as conn:
+        wanted = [int(key) for key in conversations.ids(conn, ListQuery(parse_filter("turns>1")))]
+        every = conversations.ids(conn, ListQuery())
+    scoring, _ = scored.stages(
+        project, process, selection=Selection(parse_filter("turns>1"), limit=2)
+    )
+    outcome = JobRunner(project, lambda event: None).run(scoring)
+    assert isinstance(outcome, JobDone)
+    with project.reading() as conn:
+        found = conn.execute("SELECT conversation_id FROM score ORDER BY 1").fetchall()
+    assert [key for (key,) in found] == wanted[:2]
+    assert 2 <= len(wanted) < len(every)

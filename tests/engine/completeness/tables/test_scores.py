@@ -1,0 +1,253 @@
+"""Scores, remaining tasks and their export."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.outcomes import (
+    State,
+)
+from engine.completeness.records.scores import (
+    DecisionRule,
+)
+from engine.completeness.tables import remaining, score_sets, scores
+from engine.completeness.tables.remaining import RemainingEntry
+from engine.completeness.tables.score_sets import ScoreConfig
+from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.opener.conversation_store import ConversationStore
+from engine.project import runs, settings
+from engine.project.project import Project
+from tests.engine.project.support import fill, give_scores, talk
+
+
+@given(
+    st.none() | st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(0, 0.5),
+)
+def test_sql_and_python_agree_on_the_state(
+    score: float | None, threshold: float, band: float
+) -> None:
+    """The state by which a query filters is the state that a row shows, for any score and rule."""
+    rule = DecisionRule(threshold, band)
+    expression, values = scores.state_sql(rule, "x")
+    conn = sqlite3.connect(":memory:")
+    (found,) = conn.execute(
+        f"SELECT {expression} FROM (SELECT ? AS x)", (*values, score)
+    ).fetchone()
+    conn.close()
+    assert found == rule.state(score)
+
+
+@given(st.integers(0, 10**6), st.sampled_from((1, 2)))
+def test_a_written_score_has_the_state_of_the_score(millionths: int, digits: int) -> None:
+    """A score near the edge of the band gets more digits, so that .6 does not stand for two states."""
+    rule, p = DecisionRule(), millionths / 1e6
+    shown = rule.digits(p, digits)
+    assert digits <= shown <= 3
+    assert shown == 3 or rule.state(round(p, shown)) == rule.state(p)
+    assert [rule.digits(one, 1) for one in (0.58, 0.61, 0.9)] == [1, 2, 1]
+
+
+class TestScores:
+    def test_a_score_comes_back_whole(self, project: Project) -> None:
+        """Curve, configuration and reason are read as stored; the score is that of the last boundary."""
+        fill(project, [talk("a", "hi", "hello", "bye", "goodbye")])
+        with_run = _run(project)
+        entry = ScoreEntry(
+            1,
+            (BoundaryEntry(1, 2, 1, 0.1, 0.3), BoundaryEntry(3, 4, 2, 0.6, 0.2)),
+            "window of 4,096 tokens",
+            77,
+        )
+
+        def work(conn: sqlite3.Connection) -> None:
+            score_sets.register(conn, ScoreConfig("k", "tuned", "m.gguf", "a.gguf"))
+            score_sets.register(conn, ScoreConfig("k", "tuned", "m.gguf", "a.gguf", noise=0.01))
+            scores.add(conn, "k", with_run, [entry])
+
+        project.write(work)
+        assert scores.score(project.reader(), 1) is None  # not the chosen configuration yet
+        project.write(lambda conn: settings.put_score_config(conn, "k"))
+        row = scores.score(project.reader(), 1)
+        assert row is not None
+        assert (row.p_end, row.p_end_normalised) == (0.6, 0.6 / (0.6 + 0.2))
+        assert (row.state, row.reason) == (State.COMPLETE, "window of 4,096 tokens")
+        assert (row.mode, row.model, row.adapter, row.noise) == ("tuned", "m.gguf", "a.gguf", 0.01)
+        assert [(p.message, p.step, p.turn, p.p_end) for p in row.curve] == [
+            (1, 2, 1, 0.1),
+            (3, 4, 2, 0.6),
+        ]
+        assert row.curve[0].p_end_normalised == 0.1 / (0.1 + 0.3)
+        assert row.run_id == with_run
+
+    def test_unscored_needs_a_reason(self, project: Project) -> None:
+        """A score without a number and without a reason is refused."""
+        fill(project, [talk("a", "hi")])
+        run_id = _run(project)
+        project.write(lambda conn: score_sets.register(conn, ScoreConfig("k", "base", "m")))
+        with pytest.raises(ValueError, match="without a reason"):
+            project.write(lambda conn: scores.add(conn, "k", run_id, [ScoreEntry(1, (), None, 0)]))
+
+    def test_no_probability_at_all_is_unscored(self, project: Project) -> None:
+        """If both probabilities are zero, the conversation is unscored with that reason."""
+        fill(project, [talk("a", "hi", "hello")])
+        run_id = _run(project)
+
+        def work(conn: sqlite3.Connection) -> None:
+            score_sets.register(conn, ScoreConfig("k", "base", "m"))
+            settings.put_score_config(conn, "k")
+            entry = ScoreEntry(1, (BoundaryEntry(1, 2, 1, 0.0, 0.0),), None, 5)
+            scores.add(conn, "k", run_id, [entry])
+
+        project.write(work)
+        row = scores.score(project.reader(), 1)
+        assert row is not None
+        assert (row.state, row.reason, row.curve) == (State.UNSCORED, scores.NO_PROBABILITY, ())
+
+    def test_two_configurations_stand_beside_each_other(self, project: Project) -> None:
+        """A changed configuration gives a new set of scores; what lacks a score is asked by configuration."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(3)])
+        give_scores(project, {1: 0.9, 2: None}, "one")
+        give_scores(project, {3: 0.1}, "two")
+        conn = project.reader()
+        assert list(scores.ids_without_score(conn, "one")) == [3]
+        assert list(scores.ids_without_score(conn, "two")) == [1, 2]
+        assert list(scores.ids_without_score(conn, "three")) == [1, 2, 3]
+        assert settings.score_config(conn) == "two"
+        assert set(scores.current(conn, [1, 2, 3])) == {3}
+
+    def test_another_kind_of_scores_stays_beside(self, project: Project) -> None:
+        """Only the first set, and a refreshed set of the same kind with as many scores, come into force by
+        themselves; a set of another mode, model or adapter does not."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(3)])
+        run_id = _run(project)
+
+        def score(config: ScoreConfig, ids: list[int]) -> str | None:
+            def work(conn: sqlite3.Connection) -> None:
+                score_sets.register(conn, config)
+                entries = [ScoreEntry(n, (BoundaryEntry(1, 2, 1, 0.6, 0.4),), None, 5) for n in ids]
+                scores.add(conn, config.config_hash, run_id, entries)
+                score_sets.put_in_force_unless_another_is(conn, config.config_hash)
+
+            project.write(work)
+            with project.reading() as conn:
+                return settings.score_config(conn)
+
+        assert score(ScoreConfig("a", "tuned", "m", "x"), [1, 2]) == "a"
+        assert score(ScoreConfig("b", "base", "m"), [1, 2, 3]) == "a"
+        assert score(ScoreConfig("c", "tuned", "m", "y"), [1, 2, 3]) == "a"
+        assert score(ScoreConfig("d", "tuned", "other", "x"), [1, 2, 3]) == "a"
+        assert score(ScoreConfig("e", "tuned", "m", "x"), [1]) == "a"
+        assert score(ScoreConfig("f", "tuned", "m (bf16)", "x"), [1, 2, 3]) == "f"
+        found = score_sets.sets(project.reader())
+        assert [one.config_hash for one in found if one.in_force] == ["f"]
+        assert sorted(one.scored for one in found) == [1, 2, 3, 3, 3, 3]
+
+    def test_each_set_has_its_own_rule(self, project: Project) -> None:
+        """A switch takes the decision rule of the set along, and switching back restores the other one."""
+        fill(project, [talk("a", "hi")])
+        give_scores(project, {1: 0.7}, "one")
+        pinned = DecisionRule(0.9, 0.05, "chosen")
+        project.write(lambda conn: settings.put_rule(conn, pinned))
+        give_scores(project, {1: 0.2}, "two", make_current=False)
+        project.write(lambda conn: settings.switch_score_config(conn, "two"))
+        with project.reading() as conn:
+            assert settings.rule(conn) == DecisionRule()
+            assert settings.rule(conn, "one") == pinned
+        project.write(lambda conn: settings.switch_score_config(conn, "one"))
+        with project.reading() as conn:
+            assert settings.rule(conn) == pinned
+            assert settings.rule(conn, "two") == DecisionRule()
+
+    def test_a_changed_rule_changes_states_at_once(self, project: Project) -> None:
+        """States are derived when read, so the rule can be changed without scoring again."""
+        fill(project, [talk("a", "hi")])
+        give_scores(project, {1: 0.7})
+        project.write(lambda conn: settings.put_rule(conn, DecisionRule(0.9, 0.05)))
+        row = scores.score(project.reader(), 1)
+        assert row is not None
+        assert row.state is State.INCOMPLETE
+        with pytest.raises(ValueError, match="not a decision rule"):
+            project.write(lambda conn: settings.put_rule(conn, DecisionRule(1.5, 0.1)))
+
+
+class TestExport:
+    def test_a_line_for_each_conversation(self, project: Project) -> None:
+        """Every conversation has one line, in order, which names its duplicates; an unscored one has no score."""
+        fill(project, [talk("a", "x"), talk("b", "y")])
+        fill(project, [talk("b2", "y"), talk("c", "z"), talk("a", "x", meta={"m": 1})], "b.jsonl")
+        give_scores(project, {1: 0.9, 2: 0.2})
+        lines = [
+            (one.external_id, one.source, [two.external_id for two in one.duplicates], score and score.p_end)
+            for one, score in scores.export_scores(project.reader())
+        ]  # fmt: skip
+        assert lines == [
+            ("a", "a.jsonl", ["a"], 0.9),
+            ("b", "a.jsonl", ["b2"], 0.2),
+            ("c", "b.jsonl", [], None),
+        ]
+        assert (
+            sum(len(names) for _, _, names, _ in lines)
+            == ConversationStore(project).counts().duplicates
+        )
+
+    def test_more_than_a_page(self, project: Project) -> None:
+        """Paging by key leaves nothing out and gives nothing twice."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(1203)])
+        ids = [one.external_id for one, _ in scores.export_scores(project.reader())]
+        assert ids == [str(n) for n in range(1203)]
+        assert not project.reader().in_transaction
+
+
+class TestEverySet:
+    def test_configurations_by_their_first_run(self, project: Project) -> None:
+        """Those that have scores, oldest run first, whatever they are called; one without a score is none."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(2)])
+        give_scores(project, {1: 0.9}, "z")
+        give_scores(project, {1: 0.1, 2: 0.2}, "a")
+        project.write(lambda conn: score_sets.register(conn, ScoreConfig("empty", "judge", "m")))
+        assert [one.config_hash for one in score_sets.configs(project.reader())] == ["z", "a"]
+
+    def test_values(self, project: Project) -> None:
+        """The normalised value after each boundary of what is asked for and scored, None where both are zero."""
+        fill(project, [talk(str(n), f"hi {n}", "so", "and", "on") for n in range(3)])
+        give_scores(project, {2: None, 3: 0.5}, "k")
+        run_id = _run(project)
+        points = (BoundaryEntry(1, 2, 1, 0.1, 0.3), BoundaryEntry(3, 4, 2, 0.0, 0.0))
+        project.write(lambda conn: scores.add(conn, "k", run_id, [ScoreEntry(1, points, None, 9)]))
+        assert scores.values(project.reader(), "k", [1, 2]) == {1: {1: 0.25, 3: None}}
+        assert scores.values(project.reader(), "other", [1]) == {}
+
+
+class TestRemaining:
+    def test_only_what_is_below_the_threshold(self, project: Project) -> None:
+        """Remaining tasks are asked for below the threshold, once for each configuration."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(5)])
+        give_scores(project, {1: 0.9, 2: 0.49, 3: None, 4: 0.1}, "s")
+        run_id = _run(project)
+        assert list(remaining.ids_without(project.reader(), "r", "s")) == [2, 4]
+        project.write(
+            lambda conn: remaining.add(
+                conn, "r", "s", run_id, [RemainingEntry(2, "pay"), RemainingEntry(4, "", "empty")]
+            )
+        )
+        assert list(remaining.ids_without(project.reader(), "r", "s")) == []
+        assert list(remaining.ids_without(project.reader(), "r2", "s")) == [2, 4]
+        row = remaining.current(project.reader(), 2)
+        assert row is not None
+        assert (row.text, row.reason) == ("pay", None)
+        give_scores(project, {2: 0.3}, "other")
+        assert remaining.current(project.reader(), 2) is None  # belongs to another score
+
+
+def _run(project: Project) -> int:
+    return project.write(
+        lambda conn: runs.create(
+            conn, stage="score", config_hash="k", params={}, fingerprints={}, code_version="test"
+        )
+    )

@@ -1,0 +1,199 @@
+"""The filter language: parsing, errors, completion."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.errors import FilterError, WorkbenchError
+from engine.conversations.filter_fields import FIELDS, TEXT
+from engine.conversations.filters import Filter, Term, completions, parse_filter, unfinished
+
+PIECES = (
+    *("meta.", "truth.", "goal", "has", "since", "max_logprob", "p", "a", "é b", "2026-10", "1.5"),
+    *(":", "<", ">=", "=", ",", "..", "-", '"', " ", "any", "*"),
+)
+
+
+def read(text: str) -> Filter | FilterError:
+    try:
+        return parse_filter(text)
+    except FilterError as error:
+        return error
+
+
+class TestReading:
+    def test_a_line_of_terms(self) -> None:
+        """Fields, comparisons, negation, alternatives, ranges and words can be combined."""
+        found = parse_filter('state:incomplete,borderline turns>5 -tag:spam p:.2...4 "card gone" r')
+
+        assert found.terms == (
+            Term("state", ":", ("incomplete", "borderline")),
+            Term("turns", ">", ("5",)),
+            Term("tag", ":", ("spam",), negated=True),
+            Term("p", ":", (".2", ".4"), span=True),
+            Term(TEXT, ":", ("card gone",), whole=True),
+            Term(TEXT, ":", ("r",)),
+        )
+
+    def test_nothing_matches_everything(self) -> None:
+        """An empty line is a filter without terms, whose truth value is false."""
+        assert parse_filter("  ") == Filter()
+        assert not parse_filter("")
+
+    def test_equals_is_colon_and_case_of_choices_does_not_matter(self) -> None:
+        """`State=Complete` is `state:complete`."""
+        assert parse_filter("State=Complete") == parse_filter("state:complete")
+
+    def test_what_is_quoted_is_text(self) -> None:
+        """A field name inside quotation marks is a word to search for."""
+        assert parse_filter('"state:x"').terms == (Term(TEXT, ":", ("state:x",), whole=True),)
+
+    def test_a_quoted_value_may_hold_commas_and_spaces(self) -> None:
+        """Quotation marks keep a value in one piece."""
+        assert parse_filter('source:"a, b",c').terms == (Term("source", ":", ("a, b", "c")),)
+
+    def test_the_page_has_every_field(self) -> None:
+        """docs/filters.md has each field in its table, and no other."""
+        page = Path(__file__).parents[3] / "docs" / "filters.md"
+        section = page.read_text(encoding="utf-8").partition("## Fields")[2].partition("\n## ")[0]
+        rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+        told = {name.partition(".")[0] for row in rows for name in re.findall(r"`([^`]+)`", row)}
+        assert told | {"has"} == set(FIELDS)
+
+    @given(st.text(max_size=40))
+    def test_any_text_is_read_or_refused_with_a_place(self, text: str) -> None:
+        """Any text is parsed, and then written back to the same filter, or refused with a position."""
+        found = read(text)
+
+        if isinstance(found, FilterError):
+            assert 0 <= found.at <= len(text)
+            assert found.hint
+        else:
+            assert parse_filter(str(found)) == found
+
+    @given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
+    def test_pieces_of_the_language_are_read_or_refused_with_a_place(self, text: str) -> None:
+        """The same for lines made of fields, keys, signs, quotation marks and values, and completing them is safe."""
+        found = read(text)
+
+        if isinstance(found, FilterError):
+            assert 0 <= found.at <= len(text)
+        else:
+            assert parse_filter(str(found)) == found
+        for cursor in range(len(text) + 1):
+            for one in completions(text, cursor, {"meta": [("a b", 1)], "goal": [("pay, now", 2)]}):
+                assert 0 <= one.start <= cursor
+
+    def test_fields_of_metadata_and_truth(self) -> None:
+        """Keys keep their case and may be quoted; numbers and dates have ranges, quoted values have none."""
+        found = parse_filter('meta."User plan":pro truth.reward:0..1 meta.v:"1..2" meta.v<"a b"')
+
+        assert found.terms == (
+            Term("meta.User plan", ":", ("pro",)),
+            Term("truth.reward", ":", ("0", "1"), span=True),
+            Term("meta.v", ":", ("1..2",)),
+            Term("meta.v", "<", ("a b",)),
+        )
+        assert parse_filter(str(found)) == found
+
+    def test_short_forms(self) -> None:
+        """`has`, `since` and `until` are read as the terms that they are short for."""
+        assert str(parse_filter("-has:meta.x since:2026-10 until:2026")) == (
+            "-meta.x:any date>=2026-10 date<=2026"
+        )
+
+
+class TestRefusing:
+    @pytest.mark.parametrize(
+        ("text", "at", "told"),
+        [
+            ("colour:red", 0, "no field"),
+            ("turns>5 state:done", 14, "no value"),
+            ("turns:many", 6, "no value"),
+            ("state>complete", 5, "compared"),
+            ("p>", 2, "needs a value"),
+            ("state:complete,", 6, "needs a value"),
+            ('a "b', 2, "not closed"),
+            ("date>tomorrow", 5, "no value"),
+            ("turns>-1", 6, "no value"),
+            ("p:nan", 2, "no value"),
+            ("-draw:.1", 6, "never just that"),
+            ("meta:web", 0, "name of a field"),
+            ("has:turns", 4, "Every conversation"),
+            ("has:tag,note", 3, "compared"),
+            ("since:2026..2027", 6, "no value"),
+            ("tool<x", 4, "compared"),
+            ("leaves>-1", 7, "no value"),
+            ('""', 0, "Nothing"),
+            ('a -"  "', 3, "Nothing"),
+            ("a - tag:b", 2, "without a space"),
+            ('-""', 0, "without a space"),
+            ("--force", 0, "without a space"),
+        ],
+    )
+    def test_an_error_says_where(self, text: str, at: int, told: str) -> None:
+        """Each kind of error has its position and the right form."""
+        with pytest.raises(FilterError) as caught:
+            parse_filter(text)
+
+        assert caught.value.at == at
+        assert told in caught.value.message
+        assert isinstance(caught.value, WorkbenchError)
+
+    def test_a_field_that_is_not_there_names_near_ones(self) -> None:
+        """A slip of the pen is answered with the fields that it may have been."""
+        with pytest.raises(FilterError) as caught:
+            parse_filter("gaol:pay")
+
+        assert "goal" in caught.value.hint.split("?")[0]
+
+
+class TestCompleting:
+    def test_an_empty_line_offers_all_fields(self) -> None:
+        """For an empty line every field is offered with its meaning."""
+        assert len(completions("", 0, {})) == len(FIELDS)
+
+    def test_values_of_the_field_at_the_cursor(self) -> None:
+        """After a comma the next alternative is offered, replacing what was typed of it."""
+        text = "turns>2 state:complete,inc"
+
+        assert [(c.start, c.text) for c in completions(text, len(text), {})] == [(23, "incomplete")]
+
+    def test_values_that_occur_in_the_project(self) -> None:
+        """Sources with spaces are offered quoted."""
+        found = completions("-source:", 8, {"source": [("a b.json", 3), ("web", 2)]})
+
+        assert [c.text for c in found] == ['"a b.json"', "web"]
+
+    def test_nothing_inside_quotation_marks(self) -> None:
+        """Text that is searched for is not completed."""
+        assert completions('"sta', 4, {}) == []
+
+    def test_values_with_their_counts(self) -> None:
+        """A value is offered with its count, also by a word inside it and while its quotation mark is open."""
+        known = {"goal": [("book a flight", 5), ("pay", 2)]}
+
+        for text in ("goal:flight", 'state:complete goal:"book a'):
+            (found,) = completions(text, len(text), known)
+            assert (found.text, found.count) == ('"book a flight"', 5)
+            assert text[found.start - 5 : found.start] == "goal:"
+
+    def test_keys_of_the_metadata(self) -> None:
+        """After the dot the keys are offered, and go on with a value."""
+        found = completions("-meta.pl", 8, {"meta": [("plan", 7), ("channel", 1)]})
+
+        assert [(c.start, c.text, c.goes_on) for c in found] == [(1, "meta.plan:", True)]
+
+    def test_what_is_being_written(self) -> None:
+        """The rest of the line is the filter without the term at the cursor, and without what cannot be read."""
+        text = "state:incomplete model: turns>2 oops:1"
+
+        found = unfinished(text, text.index("model:") + 6)
+
+        assert found is not None
+        assert (found.field, str(found.rest)) == ("model", "state:incomplete turns>2")

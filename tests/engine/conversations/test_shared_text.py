@@ -1,0 +1,181 @@
+"""Text that many conversations share."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.conversations.shared_text import (
+    LONG,
+    NOTHING_SHARED,
+    SharedText,
+    Texts,
+    find_shared_text,
+)
+
+PROMPT = (
+    "You are an agent that works for a shop and answers in one line. Every round I will give you an\n"
+    "observation, and you have to respond with one action.\n\nActions:\n- search\n- buy\n\n"
+    "Your response must use the following format, or the trial ends at once:\nThought:\nAction:"
+)
+"""Instructions of more than `LONG` words."""
+GOALS = tuple(
+    f"please find item number {n} in colour {n * 7 % 13} for my {n * 5 % 11} friends"
+    for n in range(40)
+)
+
+
+def with_prompt(goals: tuple[str, ...] = GOALS, prompt: str = PROMPT) -> list[Texts]:
+    """Conversations with the instructions and a goal in the first message of the user."""
+    return [
+        {"user": (f"{prompt}\n{goal}",), "assistant": ("OK.", f"Bought {goal[-9:]}.")}
+        for goal in goals
+    ]
+
+
+def words(text: str) -> list[str]:
+    """The words of a text."""
+    return re.findall(r"\S+", text)
+
+
+def is_part(small: list[str], large: list[str]) -> bool:
+    """Whether the words are among those of the other text, in that order."""
+    rest = iter(large)
+    return all(word in rest for word in small)
+
+
+LINES = st.lists(
+    st.sampled_from(
+        [
+            "Thought:",
+            "Action:",
+            "yes",
+            "",
+            "a b c d e f g h",
+            *PROMPT.split("\n"),
+            *GOALS[:6],
+            "请帮我订一张去北京的机票好吗",
+        ]
+    ),
+    max_size=8,
+).map("\n".join)
+CONVERSATIONS = st.lists(
+    st.fixed_dictionaries({"user": st.lists(LINES, max_size=3), "assistant": st.lists(LINES, max_size=3)}),
+    max_size=30,
+)  # fmt: skip
+
+
+class TestWhatIsFound:
+    def test_instructions_go_and_goals_stay(self) -> None:
+        """Of instructions that all conversations begin with nothing is left, and of goals everything."""
+        shared = find_shared_text(with_prompt())
+        for one, goal in zip(with_prompt(), GOALS, strict=True):
+            assert shared.without("user", one["user"][0]) == goal
+        assert shared.without("assistant", "OK.") == ""
+        assert shared.without("assistant", "Bought it.") == "Bought it."
+
+    def test_one_agent_of_many(self) -> None:
+        """Instructions of a tenth of the conversations are found; of fewer they are not."""
+        others: list[Texts] = [{"user": (f"what is {n} times {n}?",)} for n in range(360)]
+        assert find_shared_text([*with_prompt(), *others]).without("user", PROMPT) == ""
+        assert not find_shared_text([*with_prompt(GOALS[:30]), *others])
+
+    def test_short_text_of_some_is_not_shared(self) -> None:
+        """A sentence that half of the conversations repeat stays; one more and it goes."""
+        half: list[Texts] = [{"user": ("Cancel my flight to Rome.", str(n))} for n in range(20)]
+        others: list[Texts] = [{"user": (f"Where is parcel {n}?",)} for n in range(20)]
+        assert not find_shared_text([*half, *others])
+        assert (
+            find_shared_text([*half, *others[:-1]]).without("user", "Cancel my flight to Rome.")
+            == ""
+        )
+
+    def test_roles_are_apart(self) -> None:
+        """What assistants say is not left out of what users say."""
+        shared = find_shared_text(
+            [{"user": (goal,), "assistant": ("How can I help?",)} for goal in GOALS]
+        )
+        assert shared.without("assistant", "How can I help?") == ""
+        assert shared.without("user", "How can I help?") == "How can I help?"
+
+    def test_chinese_without_spaces(self) -> None:
+        """Instructions without spaces are found as well, in front of a goal on the same line."""
+        prompt = "你是一个乐于助人的助手，请根据用户的要求一步一步地完成任务，每次只回答一个动作，不要解释原因。"
+        goals = [f"帮我订{n}张票" for n in range(10, 40)]
+        shared = find_shared_text([{"user": (prompt + goal,)} for goal in goals])
+        assert [shared.without("user", prompt + goal) for goal in goals] == goals
+
+    @pytest.mark.parametrize("count", [0, 1, 4])
+    def test_few_conversations(self, count: int) -> None:
+        """Nothing is shared by fewer than five conversations."""
+        assert find_shared_text(with_prompt()[:1] * count) == SharedText((), count)
+
+    def test_equal_conversations(self) -> None:
+        """Of equal conversations all text is shared, and the count is right."""
+        shared = find_shared_text(with_prompt()[:1] * 7)
+        assert shared.without("user", with_prompt()[0]["user"][0]) == ""
+        assert {one.conversations for one in shared.blocks} == {7}
+
+    def test_counts(self) -> None:
+        """A block is counted in the conversations that contain all of it."""
+        others: list[Texts] = [{"user": (goal,)} for goal in GOALS[:10]]
+        shared = find_shared_text([*with_prompt(), *others])
+        longest = max(shared.blocks, key=lambda one: len(one.text))
+        assert (longest.conversations, shared.looked_at) == (40, 50)
+        assert words(longest.text) == words(PROMPT)
+        assert shared.shown[0] == longest
+        assert not [one for one in shared.shown[1:] if one.text in PROMPT]
+        assert len(words(PROMPT)) >= LONG
+
+
+class TestWithout:
+    @given(CONVERSATIONS)
+    def test_nothing_but_shared_text_is_removed(self, conversations: list[Texts]) -> None:
+        """What is left are words of the text in their order, and all words that are in no shared text."""
+        shared = find_shared_text(conversations)
+        for one in conversations:
+            for role, texts in one.items():
+                known = {
+                    word
+                    for block in shared.blocks
+                    if block.role == role
+                    for word in words(block.text)
+                }
+                for text in texts:
+                    left = words(shared.without(role, text))
+                    assert is_part(list("".join(left)), list("".join(words(text))))
+                    rest = [word for word in words(text) if not known.intersection([word, *word])]
+                    assert is_part([w for w in rest if re.search(r"\w", w)], left)
+
+    @given(CONVERSATIONS, st.randoms(use_true_random=False))
+    def test_order_does_not_matter(self, conversations: list[Texts], rng: random.Random) -> None:
+        """The same conversations in another order share the same text."""
+        other = rng.sample(conversations, len(conversations))
+        assert find_shared_text(other) == find_shared_text(conversations)
+
+    @given(CONVERSATIONS)
+    def test_twice_is_once(self, conversations: list[Texts]) -> None:
+        """What is left of a text has nothing to leave out."""
+        shared = find_shared_text(conversations)
+        for one in conversations:
+            for role, texts in one.items():
+                for text in texts:
+                    left = shared.without(role, text)
+                    assert shared.without(role, left) == left
+
+    @given(CONVERSATIONS)
+    def test_as_stored(self, conversations: list[Texts]) -> None:
+        """Stored and read again it is the same."""
+        shared = find_shared_text(conversations)
+        assert SharedText.from_json(shared.as_json()) == shared
+        assert bool(shared.digest) == bool(shared)
+
+    @given(st.text())
+    def test_nothing_shared(self, text: str) -> None:
+        """Where nothing is shared a text stays as it is, to the letter."""
+        assert NOTHING_SHARED.without("user", text) == text
+        assert find_shared_text(with_prompt()).without("tool", text) == text

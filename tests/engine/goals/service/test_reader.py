@@ -1,0 +1,153 @@
+"""Reading the goals of a project file: groups, members, map, drift."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.base.errors import UsageError
+from engine.base.outcomes import (
+    State,
+)
+from engine.completeness.records.scores import (
+    DecisionRule,
+    StateCounts,
+)
+from engine.goals.service.service import GoalService
+from engine.project.project import Project
+from tests.engine.goals.service.goal_project import TOPIC, members, stored_goals, texts
+from tests.engine.project.support import give_scores
+
+
+class TestLooking:
+    def test_nothing_clustered(self, tmp_path: Path) -> None:
+        """A project without a clustering has no groups and no proposals, without an error."""
+        with Project.open(tmp_path / "empty.wb", create=True) as project:
+            goals: GoalService = stored_goals(project)
+            assert goals.clusterings() == []
+            assert goals.shown() is None
+            assert goals.groups() == []
+            assert goals.proposal() is None
+            assert goals.history() == []
+            assert goals.progress().left == 0
+            assert not goals.progress().finished
+            assert goals.start_asking() is None
+            with pytest.raises(UsageError, match="Nothing was clustered"):
+                goals.merge(goals.pair("c0", "c1"))
+
+    def test_groups(self, goals: GoalService) -> None:
+        """Groups come largest first and, together with the outliers, contain every conversation with a text."""
+        shown = goals.shown()
+        assert shown is not None
+        rows = goals.groups()
+        assert (shown.conversations, shown.without, shown.groups) == (32, 1, len(rows))
+        assert [row.number for row in rows] == list(range(1, len(rows) + 1))
+        assert [row.size for row in rows] == sorted((row.size for row in rows), reverse=True)
+        found = [member for key in [*(row.id for row in rows), None] for member in members(goals, key)]  # fmt: skip
+        assert sorted(found) == list(range(1, 33))
+        assert sum(row.share for row in rows) == pytest.approx(1 - shown.outliers / 32)
+        assert all(row.label and 0 <= row.spread < 1 for row in rows)
+
+    def test_states(self, clustered: Project, goals: GoalService) -> None:
+        """The states of a group follow the decision rule in force and every new score; a conversation without a score
+        is unscored.
+        """
+        rule = DecisionRule()
+        scores: dict[int, float | None] = {n: (n * 37 % 100) / 100 for n in range(1, 29)}
+
+        def counted(key: str) -> StateCounts:
+            values = [scores.get(member) for member in members(goals, key)]
+            found = Counter(map(rule.state, values))
+            above = sum(one is not None and one >= rule.threshold for one in values)
+            return StateCounts(
+                found[State.COMPLETE], found[State.INCOMPLETE], found[State.BORDERLINE], found[State.UNSCORED], above
+            )  # fmt: skip
+
+        assert {row.id: row.states for row in goals.groups()} == {
+            row.id: counted(row.id) for row in goals.groups()
+        }
+        scores = dict.fromkeys(range(1, 33), 0.99)
+        give_scores(clustered, scores, "config-b")
+        assert all(
+            row.states == StateCounts(complete=row.size, above=row.size) for row in goals.groups()
+        )
+
+    def test_members(self, goals: GoalService) -> None:
+        """Central members are nearest to the centre, doubtful ones nearly as near to another group; by name they are in
+        the order of names; a limit takes the first.
+        """
+        key = goals.groups()[0].id
+        central = goals.members(key)
+        distances = [round(row.distance, 5) for row in central]
+        assert distances == sorted(distances)
+        doubtful = goals.members(key, "doubtful")
+        doubts = [round(row.doubt, 5) for row in doubtful]
+        assert doubts == sorted(doubts, reverse=True)
+        assert {row.conversation_id for row in doubtful} == members(goals, key)
+        names = [row.external_id for row in goals.members(key, "name")]
+        assert names == sorted(names)
+        assert goals.members(key, "central", 2) == central[:2]
+        labels = {row.label for row in goals.groups() if row.id != key}
+        assert {row.other for row in central} <= labels
+        assert central[0].text == texts()[central[0].conversation_id - 1][1]
+        with pytest.raises(UsageError, match="no group"):
+            goals.members("c77")
+
+    def test_spread(self, clustered: Project, goals: GoalService) -> None:
+        """The spread of a group, also of a merged one, is the mean distance of its members to their centre."""
+        first, second, third, *_ = (row.id for row in goals.groups())
+        goals.merge(goals.pair(first, second))
+        goals.move([sorted(members(goals, third))[0]], goals.groups()[0].id)
+        view = goals.view()
+        space = goals._cache.space(view.stored)
+        for row in goals.groups():
+            rows = space.of(np.array(sorted(members(goals, row.id))))
+            centre = rows.mean(axis=0) / np.linalg.norm(rows.mean(axis=0))
+            assert row.spread == pytest.approx(float(1 - (rows @ centre).mean()), abs=1e-5)
+
+    def test_more_like(self, goals: GoalService) -> None:
+        """The most similar conversations are those with the nearest vectors, nearest first, without the conversation
+        itself.
+        """
+        found = goals.more_like(1, 7)
+        assert len(found) == 7
+        assert 1 not in {row.conversation_id for row in found}
+        assert [row.distance for row in found] == sorted(row.distance for row in found)
+        assert Counter(TOPIC[row.conversation_id] for row in found).most_common(1)[0][0] == "book"
+        assert len(goals.more_like(1, 1000)) == 31
+        with pytest.raises(UsageError, match="no vector"):
+            goals.more_like(33)
+
+    def test_map(self, goals: GoalService) -> None:
+        """The map has every conversation once with its group, within the unit square; a sample is the same each
+        time.
+        """
+        points = goals.map()
+        assert sorted(point.conversation_id for point in points) == list(range(1, 33))
+        assert all(-1 <= point.x <= 1 and -1 <= point.y <= 1 for point in points)
+        of = {point.conversation_id: point.group for point in points}
+        assert all(
+            of[member] == row.id for row in goals.groups() for member in members(goals, row.id)
+        )
+        assert len(goals.map(10)) == 10
+        assert goals.map(10) == goals.map(10)
+
+    def test_periods(self, goals: GoalService) -> None:
+        """Sizes by month add up to the sizes of the groups, and the shares of a month without outliers to one."""
+        months = goals.periods()
+        assert {period.period for period in months} == {"2026-01", "2026-02", "2026-03"}
+        sizes: Counter[str] = Counter()
+        for period in months:
+            sizes[period.group] += period.size
+        assert sizes == {row.id: row.size for row in goals.groups()}
+        outside = {TOPIC.get(member) for member in members(goals, None)}
+        for month in ("2026-01", "2026-02"):
+            total = sum(period.share for period in months if period.period == month)
+            assert total == pytest.approx(1) or outside
+        (imported,) = {period.period for period in goals.periods("import")}
+        assert imported == "a.jsonl"
+        with pytest.raises(UsageError, match="no periods"):
+            goals.periods("moon")

@@ -1,0 +1,106 @@
+"""The automatic rule: which groups it merges, which pairs it leaves, settling, and that decisions of a person stay."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from engine.base.errors import UsageError
+from engine.goals.records import Author, GoalDecision
+from engine.goals.stages.deciding import DecideStage
+from engine.goals.views.decision_log import DecisionLog
+from engine.goals.views.goal_inputs import source_of, stored_clustering
+from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.jobs.runner import JobDone
+from engine.project.project import Project
+from tests.engine.goals import goal_runs
+
+
+class TestDecidingByProbability:
+    def decide(self, project: Project, decision_log: DecisionLog, threshold: float) -> DecideStage:
+        stage = DecideStage(
+            project,
+            MergeQueueCache(project, decision_log),
+            "auto",
+            threshold=threshold,
+        )
+        (outcome,) = goal_runs.run(project, [stage])
+        assert isinstance(outcome, JobDone)
+        return stage
+
+    def test_merges_what_is_probable(self, project: Project, decision_log: DecisionLog) -> None:
+        """Too many clusters of four kinds become fewer without mixing kinds; each merge is one decision, settling
+        another.
+        """
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
+        stage = self.decide(project, decision_log, 0.5)
+        with project.reading() as conn:
+            stored = stored_clustering(conn, None)
+            texts = source_of(stored).read(conn, list(range(1, 49)))
+        kinds = {entry.conversation_id: entry.text.split()[3] for entry in texts}
+        state = decision_log.state(stored.id)
+        history = decision_log.history(stored.id)
+
+        assert stage.merged > 0
+        assert stage.refused == 0
+        assert {d.author for d in history} == {"auto"}
+        assert len({d.act for d in history if d.kind == "merge"}) == stage.merged
+        assert len({d.act for d in history if d.kind == "move"}) == 1
+        for group in state.current:
+            assert len({kinds[int(member)] for member in state.members(group)}) == 1
+
+    def test_settles_what_lies_among_others(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
+        """A conversation whose neighbours are in another group is moved there in one decision, unless a person placed
+        it; a second run moves nothing.
+        """
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
+        with project.reading() as conn:
+            key = stored_clustering(conn, None).id
+        self.decide(project, decision_log, 1.0)
+        groups = list(decision_log.state(key).current)
+        stray, held = (int(decision_log.state(key).members(group)[0]) for group in groups[:2])
+        decision_log.decide(key, lambda state: [_moving(groups[2], stray, "auto")])
+        decision_log.decide(key, lambda state: [_moving(groups[2], held, "human")])
+        stage = self.decide(project, decision_log, 1.0)
+        assert stage.moved == 1
+        assert "moved 1 conversation to" in stage.summary()
+        state = decision_log.state(key)
+        assert stray in state.members(groups[0])
+        assert held in state.members(groups[2])
+        assert decision_log.history(key)[0].author == "auto"
+        assert self.decide(project, decision_log, 1.0).moved == 0
+
+    def test_a_higher_threshold_merges_no_more(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
+        """With the threshold 1 nothing is merged, and earlier merges stay; a second run adds nothing."""
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
+        assert self.decide(project, decision_log, 1.0).merged == 0
+        assert self.decide(project, decision_log, 0.5).merged > 0
+        assert self.decide(project, decision_log, 0.5).merged == 0
+
+    def test_a_persons_no_holds(self, project: Project, decision_log: DecisionLog) -> None:
+        """The rule does not merge a pair that a person refused, however probable."""
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=12))
+        with project.reading() as conn:
+            key = stored_clustering(conn, None).id
+        snapshot = MergeQueueCache(project, decision_log).snapshot(key)
+        first = snapshot.left("probability")[0]
+        decision_log.decide(key, lambda state: [GoalDecision("never", first)])
+        self.decide(project, decision_log, 0.01)
+        state = decision_log.state(key)
+        assert state.current_of(first[0]) != state.current_of(first[1])
+
+    def test_the_models_word_needs_a_model(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
+        """The rule `llm` without a model is refused."""
+        with pytest.raises(UsageError, match="no model is asked"):
+            DecideStage(project, MergeQueueCache(project, decision_log), "llm")
+
+
+def _moving(group: str, conversation: int, author: Author) -> GoalDecision:
+    return GoalDecision("move", (group,), parts=(array("q", [conversation]),), author=author)

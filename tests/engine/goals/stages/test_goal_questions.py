@@ -1,0 +1,318 @@
+"""Summaries, labels, answers on pairs and decisions by the real model, and that no kill changes them."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.goals.records import GoalDecision
+from engine.goals.service.splitting import proposals
+from engine.goals.stages import labelling
+from engine.goals.stages.deciding import MARGIN, DecideStage
+from engine.goals.stages.split_questions import SplitQuestionsStage
+from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import clusterings
+from engine.goals.views import split_candidates
+from engine.goals.views.decision_log import DecisionLog
+from engine.goals.views.goal_inputs import source_of, stored_clustering
+from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.jobs import blocks
+from engine.jobs.runner import JobCancelled, JobDone, JobRunner
+from engine.model.process.client import ModelProcess
+from engine.project import runs
+from engine.project.project import Project
+from tests.engine.completeness import scored
+from tests.engine.goals import goal_runs
+from tests.engine.goals.goal_runs import goal_content
+from tests.engine.project.support import REPOSITORY, check_whole
+
+Content = dict[str, list[tuple[Any, ...]]]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four conversations and two clusters a block."""
+    monkeypatch.setattr(blocks, "BLOCK_CHARS", 1)
+    monkeypatch.setattr(labelling, "BLOCK", 2)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def weights(shallow_weights: Path) -> Iterator[None]:
+    """Stages, also of programs that tests start, run on nine layers of the shipped weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(scored.WEIGHTS, str(shallow_weights))
+        yield
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project without summaries."""
+    path = tmp_path_factory.mktemp("project") / "p.wb"
+    goal_runs.make(path, count=8)
+    return path
+
+
+@pytest.fixture
+def path(imported: Path, tmp_path: Path) -> Path:
+    """A copy of the imported project."""
+    return Path(shutil.copy(imported, tmp_path / "p.wb"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(imported: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy on which an uninterrupted program ran everything."""
+    folder = tmp_path_factory.mktemp("whole")
+    path = Path(shutil.copy(imported, folder / "p.wb"))
+    child = subprocess.run(
+        [sys.executable, "-m", "tests.engine.goals.goal_runs", str(path), str(folder / "log")],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert child.stdout
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(undisturbed: Path) -> Content:
+    """What the uninterrupted program wrote."""
+    return goal_content(undisturbed)
+
+
+@pytest.fixture
+def done(undisturbed: Path, tmp_path: Path) -> Iterator[Project]:
+    """A copy of the uninterrupted project, opened."""
+    with Project.open(Path(shutil.copy(undisturbed, tmp_path / "done.wb"))) as project:
+        yield project
+
+
+class TestWhatIsWritten:
+    def test_a_goal_or_a_reason(self, done: Project) -> None:
+        """Every conversation has a goal that begins with the prompt's opening, or a reply with the reason why it is
+        none.
+        """
+        with done.reading() as conn:
+            stored = stored_clustering(conn, None)
+            entries = source_of(stored).read(conn, list(range(1, 10)))
+        opening = goal_runs.prompt("summary", 8).reply
+        for entry in entries:
+            assert entry.reason or entry.text.startswith(opening)
+        assert sum(1 for entry in entries if not entry.reason) >= 6
+
+    def test_labels(self, done: Project) -> None:
+        """Every cluster has a label: the model's, or a phrase of its members with the reason."""
+        with done.reading() as conn:
+            key = stored_clustering(conn, None).id
+            clusters, phrases = (
+                clusterings.clusters(conn, key),
+                clusterings.phrase_labels(conn, key),
+            )
+        assert len(phrases) == len(clusters) > 0
+        assert all(cluster.label and cluster.by_model for cluster in clusters)
+        for cluster in clusters:
+            if cluster.reason:
+                assert (cluster.label, cluster.description) == phrases[cluster.number]
+
+    def test_answers_on_pairs(self, done: Project) -> None:
+        """The asked pairs have answers in both orders and the likelihood ratio, found by the members of both sides."""
+        with done.reading() as conn:
+            stored = stored_clustering(conn, None)
+            answers = goal_answers.every_answer(conn, stored.pair_config)
+        state = DecisionLog(done).state(stored.id)
+        asked = [pair for pair in state.open_pairs() if state.sides_key(*pair) in answers]
+        assert len(asked) == len(answers) == min(2, len(state.open_pairs()))
+        for answer in answers.values():
+            assert 0 < (answer.yes or 0) < 1
+            assert 0 < (answer.yes_reversed or 0) < 1
+            assert answer.likelihood_ratio is not None
+            assert abs(answer.likelihood_ratio) < 20
+            assert answer.model == scored.model().label
+
+    def test_the_parts_of_a_group_are_a_pair(
+        self, done: Project, process: ModelProcess, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The parts of groups that may hold several goals are asked about as pairs; the groups stay as they are, a
+        second run asks nothing, and the answer is that of the pair once the split is made."""
+        monkeypatch.setattr(split_candidates, "LEAST_MEMBERS", 2)
+        monkeypatch.setattr(split_candidates, "LEAST_APART", 0.0)
+        log = DecisionLog(done)
+        cache = MergeQueueCache(done, log)
+        with done.reading() as conn:
+            stored = stored_clustering(conn, None)
+        before = list(log.state(stored.id).current)
+        stage = goal_runs.propose(done, process, log, SplitQuestionsStage)
+        assert isinstance(goal_runs.run(done, [stage])[0], JobDone)
+        assert stage.asked > 0
+        assert list(log.state(stored.id).current) == before
+        again = goal_runs.propose(done, process, log, SplitQuestionsStage)
+        if stage.asked < 2:  # all that there are
+            assert isinstance(goal_runs.run(done, [again])[0], JobDone)
+            assert again.asked == 0
+        first = proposals(done, cache.view(stored.id), cache.space(stored))
+        told = next(one for one in first if one.same is not None)
+        assert 0 < (told.same or 0) < 1
+        assert told.model == scored.model().label
+        split = log.decide(
+            stored.id,
+            lambda state: [
+                GoalDecision(
+                    "split", (told.group_id,), parts=tuple(array("q", p) for p in told.parts)
+                )
+            ],
+        )
+        state = log.state(stored.id)
+        key = state.sides_key(*split[0].made)
+        with done.reading() as conn:
+            config = stored_clustering(conn, None).pair_config
+            assert key in goal_answers.every_answer(conn, config)
+
+    def test_again_asks_nothing(self, done: Project, expected: Content, tmp_path: Path) -> None:
+        """A second run starts no model process and writes nothing."""
+        process = ModelProcess(tmp_path / "log")
+        outcomes = goal_runs.run(done, goal_runs.model_stages(done, process)[:4])
+        assert all(isinstance(outcome, JobDone) for outcome in outcomes)
+        assert process.pid is None
+        assert goal_content(Path(done.path)) == expected
+
+
+def test_a_kill_at_any_moment_changes_no_bit(path: Path, expected: Content) -> None:
+    """After kill -9 at random moments, a last run leaves what an uninterrupted program wrote, bit for bit."""
+    chance = random.Random(5)
+    for _ in range(2):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.engine.goals.goal_runs", str(path), f"{path}.log"],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+        )
+        assert child.stdout is not None
+        for _ in range(chance.randrange(2, 16)):
+            child.stdout.readline()
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        check_whole(path)
+
+    process = ModelProcess(Path(f"{path}.log"))
+    with Project.open(path) as project:
+        outcomes = goal_runs.run(project, goal_runs.model_stages(project, process))
+        assert all(isinstance(outcome, JobDone) for outcome in outcomes)
+    process.close()
+    check_whole(path)
+    assert goal_content(path) == expected
+
+
+def test_a_kill_of_the_model_process_changes_no_bit(
+    path: Path, expected: Content, process: ModelProcess
+) -> None:
+    """When the model process is killed in every stage, the stages continue with the same results."""
+    killed: set[int] = set()
+    with Project.open(path) as project:
+        for stage in goal_runs.model_stages(project, process):
+            struck = False
+            for _ in stage.run(_run_id(project)):
+                pid = process.pid
+                if pid is not None and not struck:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.add(pid)
+                    struck = True
+    assert len(killed) >= 3
+    assert goal_content(path) == expected
+
+
+def test_cancelled_before_the_start(path: Path, process: ModelProcess) -> None:
+    """Stages that are interrupted before their turn call no model."""
+    with Project.open(path) as project:
+        stage = goal_runs.model_stages(project, process)[0]
+        stage.interrupt()
+        assert isinstance(JobRunner(project, lambda event: None).run(stage), JobCancelled)
+    assert process.pid is None
+
+
+def forget_answers(project: Project) -> None:
+    """Removes the answers on pairs, so that every pair has to be asked about."""
+    project.write(lambda conn: conn.execute("DELETE FROM pair_answer"))
+
+
+def test_the_models_word_alone(done: Project, process: ModelProcess) -> None:
+    """Algorithm 1 of the paper: every undecided pair is asked about, most similar first, and merged or refused by the
+    model's answer, until none is left; pairs that a person refused are left out.
+    """
+    decision_log = DecisionLog(done)
+    with done.reading() as conn:
+        key = stored_clustering(conn, None).id
+    forget_answers(done)
+    forbidden = decision_log.state(key).open_pairs()[0]
+    decision_log.decide(key, lambda state: [GoalDecision("never", forbidden)])
+    asking = goal_runs.propose(done, process, decision_log)
+    stage = DecideStage(done, MergeQueueCache(done, decision_log), "llm", asking=asking)
+    (outcome,) = goal_runs.run(done, [stage])
+    state = decision_log.state(key)
+
+    assert isinstance(outcome, JobDone)
+    assert process.pid is not None
+    assert state.open_pairs() == []
+    assert state.current_of(forbidden[0]) != state.current_of(forbidden[1])
+    given = [d for d in decision_log.active(key) if d.author == "llm"]
+    assert len(given) == stage.merged + stage.refused > 0
+    for decision in given:
+        evidence = decision.evidence or {}
+        said_yes = evidence["yes"] + evidence["yes_reversed"] > 1
+        assert decision.kind == ("merge" if said_yes else "apart")
+
+
+def test_probability_with_a_model(done: Project, process: ModelProcess) -> None:
+    """`auto` asks about pairs near the threshold before it decides: every merge of such a pair was asked about."""
+    decision_log = DecisionLog(done)
+    asking = goal_runs.propose(done, process, decision_log)
+    queue_cache = MergeQueueCache(done, decision_log)
+    stage = DecideStage(done, queue_cache, "auto", asking=asking, threshold=1e-6)
+    (outcome,) = goal_runs.run(done, [stage])
+    with done.reading() as conn:
+        given = decision_log.active(stored_clustering(conn, None).id)
+
+    assert isinstance(outcome, JobDone)
+    assert stage.merged == len(given) > 0
+    assert all((decision.evidence or {})["yes"] is not None for decision in given)
+    assert all(decision.model == scored.model().label for decision in given)
+
+
+def test_what_is_clear_is_not_asked_about(done: Project, process: ModelProcess) -> None:
+    """A pair whose probability is far above the threshold is merged without a question."""
+    decision_log = DecisionLog(done)
+    with done.reading() as conn:
+        key = stored_clustering(conn, None).id
+    forget_answers(done)
+    snapshot = MergeQueueCache(done, decision_log).snapshot(key)
+    likeliest = snapshot.probabilities(snapshot.left("probability")[:1])[0]
+    asking = goal_runs.propose(done, process, decision_log)
+    threshold = likeliest - MARGIN - 1e-9
+    stage = DecideStage(
+        done,
+        MergeQueueCache(done, decision_log),
+        "auto",
+        asking=asking,
+        threshold=threshold,
+    )
+    goal_runs.run(done, [stage])
+    given = [decision for decision in decision_log.active(key) if decision.kind == "merge"]
+    first = given[0].evidence or {}
+    assert (first["yes"], given[0].model) == (None, "")
+    assert first["probability"] == pytest.approx(likeliest)
+
+
+def _run_id(project: Project) -> int:
+    return project.write(
+        lambda conn: runs.create(
+            conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
+        )
+    )

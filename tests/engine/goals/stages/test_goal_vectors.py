@@ -1,0 +1,425 @@
+"""Embedding, clustering, assignment and stability as stages: what is written, resumed and transferred."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.base.conversation import Conversation, Message
+from engine.conversations.selection import Selection
+from engine.conversations.tables import shared_text
+from engine.goals.merges.merge_state import MergeState
+from engine.goals.records import GoalDecision
+from engine.goals.stages import clustering, embedding
+from engine.goals.stages.assigning import AssignStage
+from engine.goals.stages.embedding import EmbedStage, Vectoriser
+from engine.goals.stages.holding_out import HoldOutStage
+from engine.goals.stages.stabilising import StabilityStage
+from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import clusterings, vectors
+from engine.goals.views.decision_log import DecisionLog
+from engine.goals.views.goal_inputs import TextSource, read_vectors, source_of, stored_clustering
+from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
+from engine.model.embedders.embedder import Served, ServedEmbedder, embedder_for
+from engine.model.embedders.vectors import Vectors
+from engine.project import runs
+from engine.project.project import Project
+from tests.engine.goals import goal_runs
+from tests.engine.goals.goal_runs import goal_content
+
+
+class TestEmbedding:
+    def test_every_text_has_a_vector_or_a_reason(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
+        """Vectors have length 1; a conversation without a text has the reason; a second run writes nothing."""
+        embed, _ = goal_runs.vector_stages(project, decision_log)
+        (outcome,) = goal_runs.run(project, [embed])
+        with project.reading() as conn:
+            ids, rows = read_vectors(conn, embed.vector_key)
+            reasons = vectors.reasons(conn, embed.vector_key)
+        before = goal_content(Path(project.path))
+        again, _ = goal_runs.vector_stages(project, decision_log)
+        goal_runs.run(project, [again])
+
+        assert isinstance(outcome, JobDone)
+        assert ids.tolist() == list(range(1, 49))
+        assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-5)
+        assert list(reasons) == [49]
+        assert (again.embedded, again.without) == (0, 0)
+        assert goal_content(Path(project.path)) == before
+
+    def test_in_many_batches_as_in_one(
+        self,
+        project: Project,
+        decision_log: DecisionLog,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Small batches, cancelled after the first and resumed, give the same vectors and the same reasons."""
+        whole, _ = goal_runs.vector_stages(project, decision_log)
+        with Project.open(Path(shutil.copy(project.path, tmp_path / "other.wb"))) as other:
+            goal_runs.run(project, [whole])
+            monkeypatch.setattr(embedding, "QUICK_BATCH", 10)
+            first, _ = goal_runs.vector_stages(other, DecisionLog(other))
+            batches = first.run(_run_id(other))
+            while next(batches).done == 0:
+                pass
+            del batches
+            rest, _ = goal_runs.vector_stages(other, DecisionLog(other))
+            goal_runs.run(other, [rest])
+            with project.reading() as mine, other.reading() as theirs:
+                expected = read_vectors(mine, whole.vector_key)
+                got = read_vectors(theirs, rest.vector_key)
+                assert vectors.reasons(theirs, rest.vector_key).keys() == {49}
+
+        assert rest.embedded == 38
+        assert got[0].tolist() == expected[0].tolist()
+        assert goal_runs.same_vectors(got[1], expected[1])
+
+    def test_other_conversations_are_fitted_anew(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
+        """An embedder fitted on other texts has another key, so vectors of two fits never mix."""
+        few, _ = goal_runs.vector_stages(project, decision_log, limit=20)
+        every, _ = goal_runs.vector_stages(project, decision_log)
+        goal_runs.run(project, [few, every])
+        with project.reading() as conn:
+            assert len(read_vectors(conn, few.vector_key)[0]) == 20
+            assert len(read_vectors(conn, every.vector_key)[0]) == 48
+        assert few.vector_key != every.vector_key
+
+    def test_an_embedder_that_became_another_is_refused(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
+        """Vectors are added to a set only by the embedder that made it."""
+
+        first = EmbedStage(
+            project, _served("a"), lambda: TextSource("first-user"), selection=Selection(limit=10)
+        )
+        changed = EmbedStage(
+            project, _served("b"), lambda: TextSource("first-user"), into=first.vector_key
+        )
+        outcomes = goal_runs.run(project, [first, changed])
+        assert isinstance(outcomes[0], JobDone)
+        assert isinstance(outcomes[1], JobFailed)
+        assert "different embedders" in outcomes[1].message
+
+    def test_batches_without_any_text(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Conversations without a text in batches of their own get their reasons too, before any vector is known."""
+        monkeypatch.setattr(embedding, "SLOW_BATCH", 2)
+        silent = [Conversation(f"s{n}", (Message("assistant", f"Hello {n}?"),)) for n in range(5)]
+        with Project.open(tmp_path / "s.wb", create=True) as project:
+            goal_runs.add(project, [*silent, *goal_runs.conversations(3)], "silent")
+            embed = EmbedStage(project, _served("a"), lambda: TextSource("first-user"))
+            (outcome,) = goal_runs.run(project, [embed])
+            with project.reading() as conn:
+                ids, _ = read_vectors(conn, embed.vector_key)
+                reasons = vectors.reasons(conn, embed.vector_key)
+        assert isinstance(outcome, JobDone)
+        assert ids.tolist() == [6, 7, 8]
+        assert sorted(reasons) == [1, 2, 3, 4, 5]
+        assert (embed.embedded, embed.without) == (3, 5)
+
+    def test_no_text_at_all(self, tmp_path: Path) -> None:
+        """Where no conversation has a text, the stage fails with a message and stores nothing."""
+        goal_runs.make(tmp_path / "empty.wb", count=0)
+        with Project.open(tmp_path / "empty.wb") as project:
+            embed = EmbedStage(
+                project,
+                Vectoriser("tfidf", embedder_for("tfidf")),
+                lambda: TextSource("first-user"),
+            )
+            (outcome,) = goal_runs.run(project, [embed])
+        assert isinstance(outcome, JobFailed)
+
+
+class TestClustering:
+    def test_a_partition_of_what_has_a_vector(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
+        """Every conversation with a vector is in one cluster or an outlier; goals of one kind are in one cluster."""
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
+        with project.reading() as conn:
+            stored = stored_clustering(conn, None)
+            ids, numbers = clusterings.membership(conn, stored.id)
+            clusters = clusterings.clusters(conn, stored.id)
+            texts = source_of(stored).read(conn, list(ids))
+
+        assert list(ids) == list(range(1, 49))
+        assert (stored.k, stored.conversations, stored.no_text) == (4, 48, 1)
+        assert [c.size for c in clusters] == sorted((c.size for c in clusters), reverse=True)
+        assert sum(c.size for c in clusters) == sum(1 for n in numbers if n >= 0)
+        assert all(c.words and c.reach >= c.spread >= 0 for c in clusters)
+        kinds = {(n, e.text.split()[3]) for n, e in zip(numbers, texts, strict=True) if n >= 0}
+        assert len(kinds) == 4
+
+    def test_again_shows_what_was_made(self, project: Project, decision_log: DecisionLog) -> None:
+        """A clustering with the same parameters is shown again, not made again; another one is stored and shown."""
+        first, again, other = (
+            goal_runs.vector_stages(project, decision_log, k=k) for k in (4, 4, 5)
+        )
+        goal_runs.run(project, first)
+        goal_runs.run(project, other)
+        goal_runs.run(project, again)
+        with project.reading() as conn:
+            assert len(clusterings.clusterings(conn)) == 2
+            assert clusterings.shown(conn) == first[1].clustering_id == again[1].clustering_id
+
+    def test_k_is_proposed_where_none_is_given(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
+        """Without a k an overestimate is proposed from the data, and stored."""
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=None))
+        with project.reading() as conn:
+            assert 4 <= stored_clustering(conn, None).k < 48
+
+    def test_decisions_are_taken_over(self, project: Project, decision_log: DecisionLog) -> None:
+        """A pair that a person refused for good on one clustering is refused on the next, by members."""
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
+        with project.reading() as conn:
+            before = stored_clustering(conn, None).id
+        decision_log.decide(before, lambda state: [GoalDecision("never", ("c0", "c1"))])
+        _, other = stages = goal_runs.vector_stages(project, decision_log, k=5)
+        outcomes = goal_runs.run(project, stages)
+        made = decision_log.state(other.clustering_id or 0)
+
+        assert made.forbidden
+        assert "without a place: 0." in outcomes[1].message
+
+    def test_cancelled_before_the_start(self, project: Project, decision_log: DecisionLog) -> None:
+        """A stage that is interrupted before its turn writes nothing."""
+        for stage in goal_runs.vector_stages(project, decision_log):
+            stage.interrupt()
+            outcome = JobRunner(project, lambda event: None).run(stage)
+            assert isinstance(outcome, JobCancelled)
+        with project.reading() as conn:
+            assert clusterings.clusterings(conn) == []
+
+    def test_cancelled_while_it_computes(
+        self, project: Project, decision_log: DecisionLog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A cancel does not wait for a running computation; its result is not stored."""
+        begun, released = threading.Event(), threading.Event()
+
+        def slow(*_args: object, **_more: object) -> None:
+            begun.set()
+            released.wait(60)
+
+        embed, cluster = goal_runs.vector_stages(project, decision_log)
+        goal_runs.run(project, [embed])
+        monkeypatch.setattr(clustering, "cluster", slow)
+        runner = JobRunner(project, lambda event: None)
+        job = runner.start([cluster])
+        assert begun.wait(60)
+        runner.cancel(job)
+        assert runner.close(60)
+        released.set()
+        with project.reading() as conn:
+            assert clusterings.clusterings(conn) == []
+
+
+class TestAssigning:
+    def assign(self, project: Project, decision_log: DecisionLog) -> AssignStage:
+        """Embeds and assigns later conversations."""
+        with project.reading() as conn:
+            stored = stored_clustering(conn, None)
+        embed = EmbedStage(
+            project,
+            goal_runs.tfidf(),
+            lambda: source_of(stored),
+            into=stored.vector_config,
+        )
+        stage = AssignStage(project, decision_log)
+        outcomes = goal_runs.run(project, [embed, stage])
+        assert all(isinstance(outcome, JobDone) for outcome in outcomes)
+        return stage
+
+    def test_later_ones_go_where_their_like_are(
+        self, project: Project, decision_log: DecisionLog
+    ) -> None:
+        """Each later conversation is assigned to the group of its kind, an unusual one to none; members stay."""
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
+        with project.reading() as conn:
+            key = stored_clustering(conn, None).id
+            members = clusterings.membership(conn, key)
+        strange = Conversation(
+            "odd", (Message("user", "please account number people city flight"),)
+        )
+        goal_runs.add(project, [*goal_runs.conversations(8, "later"), strange], "later")
+        stage = self.assign(project, decision_log)
+        state = decision_log.state(key)
+        with project.reading() as conn:
+            found = {one.conversation_id: one for one in clusterings.assignments(conn, key)}
+            assert clusterings.membership(conn, key) == members
+            texts = source_of(stored_clustering(conn, None)).read(conn, list(range(1, 58)))
+        kinds = {entry.conversation_id: entry.text.split()[3] for entry in texts if entry.text}
+
+        assert stage.assigned + stage.novel == 9
+        for number in range(50, 58):
+            group = found[number].group
+            assert group is not None
+            its_kind = {kinds[int(member)] for member in state.members(group)}
+            assert its_kind == {kinds[number]}
+            assert 0 < found[number].score <= 1
+        assert self.assign(project, decision_log).assigned == 0
+
+    def test_to_merged_groups(self, project: Project, decision_log: DecisionLog) -> None:
+        """After a merge later conversations are assigned to the merged group."""
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
+        with project.reading() as conn:
+            key = stored_clustering(conn, None).id
+        decision_log.decide(key, _merge_all)
+        goal_runs.add(project, goal_runs.conversations(4, "later"), "later")
+        self.assign(project, decision_log)
+        with project.reading() as conn:
+            groups = {one.group for one in clusterings.assignments(conn, key)}
+        assert groups == set(decision_log.state(key).current)
+
+
+def _served(weights: str) -> Vectoriser:
+    """An embedding model in another process, as the stage sees it."""
+
+    def rows(texts: Sequence[str]) -> Vectors:
+        return np.eye(3, dtype=np.float32)[[len(text) % 3 for text in texts]]
+
+    return Vectoriser("e.gguf", ServedEmbedder(Served(weights, rows)))
+
+
+def _merge_all(state: MergeState) -> Iterator[GoalDecision]:
+    while len(state.current) > 1:
+        first, second, *_ = state.current
+        yield GoalDecision("merge", (first, second))
+
+
+class TestStability:
+    def test_repetitions_resume(self, project: Project, decision_log: DecisionLog) -> None:
+        """Repetitions done in two runs equal those of one run; each cluster has its mean Jaccard."""
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
+        goal_runs.run(project, [StabilityStage(project, seeds=1, bootstraps=2)])
+        stage = StabilityStage(project, seeds=2, bootstraps=4)
+        goal_runs.run(project, [stage])
+        with project.reading() as conn:
+            key = stored_clustering(conn, None).id
+            found = goal_answers.agreements(conn, key, stage.config_hash)
+            jaccard = goal_answers.stability(conn, key)
+            count = len(clusterings.clusters(conn, key))
+        assert stage.done == 3
+        assert [one for one, _, _ in found] == [
+            *(("bootstrap", n) for n in range(4)),
+            *(("seed", n) for n in range(2)),
+        ]
+        assert all(-1 <= ari <= 1 for _, ari, _ in found)
+        assert sorted(jaccard) == list(range(count))
+        assert all(0 <= value <= 1 for value in jaccard.values())
+
+
+class TestHoldingOut:
+    def test_figures(self, project: Project, decision_log: DecisionLog) -> None:
+        """The held-out test clusters half and assigns half; the same seed gives the same figures, and nothing
+        is stored.
+        """
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
+        before = goal_content(Path(project.path))
+
+        def measured(seed: int) -> object:
+            stage = HoldOutStage(project, lambda name, own: embedder_for(name, seed=own), 0.5, seed)
+            goal_runs.run(project, [stage])
+            assert stage.result is not None
+            assert stage.result.train + stage.result.test == 48
+            assert stage.result.clusters <= 4
+            assert 0 <= stage.result.cosine_train <= stage.result.cosine_test < 1
+            return stage.result
+
+        assert measured(0) == measured(0)
+        assert measured(1) != measured(0)
+        assert goal_content(Path(project.path)) == before
+
+
+def _run_id(project: Project) -> int:
+    return project.write(
+        lambda conn: runs.create(
+            conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
+        )
+    )
+
+
+class TestSharedText:
+    PROMPT = (
+        "You are an agent that books and finds things. You have to answer with one action. " * 3
+    )
+
+    def _add(self, project: Project, made: list[Conversation], name: str, prompt: str) -> None:
+        goal_runs.add(
+            project,
+            [
+                Conversation(one.external_id, (Message("user", prompt + one.messages[0].content),))
+                for one in made
+            ],
+            name,
+        )
+
+    def _made(self, project: Project, into: str | None = None) -> EmbedStage:
+        embed = EmbedStage(project, goal_runs.tfidf(), lambda: TextSource("all"), into=into)
+        (outcome,) = goal_runs.run(project, [embed])
+        assert isinstance(outcome, JobDone)
+        return embed
+
+    def _rows(self, project: Project, key: str) -> Vectors:
+        with project.reading() as conn:
+            return read_vectors(conn, key)[1]
+
+    def test_vectors_are_those_of_the_rest(self, tmp_path: Path) -> None:
+        """Instructions in front of each goal change no vector, and texts that people read go without them; vectors
+        of texts with nothing to leave out have the key that they always had."""
+        made = goal_runs.conversations(40)
+        with Project.open(tmp_path / "a.wb", create=True) as plain:
+            self._add(plain, made, "a", "")
+            bare = self._made(plain)
+            expected = self._rows(plain, bare.vector_key)
+        with Project.open(tmp_path / "b.wb", create=True) as project:
+            self._add(project, made, "b", self.PROMPT)
+            embed = self._made(project)
+            assert self._rows(project, embed.vector_key) == pytest.approx(expected, abs=1e-5)
+            with project.reading() as conn:
+                (entry,) = TextSource("all-user").read(conn, [1])
+            assert entry.text == made[0].messages[0].content.strip()
+        assert "without" in embed.params
+        assert bare.params.keys() == {"text", "goals", "embedder", "fitted_on"}
+
+    def test_later_vectors_are_made_alike(self, tmp_path: Path) -> None:
+        """Conversations that come later go without what was left out when the vectors were made, whatever is shared
+        then."""
+        with Project.open(tmp_path / "b.wb", create=True) as project:
+            self._add(project, goal_runs.conversations(40), "b", self.PROMPT)
+            key = self._made(project).vector_key
+            first = self._rows(project, key)
+            many = [
+                Conversation(f"x{n}", (Message("user", f"what is {n} times {n}?"),))
+                for n in range(500)
+            ]
+            goal_runs.add(project, many, "c")
+            with project.reading() as conn:
+                assert not shared_text.stored(conn)
+            self._add(project, goal_runs.conversations(40, later="now"), "d", self.PROMPT)
+            self._made(project, into=key)
+            last = self._rows(project, key)[-40:]
+            assert (first @ last.T).max(axis=0).min() > 0.8
+
+    def test_who_wrote_nothing_else_keeps_it(self, tmp_path: Path) -> None:
+        """A conversation in which the user wrote shared text only has that for its goal."""
+        with Project.open(tmp_path / "b.wb", create=True) as project:
+            only = Conversation("only", (Message("user", self.PROMPT), Message("assistant", "Go.")))
+            goal_runs.add(project, [only], "a")
+            self._add(project, goal_runs.conversations(20), "b", self.PROMPT)
+            with project.reading() as conn:
+                for kind in ("all", "all-user", "first-user"):
+                    (entry,) = TextSource(kind).read(conn, [1])
+                    assert entry.text.startswith(self.PROMPT.strip())

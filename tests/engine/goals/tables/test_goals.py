@@ -1,0 +1,378 @@
+"""Goal texts, vectors, clusterings and figures of groups in the project file."""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import partial
+from typing import Any
+
+import pytest
+
+from engine.base.conversation import Conversation, Message
+from engine.completeness.records.scores import StateCounts
+from engine.goals.records import GoalDecision
+from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import clusterings, second_goals, vectors
+from engine.goals.tables import counts as goal_counts
+from engine.goals.tables import decisions as goal_decisions
+from engine.goals.tables import groups as goal_groups
+from engine.goals.tables import texts as goals
+from engine.goals.tables.answers import PairAnswer
+from engine.goals.tables.clusterings import Assigned, LabelEntry
+from engine.goals.tables.texts import NO_SUMMARY, NOTHING_WRITTEN, GoalEntry
+from engine.goals.tables.vectors import VectorConfig
+from engine.project.project import Project
+from engine.trees.tree import TreeOptions
+from tests.engine.goals.clustered import (
+    VECTORS,
+    clustering,
+    conversations_with_vectors,
+    row,
+    run_of,
+)
+from tests.engine.project.support import check_whole, fill, give_scores, record, talk
+from tests.screens.trees.tree_project import CONFIG, entry, grown, store
+
+
+def add(project: Project, labels: list[int | None], run_id: int, config: str = "clusters") -> int:
+    made: dict[str, Any] = clustering(labels, run_id, config)
+    return project.write(lambda conn: clusterings.add(conn, **made))
+
+
+class TestTexts:
+    def test_what_the_user_wrote(self, project: Project) -> None:
+        """The goal text is the user's first message with a text, or all of them, without what the leak guard hid or
+        changed; without user text there is a reason.
+        """
+        messages = (
+            Message("system", "You help."),
+            Message("user", "  "),
+            Message("user", "Pay my bill ###STOP###", model_view="Pay my bill"),
+            Message("assistant", "Done."),
+            Message("user", "gold", hidden=True),
+            Message("user", "Thanks"),
+        )
+        silent = (Message("assistant", "Hello?"),)
+        fill(project, [record(Conversation("a", messages)), record(Conversation("b", silent))])
+        with project.reading() as conn:
+            assert goals.texts(conn, [2, 1], "first-user") == {
+                2: GoalEntry(2, "", NOTHING_WRITTEN),
+                1: GoalEntry(1, "Pay my bill"),
+            }
+            assert goals.texts(conn, [1], "all-user")[1].text == "Pay my bill\nThanks"
+            assert goals.texts(conn, [1, 2], "all") == {
+                1: GoalEntry(1, "Pay my bill\nDone.\nThanks"),
+                2: GoalEntry(2, "", NOTHING_WRITTEN),
+            }
+
+    def test_summaries(self, project: Project) -> None:
+        """A reply that is no goal has its reason, and so has a conversation that no run has reached; configurations are
+        stored side by side.
+        """
+        fill(project, [talk(name, name) for name in "abc"])
+
+        def work(conn: sqlite3.Connection) -> None:
+            run_id = run_of(conn)
+            for config in ("one", "two"):
+                goals.register(conn, config, "tiny.gguf")
+            goals.add(conn, "one", run_id, [GoalEntry(1, "pay"), GoalEntry(3, "No.", "it refuses")])
+
+        project.write(work)
+        with project.reading() as conn:
+            assert list(goals.ids_without_summary(conn, "one")) == [2]
+            assert list(goals.ids_without_summary(conn, "two")) == [1, 2, 3]
+            found = goals.texts(conn, [1, 2, 3], "summary", "one")
+        assert found == {
+            1: GoalEntry(1, "pay"),
+            2: GoalEntry(2, "", NO_SUMMARY),
+            3: GoalEntry(3, "No.", "it refuses"),
+        }
+
+    def test_an_empty_goal_needs_a_reason(self, project: Project) -> None:
+        """An empty text without a reason is refused."""
+        fill(project, [talk("a", "a")])
+        with pytest.raises(Exception, match="CHECK"):
+            project.write(lambda conn: _empty_goal(conn))
+
+
+def _empty_goal(conn: sqlite3.Connection) -> None:
+    goals.register(conn, "one", "tiny.gguf")
+    goals.add(conn, "one", run_of(conn), [GoalEntry(1, "")])
+
+
+class TestVectors:
+    def test_blocks(self, project: Project) -> None:
+        """Vectors come back block by block, byte for byte, in the order of ids; a conversation has a vector, a reason
+        for none, or is missing.
+        """
+        fill(project, [talk(f"t{n}", f"t{n}") for n in range(6)])
+
+        def work(conn: sqlite3.Connection) -> None:
+            run_id = run_of(conn)
+            vectors.register(conn, VECTORS)
+            vectors.add(conn, "vectors", run_id, [4, 5], row(0, 1) + row(1, 0), {2: "empty"})
+            vectors.add(conn, "vectors", run_id, [1], row(0.6, 0.8))
+
+        project.write(work)
+        with project.reading() as conn:
+            blocks = list(vectors.read(conn, "vectors"))
+            assert [vectors.unpacked(block.ids).tolist() for block in blocks] == [[1], [4, 5]]
+            assert b"".join(block.vectors for block in blocks) == row(0.6, 0.8) + row(0, 1) + row(1, 0)  # fmt: skip
+            assert [block.count for block in vectors.read(conn, "vectors", (2, 4))] == [2]
+            assert vectors.count(conn, "vectors") == 3
+            assert vectors.reasons(conn, "vectors") == {2: "empty"}
+            assert list(vectors.ids_without_vector(conn, "vectors")) == [3, 6]
+            assert vectors.config(conn, "vectors") == VECTORS
+            assert vectors.config(conn, "others") is None
+
+    def test_sets_do_not_mix(self, project: Project) -> None:
+        """A vector of another length is refused, one of another configuration is not found, and a fitted embedder is
+        stored once.
+        """
+        fill(project, [talk("a", "a")])
+
+        def work(conn: sqlite3.Connection) -> int:
+            vectors.register(conn, VECTORS)
+            vectors.register(conn, VectorConfig("vectors", "all-user", None, "x", "y", 9, b"new"))
+            vectors.register(conn, VectorConfig("others", "all-user", None, "minilm", "m", 2))
+            run_id = run_of(conn)
+            vectors.add(conn, "others", run_id, [1], row(1, 0))
+            return run_id
+
+        run_id = project.write(work)
+        with project.reading() as conn:
+            assert vectors.config(conn, "vectors") == VECTORS
+            assert list(vectors.read(conn, "vectors")) == []
+            assert list(vectors.ids_without_vector(conn, "vectors")) == [1]
+        with pytest.raises(ValueError, match="not 1 vectors of 2"):
+            project.write(lambda conn: vectors.add(conn, "vectors", run_id, [1], b"\0" * 4))
+
+
+class TestClusterings:
+    def test_a_clustering(self, project: Project) -> None:
+        """A clustering is stored whole with its counts, and shown; an earlier one can be shown again."""
+        run_id = conversations_with_vectors(project, 6)
+        first = add(project, [0, 0, 1, None, 1], run_id)
+        second = add(project, [0, 0, 0, 0, 0], run_id, "later")
+        with project.reading() as conn:
+            assert clusterings.shown(conn) == second
+            stored = clusterings.clustering(conn, first)
+            assert stored is not None
+            assert (stored.conversations, stored.outliers, stored.no_text) == (5, 1, 1)
+            assert (stored.text, stored.embedder, stored.seed) == ("first-user", "tfidf", 7)
+            assert [one.id for one in clusterings.clusterings(conn)] == [first, second]
+            assert clusterings.find(conn, "clusters") == first
+            assert clusterings.find(conn, "nothing") is None
+            ids, numbers = clusterings.membership(conn, first)
+            assert (ids.tolist(), numbers.tolist()) == ([1, 2, 3, 4, 5], [0, 0, 1, -1, 1])
+        project.write(lambda conn: clusterings.show(conn, first))
+        with project.reading() as conn:
+            assert clusterings.shown(conn) == first
+        check_whole(project.path)  # type: ignore[arg-type]
+
+    def test_labels(self, project: Project) -> None:
+        """Labels are those of the configuration that was registered last; each has its own missing clusters; a cluster
+        may have a reason instead.
+        """
+        run_id = conversations_with_vectors(project, 4)
+        key = add(project, [0, 1, 1], run_id)
+
+        def label(config: str, *entries: LabelEntry) -> None:
+            def work(conn: sqlite3.Connection) -> None:
+                clusterings.register_labels(conn, key, config)
+                clusterings.add_labels(conn, key, config, run_id, entries)
+
+            project.write(work)
+
+        label("a", LabelEntry(0, "Pay", "They pay."), LabelEntry(1, "", "", "it rambled"))
+        with project.reading() as conn:
+            assert [(c.label, c.reason) for c in clusterings.clusters(conn, key)] == [
+                ("Pay", None),
+                ("", "it rambled"),
+            ]
+            assert clusterings.labelled(conn, key) == ("a", 2)
+        label("b", LabelEntry(1, "Buy", "They buy."))
+        with project.reading() as conn:
+            assert [c.label for c in clusterings.clusters(conn, key)] == ["", "Buy"]
+            assert list(clusterings.clusters_without_label(conn, key, "b")) == [0]
+            assert list(clusterings.clusters_without_label(conn, key, "a")) == []
+
+    def test_what_came_later(self, project: Project) -> None:
+        """A later conversation is missing an assignment until it has one, which a later one replaces."""
+        run_id = conversations_with_vectors(project, 6)
+        key = add(project, [0, 0, 1], run_id)
+        one = Assigned(4, "c1", 0.75, (("c0", 0.2),), 0.25, 0)
+        novel = Assigned(5, None, 0.1, (), 0.9, 3)
+        project.write(lambda conn: clusterings.assign(conn, key, run_id, [one]))
+        with project.reading() as conn:
+            assert list(clusterings.ids_without_assignment(conn, key, "vectors")) == [5]
+        project.write(lambda conn: clusterings.assign(conn, key, run_id, [novel, one]))
+        with project.reading() as conn:
+            assert list(clusterings.ids_without_assignment(conn, key, "vectors")) == []
+            assert clusterings.assignments(conn, key) == [one, novel]
+            assert clusterings.assigned_version(conn, key) == (2, 1, run_id)
+
+    @pytest.mark.parametrize(
+        ("groups", "moves", "expected"),
+        [
+            ({}, [], {"c0": 0.2, "c2": 0.1}),
+            ({}, [(4, "c0")], {"c2": 0.1}),
+            ({"c2": "c1"}, [], {"c0": 0.2}),
+            ({"c2": "c0"}, [], {"c0": 0.3}),
+            ({"c2": "c0"}, [(4, "c0")], {}),
+        ],
+        ids=["as assigned", "moved", "merged with its own", "two merged", "merged and moved"],
+    )
+    def test_second_goals_of_an_assignment(
+        self,
+        project: Project,
+        groups: dict[str, str],
+        moves: list[tuple[int, str | None]],
+        expected: dict[str, float],
+    ) -> None:
+        """Second goals of an assigned conversation are groups other than its own, each once, with the sum of its
+        shares; rows for the program and the view for others agree."""
+        run_id = conversations_with_vectors(project, 6)
+        key = add(project, [0, 1, 2], run_id)
+        one = Assigned(4, "c1", 0.75, (("c0", 0.2), ("c2", 0.1)), 0.25, 0)
+        entries = [
+            goal_groups.GroupEntry(name, groups.get(name, name), None)
+            for name in ("c0", "c1", "c2")
+        ]
+
+        def work(conn: sqlite3.Connection) -> None:
+            clusterings.assign(conn, key, run_id, [one])
+            clusterings.show(conn, key)
+            goal_groups.put(conn, key, entries, moves)
+
+        project.write(work)
+        with project.reading() as conn:
+            found = {goal.group_id: goal.share for goal in second_goals.of_conversation(conn, 4)}
+            viewed = conn.execute(
+                "SELECT group_id, share FROM conversation_goal WHERE conversation_id = 4 AND main = 0"
+            )
+            assert dict(viewed) == found == pytest.approx(expected)
+
+    def test_stability(self, project: Project) -> None:
+        """Stability is the mean over bootstraps of the newest measurement; stored repetitions are not missing."""
+        run_id = conversations_with_vectors(project, 4)
+        key = add(project, [0, 1, 1], run_id)
+
+        def work(conn: sqlite3.Connection) -> None:
+            goal_answers.add_repetition(conn, key, "s", run_id, ("seed", 0), 0.5, {0: 0.1, 1: 0.1})
+            for n, values in enumerate(({0: 1.0, 1: 0.5}, {1: 0.75})):
+                goal_answers.add_repetition(conn, key, "s", run_id, ("bootstrap", n), 0.9, values)
+
+        project.write(work)
+        with project.reading() as conn:
+            assert goal_answers.stability(conn, key) == {0: 1.0, 1: 0.625}
+            wanted: list[goal_answers.Repetition] = [("seed", 0), ("seed", 1), ("bootstrap", 1)]
+            assert goal_answers.missing_repetitions(conn, key, "s", wanted) == [("seed", 1)]
+            assert [ari for _, ari, _ in goal_answers.agreements(conn, key, "s")] == [0.9, 0.9, 0.5]
+
+    def test_answers(self, project: Project) -> None:
+        """Answers are found by the members of both sides and the questions; the last one counts."""
+        run_id = conversations_with_vectors(project, 2)
+        first = PairAnswer("ab", None, 0.5, None, "", "", "", "tiny.gguf", 2, 1.0)
+        second = PairAnswer("ab", 0.1, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf", 4, 3.0)
+        for answer in (first, second):
+            project.write(
+                partial(goal_answers.add, config_hash="p", run_id=run_id, answers=[answer])
+            )
+        with project.reading() as conn:
+            assert goal_answers.answers(conn, "p", ["ab", "cd"]) == {"ab": second}
+            assert goal_answers.every_answer(conn, "p") == {"ab": second}
+            assert goal_answers.answers(conn, "q", ["ab"]) == {}
+            assert goal_answers.cost(conn, "p") == (4.0, 3.0)
+            assert goal_answers.cost(conn, None) is None
+
+
+class TestDecisions:
+    def test_acts(self, project: Project) -> None:
+        """Undo takes back the newest act whole, redo repeats it until another decision is made, and all stay in the
+        history.
+        """
+        run_id = conversations_with_vectors(project, 6)
+        key = add(project, [0, 1, 2, 3, 3], run_id)
+
+        def say(*decisions: GoalDecision) -> None:
+            project.write(lambda conn: goal_decisions.append(conn, key, decisions))
+
+        def in_force() -> list[int]:
+            with project.reading() as conn:
+                return [d.id for d in goal_decisions.history(conn, key) if d.active]
+
+        say(GoalDecision("apart", ("c0", "c1"), labels=("a", "b"), id=1, act=1, given_at="t"))
+        say(
+            GoalDecision("merge", ("c0", "c2"), (("x", "y"),), id=2, act=2, given_at="t"),
+            GoalDecision("merge", ("d2", "c3"), (("z", ""),), id=3, act=2, given_at="t"),
+        )
+        with project.reading() as conn:
+            assert goal_decisions.group_count(conn, key) == 2
+        assert project.write(lambda conn: goal_decisions.undo(conn, key)) == 2
+        assert in_force() == [1]
+        assert project.write(lambda conn: goal_decisions.redo(conn, key)) == 2
+        assert in_force() == [1, 2, 3]
+        for act in (2, 1, None):
+            assert project.write(lambda conn: goal_decisions.undo(conn, key)) == act
+        assert project.write(lambda conn: goal_decisions.redo(conn, key)) == 1
+        say(GoalDecision("pin", ("c0",), id=9, act=9, given_at="t"))
+        assert project.write(lambda conn: goal_decisions.redo(conn, key)) is None
+        assert in_force() == [1, 9]
+        with project.reading() as conn:
+            assert len(goal_decisions.history(conn, key)) == 4
+            assert goal_decisions.newest(conn, key) == 9
+            assert goal_decisions.group_count(conn, key) == 4
+
+
+class TestFigures:
+    def test_states_and_leaves(self, project: Project) -> None:
+        """One query gives the states of every group; a member without a score is unscored, outliers do not count, and a
+        borderline one above the threshold counts as above it."""
+        conversations_with_vectors(project, 6)
+        give_scores(project, {1: 0.9, 2: 0.1, 3: 0.52, 4: 0.9, 5: None})
+        groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 0, 2, 1])
+        with project.reading() as conn:
+            found = goal_counts.states(conn, groups, {1: 3, 2: 2})
+            assert found == {
+                1: StateCounts(1, 1, 0, 1, above=1),
+                2: StateCounts(0, 0, 1, 1, above=1),
+            }
+            assert goal_counts.scored(conn, "config-a") == 5
+
+    def test_periods(self, project: Project) -> None:
+        """Sizes are by month, or by import in the order of imports; a conversation beyond the end of the map is in no
+        group.
+        """
+        conversations_with_vectors(project, 4)
+        fill(project, [talk("later", "one more")], "b.jsonl")
+        give_scores(project, {1: 0.9})
+        groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 1])
+        with project.reading() as conn:
+            assert goal_counts.periods(conn, groups, "month") == [
+                ("2026-01", 2, 1, StateCounts(unscored=1)),
+                ("2026-02", 1, 2, StateCounts(complete=1, unscored=1, above=1)),
+                ("2026-03", 1, 1, StateCounts(unscored=1)),
+            ]
+            by_import = goal_counts.periods(conn, groups, "import")
+            assert [found[:3] for found in by_import] == [
+                ("a.jsonl", 1, 3),
+                ("a.jsonl", 2, 1),
+                ("b.jsonl", 0, 1),
+            ]
+
+    def test_leaves(self, project: Project) -> None:
+        """The leaves of a group are the median over its members with a tree."""
+        conversations_with_vectors(project, 4)
+        run_id = project.write(run_of)
+        trees_of = [
+            entry(n, grown(b"a%d" % n, TreeOptions(alpha, max_tokens=2)), run_id)
+            for n, alpha in ((1, 0.3), (2, 0.05), (3, 0.05))
+        ]
+        store(project, trees_of)
+        leaves = {e.row.conversation_id: e.row.leaves for e in trees_of}
+        groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 1])
+        with project.reading() as conn:
+            found = goal_counts.leaves(conn, groups, CONFIG.config_hash)
+            assert goal_counts.grown(conn, CONFIG.config_hash) == 3
+        assert found == {1: (leaves[1] + leaves[2]) / 2, 2: float(leaves[3])}

@@ -1,0 +1,278 @@
+"""The decision log in the project file: every act is stored whole or not at all, and the groups follow from the file
+alone.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from array import array
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.errors import ProjectReadOnly, UsageError
+from engine.goals.merges.merge_state import MergeState
+from engine.goals.records import GoalDecision
+from engine.goals.tables import clusterings
+from engine.goals.tables import decisions as goal_decisions
+from engine.goals.tables.clusterings import LabelEntry
+from engine.goals.views.decision_log import DecisionLog
+from engine.project.project import Project
+from tests.engine.goals.clustered import clustering, conversations_with_vectors
+from tests.engine.project.support import REPOSITORY, check_whole
+
+LABELS = [0, 0, 0, 1, 1, 2, 2, 3, None]
+
+
+def made(labels: list[int | None], run_id: int = 1, config: str = "clusters") -> dict[str, Any]:
+    """Arguments of `DecisionLog.add_clustering`."""
+    return clustering(labels, run_id, config)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Ten conversations, the last without a vector, in four clusters of three, two, two and one, and an outlier."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        run_id = conversations_with_vectors(opened, 10)
+        DecisionLog(opened).add_clustering(**made(LABELS, run_id))
+        yield opened
+
+
+def stands(state: MergeState) -> dict[str | None, list[int]]:
+    """Members of all present groups, and under None the outliers."""
+    return {key: state.members(key).tolist() for key in [*state.current, None]}
+
+
+def plans(*decisions: GoalDecision) -> Any:
+    """A plan of these decisions."""
+    return lambda state: decisions
+
+
+MERGE = GoalDecision("merge", ("c0", "c1"), (("things", "They want things."),))
+SPLIT = GoalDecision("split", ("c2",), parts=(array("q", [6]),))
+MOVE = GoalDecision("move", (), parts=(array("q", [1]),))
+
+
+class TestActs:
+    def test_what_is_stored_is_what_stands(self, project: Project) -> None:
+        """The state in memory and the one replayed from the file are the same."""
+        decision_log = DecisionLog(project)
+        for decision in (MERGE, SPLIT, GoalDecision("never", ("d1", "c3")), MOVE):
+            decision_log.decide(1, plans(decision))
+        state = decision_log.state(1)
+        assert stands(state) == {
+            "d1": [2, 3, 4, 5], "d2": [6], "d2.1": [7], "c3": [8], None: [1, 9]
+        }  # fmt: skip
+        again = DecisionLog(project).state(1)
+        assert stands(again) == stands(state)
+        assert again.open_pairs() == state.open_pairs()
+        assert again.groups["d1"].label == "things"
+        check_whole(Path(project.path))
+
+    def test_groups_without_a_label(self, project: Project) -> None:
+        """A group without a label is named after its distinctive words, and decisions keep the names of that time."""
+        decision_log = DecisionLog(project)
+        assert decision_log.state(1).groups["c0"].label == "word0 · thing"
+        (row,) = decision_log.decide(1, plans(GoalDecision("apart", ("c0", "c1"))))
+        assert row.text == "kept “word0 · thing” and “word1 · thing” apart"
+
+        def label(conn: Any) -> None:
+            clusterings.register_labels(conn, 1, "labels")
+            clusterings.add_labels(conn, 1, "labels", 1, [LabelEntry(0, "Pay", "They pay.")])
+
+        project.write(label)
+        assert decision_log.state(1).groups["c0"].label == "Pay"
+        assert decision_log.state(1).groups["c0"].description == "They pay."
+        assert decision_log.history(1)[0].labels == ("word0 · thing", "word1 · thing")
+
+    def test_one_act_of_many(self, project: Project) -> None:
+        """A plan sees the results of its own decisions, and is undone and redone as a whole."""
+        decision_log = DecisionLog(project)
+
+        def plan(state: MergeState) -> Iterator[GoalDecision]:
+            while len(state.current) > 1:
+                a, b, *_ = state.current
+                yield GoalDecision("merge", (a, b), author="auto")
+
+        rows = decision_log.decide(1, plan)
+        assert [row.act for row in rows] == [1, 1, 1]
+        assert list(decision_log.state(1).current) == ["d3"]
+        undone = decision_log.undo(1)
+        assert undone is not None
+        assert (undone.id, undone.active, undone.count) == (1, False, 3)
+        assert list(decision_log.state(1).current) == ["c0", "c1", "c2", "c3"]
+        assert decision_log.undo(1) is None
+        redone = decision_log.redo(1)
+        assert redone is not None
+        assert redone.active
+        assert list(decision_log.state(1).current) == ["d3"]
+        assert [row.active for row in decision_log.history(1)] == [True, True, True]
+
+    def test_all_or_nothing(self, project: Project) -> None:
+        """An act with an impossible decision leaves neither rows nor changes in memory."""
+        decision_log = DecisionLog(project)
+        before = stands(decision_log.state(1))
+        with pytest.raises(UsageError):
+            decision_log.decide(1, plans(MERGE, GoalDecision("pin", ("c0",))))
+        assert stands(decision_log.state(1)) == before
+        assert decision_log.history(1) == []
+        (row,) = decision_log.decide(1, plans(MERGE))
+        assert row.id == 1
+
+    def test_several_at_once(self, project: Project) -> None:
+        """Decisions of several threads are applied one after another, and none is lost."""
+        decision_log = DecisionLog(project)
+
+        def decide(label: str) -> None:
+            for nth in range(10):
+                decision_log.decide(
+                    1, plans(GoalDecision("rename", ("c0",), ((f"{label}-{nth}", ""),)))
+                )
+                decision_log.state(1)
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(decide, "abcd"))
+        rows = decision_log.history(1)
+        assert len(rows) == 40
+        # what each renamed is what the one before it had named
+        named = [
+            "word0 · thing",
+            *(row.text.split(" to ")[1].strip("“”") for row in reversed(rows)),
+        ]
+        assert [row.labels[0] for row in reversed(rows)] == named[:-1]
+        assert decision_log.state(1).groups["c0"].label == named[-1]
+
+    def test_nothing_planned(self, project: Project) -> None:
+        """An empty plan is no act."""
+        decision_log = DecisionLog(project)
+        assert decision_log.decide(1, plans()) == []
+        assert decision_log.undo(1) is None
+
+    def test_reading_only(self, project: Project) -> None:
+        """In a project that another process writes, groups are readable and decisions are refused."""
+        with Project.open(project.path) as second:
+            decision_log = DecisionLog(second)
+            assert len(decision_log.state(1).current) == 4
+            with pytest.raises(ProjectReadOnly):
+                decision_log.decide(1, plans(MERGE))
+
+    def test_no_such_clustering(self, project: Project) -> None:
+        """An unknown clustering is a usage error that says what to do."""
+        with pytest.raises(UsageError, match="no clustering 5"):
+            DecisionLog(project).state(5)
+
+
+class TestClusteringAgain:
+    def test_decisions_are_taken_over(self, project: Project) -> None:
+        """Decisions are transferred in one act, marked as such; those that cannot be are listed and tried on the next
+        clustering.
+        """
+        decision_log = DecisionLog(project)
+        for decision in (MERGE, SPLIT, GoalDecision("never", ("d1", "c3"))):
+            decision_log.decide(1, plans(decision))
+        second = decision_log.add_clustering(**made([5, 5, 5, 4, 4, 6, 6, 7, 7], 1, "second"))
+        assert stands(decision_log.state(second))["d4"] == [1, 2, 3, 4, 5]
+        rows = decision_log.history(second)
+        assert [(row.kind, row.transferred, row.act) for row in rows] == [
+            ("never", True, 4),
+            ("merge", True, 4),
+        ]
+        assert [(row.id, reason) for row, reason in decision_log.unplaced(second)] == [
+            (2, "its parts lie in one group now")
+        ]
+        third = decision_log.add_clustering(**made([0, 0, 0, 1, 1, 2, 3, 4, 4], 1, "third"))
+        assert [row.kind for row in decision_log.history(third)] == ["never", "merge"]
+        assert decision_log.unplaced(third) == []
+        # the earlier clustering is as it was
+        assert list(DecisionLog(project).state(1).current) == ["c3", "d1", "d2", "d2.1"]
+
+    def test_going_back(self, project: Project) -> None:
+        """A clustering that is made again gets the decisions made since, once, and none of its own; one that is only
+        shown again is unchanged.
+        """
+        decision_log = DecisionLog(project)
+        decision_log.decide(1, plans(GoalDecision("apart", ("c0", "c1"))))
+        second = decision_log.add_clustering(**made(LABELS, 1, "second"))
+        decision_log.decide(second, plans(GoalDecision("never", ("c0", "c2"))))
+        project.write(lambda conn: clusterings.show(conn, 1))
+        assert len(decision_log.history(1)) == 1
+        project.write(lambda conn: clusterings.show(conn, second))
+        for _ in range(2):
+            decision_log.return_to(1)
+            rows = decision_log.history(1)
+            assert [(row.kind, row.transferred) for row in rows] == [
+                ("never", True),
+                ("apart", False),
+            ]
+            decision_log.return_to(second)
+            assert [row.kind for row in decision_log.history(second)] == ["never", "apart"]
+        decision_log.undo(1)
+        decision_log.return_to(1)
+        assert [row.active for row in decision_log.history(1)] == [False, True]
+
+    def test_a_clustering_that_cannot_be_stored(self, project: Project) -> None:
+        """A clustering that cannot be stored leaves the former one shown, with its decisions."""
+        decision_log = DecisionLog(project)
+        decision_log.decide(1, plans(MERGE))
+        broken = made([0, 0, 1], 1, "broken")
+        broken["members"] += broken["members"][:1]
+        with pytest.raises(Exception, match="UNIQUE"):
+            decision_log.add_clustering(**broken)
+        with project.reading() as conn:
+            assert clusterings.shown(conn) == 1
+            assert len(clusterings.clusterings(conn)) == 1
+        second = decision_log.add_clustering(**made([0, 1, 1, 1, 0, 0], 1, "second"))
+        assert stands(decision_log.state(second)) == {"d2": [1, 2, 3, 4, 5, 6], None: []}
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {repository!r})
+from engine.goals.records import GoalDecision
+from engine.goals.views.decision_log import DecisionLog
+from engine.project.project import Project
+
+kept = DecisionLog(Project.open({path!r}))
+kept.decide(1, lambda desk: [GoalDecision("merge", ("c0", "c1"), (("things", ""),))])
+kept.decide(1, lambda desk: [GoalDecision("never", ("d1", "c3"))])
+kept.undo(1)
+kept.redo(1)
+
+def half(desk):
+    yield GoalDecision("merge", ("d1", "c2"))
+    if {within}:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if {within}:
+    kept.decide(1, half)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["between acts", "within an act"])
+def test_killed(tmp_path: Path, within: bool) -> None:
+    """After kill -9 every act that returned is stored, an unfinished one is not, and new decisions can be made."""
+    path = tmp_path / "p.wb"
+    with Project.open(path, create=True) as project:
+        DecisionLog(project).add_clustering(**made(LABELS, conversations_with_vectors(project, 10)))
+    code = KILLED.format(repository=str(REPOSITORY), path=str(path), within=within)
+    ended = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    assert (ended.returncode, ended.stderr) == (-9, b"")
+    with Project.open(path) as project:
+        decision_log = DecisionLog(project)
+        assert stands(decision_log.state(1)) == {
+            "c2": [6, 7], "c3": [8], "d1": [1, 2, 3, 4, 5], None: [9]
+        }  # fmt: skip
+        assert [row.text for row in decision_log.history(1)] == [
+            "kept “things” and “word3 · thing” apart for good",
+            "merged “word0 · thing” and “word1 · thing” into “things”",
+        ]
+        with project.reading() as conn:
+            following = goal_decisions.next_id(conn)
+        (row,) = decision_log.decide(1, plans(SPLIT))
+        assert row.id == following
+    check_whole(path)

@@ -1,0 +1,61 @@
+"""The neighbours of a clustering's conversations: for many of them an index is stored, and used only for its own
+vectors.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.goals.clusters import neighbours
+from engine.goals.clusters.neighbours import NearestRows
+from engine.goals.views import merge_queue_cache as standing_module
+from engine.goals.views.decision_log import DecisionLog
+from engine.goals.views.goal_inputs import stored_clustering
+from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.project.project import Project
+from tests.engine.goals import goal_runs
+
+
+@pytest.fixture(autouse=True)
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowers the number from which on the index is used."""
+    monkeypatch.setattr(standing_module, "WORTH_KEEPING", 10)
+    monkeypatch.setattr(neighbours, "EXACT", 10)
+
+
+def near(
+    project: Project, decision_log: DecisionLog, folder: Path | None, upto: int, built: list[int]
+) -> NearestRows:
+    """The neighbours of the first conversations, with nothing in memory."""
+    queue_cache = MergeQueueCache(project, decision_log, folder)
+    with project.reading() as conn:
+        stored = stored_clustering(conn, None)
+    ids = np.arange(1, upto + 1, dtype=np.int64)
+    found = queue_cache.neighbours(stored, ids, lambda done, total: built.append(done))
+    return found.of_rows(np.arange(upto), 3)
+
+
+class TestNeighbours:
+    def test_kept(self, project: Project, decision_log: DecisionLog, tmp_path: Path) -> None:
+        """An index that was built is loaded the next time; other conversations of the project have another index."""
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
+        first, again, other = list[int](), list[int](), list[int]()
+        folder = tmp_path / "cache" / "neighbours"
+        found = near(project, decision_log, folder, 48, first)
+        same = near(project, decision_log, folder, 48, again)
+        near(project, decision_log, folder, 40, other)
+        assert (found.rows == same.rows).all()
+        assert (bool(first), bool(again), bool(other)) == (True, False, True)
+        assert len(list(folder.iterdir())) == 2
+
+    def test_no_room(self, project: Project, decision_log: DecisionLog, tmp_path: Path) -> None:
+        """Where the index cannot be written it is built each time, and the neighbours are the same."""
+        goal_runs.run(project, goal_runs.vector_stages(project, decision_log, k=4))
+        (tmp_path / "cache").write_text("no folder")
+        built = list[int]()
+        found = near(project, decision_log, tmp_path / "cache" / "neighbours", 48, built)
+        assert built
+        assert (found.rows == near(project, decision_log, None, 48, []).rows).all()

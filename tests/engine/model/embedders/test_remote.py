@@ -1,0 +1,276 @@
+"""Embeddings over HTTP against a real server on this machine: retries, refusals, invalid answers, the network guard."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.base.errors import ModelError, UsageError
+from engine.model.embedders.batches import BATCH
+from engine.model.embedders.embedder import embedder_for
+from engine.model.embedders.remote import HttpEmbedder
+from engine.model.http.client import ATTEMPTS
+from engine.model.http.retry_waits import JITTER, LONGEST_WAIT
+from tests.engine.project.support import REPOSITORY
+
+Answer = Callable[[dict[str, Any]], tuple[int, Any]]
+
+
+class Waits(list[float]):
+    """Records the seconds that the client wants to wait, without waiting."""
+
+    async def note(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+class Endpoint:
+    """An endpoint on this machine.
+
+    Attributes:
+        answers: What it answers to embedding requests, one after the other; the last one again and again.
+        asked: Bodies of the embedding requests.
+        keys: Their Authorization headers.
+        models: Names of what it serves.
+    """
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = [embeddings]
+        self.asked: list[dict[str, Any]] = []
+        self.keys: list[str | None] = []
+        self.models = ["small"]
+        self.wait: str | None = None
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                found = self.path == "/v1/models"
+                self._say(200 if found else 404, {"data": [{"id": n} for n in endpoint.models]})
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                endpoint.asked.append(body)
+                endpoint.keys.append(self.headers.get("authorization"))
+                answers = endpoint.answers
+                answer = answers.pop(0) if len(answers) > 1 else answers[0]
+                code, said = (
+                    answer(body) if self.path == "/v1/embeddings" else (404, "no such path")
+                )
+                self._say(code, said)
+
+            def _say(self, code: int, said: Any) -> None:
+                raw = said if isinstance(said, bytes) else json.dumps(said).encode()
+                self.send_response(code)
+                if endpoint.wait is not None:
+                    self.send_header("Retry-After", endpoint.wait)
+                self.send_header("Content-Length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Says nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
+
+
+def embeddings(body: dict[str, Any]) -> tuple[int, Any]:
+    """A vector of each text's length and first letter; the rows in reverse order, as a server may send them."""
+    data = [
+        {"index": number, "embedding": [len(text), ord(text[0]), 1.0]}
+        for number, text in enumerate(body["input"])
+    ]
+    return 200, {"data": data[::-1]}
+
+
+def says(code: int, what: Any) -> Answer:
+    """Makes the endpoint give this answer to every request."""
+    return lambda body: (code, what)
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    """Runs while the test does."""
+    made = Endpoint()
+    thread = threading.Thread(target=made.server.serve_forever, daemon=True)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+    thread.join()
+
+
+class TestAnswers:
+    def test_vectors(self, endpoint: Endpoint) -> None:
+        """Each text has its row of length 1, whatever the order of rows in the answer; blank texts are not sent."""
+        rows = embedder_for(endpoint.url, key="secret").embed(["abc", " ", "z"])
+        raw = np.array([[3, ord("a"), 1], [0, 0, 0], [1, ord("z"), 1]], dtype=np.float64)
+        raw[[0, 2]] /= np.linalg.norm(raw[[0, 2]], axis=1, keepdims=True)
+        assert rows == pytest.approx(raw, abs=1e-6)
+        assert endpoint.asked == [{"model": "small", "input": ["abc", "z"]}]
+        assert endpoint.keys == ["Bearer secret"]
+
+    def test_batches(self, endpoint: Endpoint) -> None:
+        """Many texts go in requests of bounded size."""
+        rows = HttpEmbedder(f"{endpoint.url}#small").embed(["text"] * (2 * BATCH + 1))
+        assert rows.shape == (2 * BATCH + 1, 3)
+        assert [len(body["input"]) for body in endpoint.asked] == [BATCH, BATCH, 1]
+
+    def test_fingerprint(self, endpoint: Endpoint) -> None:
+        """The endpoint and its model make the fingerprint, the key does not."""
+        one, other = (HttpEmbedder(endpoint.url, key=key) for key in ("a", "b"))
+        assert one.fingerprint == other.fingerprint == f"http:{endpoint.url}#small"
+        assert HttpEmbedder(f"{endpoint.url}/embeddings#x").fingerprint == f"http:{endpoint.url}#x"
+
+    def test_several_models(self, endpoint: Endpoint) -> None:
+        """If the endpoint serves several models, one has to be named; the error lists their names."""
+        endpoint.models = ["small", "large\x1b[2J"]
+        with pytest.raises(UsageError, match="small, large␛") as caught:
+            HttpEmbedder(endpoint.url).embed(["a"])
+        assert "#MODEL" in caught.value.hint
+        HttpEmbedder(f"{endpoint.url}#large").embed(["a"])
+        assert endpoint.asked[0]["model"] == "large"
+
+
+class TestTrouble:
+    def test_busy(self, endpoint: Endpoint) -> None:
+        """A server that is busy is asked again, each time after a longer wait."""
+        waits = Waits()
+        endpoint.answers = [says(503, "busy"), says(429, "slowly"), embeddings]
+        rows = HttpEmbedder(f"{endpoint.url}#m", sleep=waits.note).embed(["abc"])
+        assert rows.shape == (1, 3)
+        assert [wait // 0.5 for wait in waits] == [1, 2]
+
+    @pytest.mark.parametrize(
+        ("asked", "waited"),
+        [("7", 7), ("0", 0), ("9999", LONGEST_WAIT), ("-1", None), ("nan", None), ("soon", None)],
+    )
+    def test_asked_to_wait(self, endpoint: Endpoint, asked: str, waited: float | None) -> None:
+        """The client waits as long as the server asks, within bounds; an invalid value is ignored."""
+        waits = Waits()
+        endpoint.wait = asked
+        endpoint.answers = [says(429, "slowly"), embeddings]
+        HttpEmbedder(f"{endpoint.url}#m", sleep=waits.note).embed(["abc"])
+        if waited is None:
+            assert 0.5 <= waits[0] <= 0.5 * (1 + JITTER)
+        else:
+            assert waits == [waited]
+
+    def test_busy_for_good(self, endpoint: Endpoint) -> None:
+        """After the last attempt it raises an error with the server's message, made safe to show."""
+        waits = Waits()
+        endpoint.answers = [says(500, b"out of \x1b[31mmemory")]
+        with pytest.raises(ModelError, match=r"500 .out of ␛") as caught:
+            HttpEmbedder(f"{endpoint.url}#m", sleep=waits.note).embed(["abc"])
+        assert len(endpoint.asked) == ATTEMPTS == len(waits) + 1
+        assert "\x1b" not in str(caught.value)
+
+    def test_refused(self, endpoint: Endpoint) -> None:
+        """A refused request is not repeated."""
+        endpoint.answers = [says(401, "no key")]
+        with pytest.raises(ModelError, match=r"401 .*no key"):
+            HttpEmbedder(f"{endpoint.url}#m").embed(["abc"])
+        assert len(endpoint.asked) == 1
+
+    def test_redirects_are_not_followed(self, endpoint: Endpoint) -> None:
+        """A redirect of the endpoint is not followed, so the texts go nowhere else."""
+        endpoint.answers = [says(307, "elsewhere")]
+        with pytest.raises(ModelError, match="307"):
+            HttpEmbedder(f"{endpoint.url}#m").embed(["abc"])
+
+    def test_nobody_there(self, endpoint: Endpoint) -> None:
+        """An unreachable endpoint is tried again, then named in an error."""
+        waits = Waits()
+        endpoint.server.server_close()
+        with pytest.raises(ModelError, match=r"cannot be reached"):
+            HttpEmbedder(f"{endpoint.url}#m", sleep=waits.note).embed(["abc"])
+        assert len(waits) == ATTEMPTS - 1
+
+    @pytest.mark.parametrize(
+        ("said", "why"),
+        [
+            (b"<html>", "not JSON"),
+            ([], "no list"),
+            ({}, "no list"),
+            ({"data": 3}, "no list"),
+            ({"data": [{"index": 0}]}, "no list"),
+            ({"data": []}, "0 embeddings for 1"),
+            ({"data": [{"index": 1, "embedding": [1.0]}]}, "1 embeddings for 1"),
+            ({"data": [{"index": 0, "embedding": []}]}, "0 numbers"),
+            ({"data": [{"index": 0, "embedding": "AAAA"}]}, "no vectors"),
+            ({"data": [{"index": 0, "embedding": [None]}]}, "no vectors"),
+            ({"data": [{"index": 0, "embedding": [float("nan")]}]}, "no vectors"),
+            ({"data": [{"index": 0, "embedding": [{}]}]}, "no vectors"),
+            ({"data": [{"index": 0, "embedding": [10**400]}]}, "no vectors"),
+            ({"data": [{"index": float("inf"), "embedding": [1.0]}]}, "no list"),
+        ],
+    )
+    def test_answers_that_are_none(self, endpoint: Endpoint, said: Any, why: str) -> None:
+        """An answer that is not a list of vectors raises an error with the reason."""
+        endpoint.answers = [says(200, said)]
+        with pytest.raises(ModelError, match=why):
+            HttpEmbedder(f"{endpoint.url}#m").embed(["abc"])
+
+    def test_lengths_that_differ(self, endpoint: Endpoint) -> None:
+        """Vectors of different lengths from one endpoint are an error."""
+        long = {"data": [{"index": 0, "embedding": [1.0] * 5}]}
+        endpoint.answers = [embeddings, says(200, long)]
+        with pytest.raises(ModelError, match="3 numbers were expected"):
+            HttpEmbedder(f"{endpoint.url}#m").embed(["text"] * (BATCH + 1))
+
+    @pytest.mark.parametrize(
+        "url", ["http://", "http://h:port/v1", "http://me:secret@host/v1", "https://[::1/v1"]
+    )
+    def test_urls_that_are_none(self, url: str) -> None:
+        """A URL without a host, or with a password that would be stored, is refused without a request."""
+        with pytest.raises(UsageError, match="URL"):
+            embedder_for(url)
+
+
+REACH = """
+import socket, sys, threading
+from engine.base import network_guard
+from engine.base.errors import NetworkRefused
+network_guard.install()
+
+def tried(host, port, ask=False):
+    try:
+        if ask:
+            socket.getaddrinfo(host, port)
+        else:
+            socket.create_connection((host, port), timeout=0.01)
+    except NetworkRefused:
+        return "refused"
+    except OSError:
+        return "tried"
+    return "tried"
+
+with network_guard.reaching("192.0.2.7", 80):
+    inside = [tried("192.0.2.7", 80), tried("192.0.2.7", 81), tried("192.0.2.8", 80)]
+    other = []
+    thread = threading.Thread(target=lambda: other.append(tried("192.0.2.7", 80)))
+    thread.start()
+    thread.join()
+with network_guard.reaching("Endpoint.invalid", 80):
+    asked = [tried("endpoint.invalid", 80, ask=True), tried("elsewhere.invalid", 80, ask=True)]
+print(*inside, *other, *asked, tried("192.0.2.7", 80), tried("endpoint.invalid", 80, ask=True))
+"""
+
+
+def test_the_guard_lets_one_endpoint_pass() -> None:
+    """Under the network guard only the named host and port can be reached, only by the requesting thread, only during
+    the request.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", REACH], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == [
+        *("tried", "refused", "refused", "refused", "tried", "refused", "refused", "refused")
+    ], done.stderr

@@ -1,0 +1,222 @@
+"""The TF-IDF embedder: which texts are near, which have no vector, and a stored state that may be hostile."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.base.errors import ModelError, UsageError
+from engine.model.embedders import tfidf
+from engine.model.embedders.embedder import embedder_for, embedder_from_state
+from engine.model.embedders.tfidf import TfidfEmbedder
+from engine.model.embedders.vectors import has_vector
+from tests.engine.goals.groups import wishes
+from tests.engine.project.support import REPOSITORY
+
+
+def fitted(**more: int) -> TfidfEmbedder:
+    """A TF-IDF embedder fitted on the texts of this module."""
+    made = TfidfEmbedder(**more)
+    made.fit(wishes()[0])
+    return made
+
+
+@cache
+def state_of_wishes() -> bytes:
+    """Of `fitted`."""
+    return fitted().state()
+
+
+class TestMeaning:
+    def test_same_wish_is_near(self) -> None:
+        """Texts of one goal are nearer to each other than to those of another goal, also in other words."""
+        texts, kinds = wishes()
+        rows = fitted(dimensions=16).embed(texts)
+        same = np.equal.outer(kinds, kinds)
+        cosines = rows @ rows.T
+        assert cosines[same].mean() > 0.3 + cosines[~same].mean()
+
+    def test_lengths(self) -> None:
+        """Every text with a known word has a row of length 1."""
+        rows = fitted().embed(wishes()[0])
+        assert rows.dtype == np.float32
+        assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+
+    @pytest.mark.parametrize(
+        "text", ["", "  \n", "zyxwv qqqq", "12345 7", "the of and", "\x00\ud800"]
+    )
+    def test_nothing_to_go_by(self, text: str) -> None:
+        """A text that is empty, of unknown words, of numbers or of stop words has a row of zeros."""
+        rows = fitted().embed(["refund the kettle", text])
+        assert has_vector(rows).tolist() == [True, False]
+
+    def test_numbers_do_not_count(self) -> None:
+        """Texts that differ in their numbers only have the same vector."""
+        one, other = fitted().embed(["book a flight to Oslo 4711", "book a flight to Oslo 88"])
+        assert (one == other).all()
+
+    def test_scripts_without_spaces(self) -> None:
+        """In scripts without spaces single characters and pairs of them are the terms."""
+        texts = ["我想退款", "请给我退款", "明天天气怎么样", "后天天气如何"]
+        made = TfidfEmbedder()
+        made.fit(texts)
+        cosines = made.embed(texts) @ made.embed(texts).T
+        assert cosines[0, 1] > cosines[0, 2] + 0.1
+        assert cosines[2, 3] > cosines[1, 3] + 0.1
+
+    def test_all_the_same(self) -> None:
+        """Equal texts have equal rows."""
+        made = TfidfEmbedder()
+        made.fit(["cancel my order"] * 5)
+        rows = made.embed(["cancel my order"] * 2)
+        assert rows.shape == (2, 1)
+        assert np.allclose(np.abs(rows), 1)
+
+    def test_no_words(self) -> None:
+        """Fitting texts without any word raises an error that says what to do."""
+        with pytest.raises(UsageError, match="words"):
+            TfidfEmbedder().fit(["", "1 2 3"])
+
+    def test_not_fitted(self) -> None:
+        """Before it is fitted, an embedder has a recipe but no vectors, fingerprint or state."""
+        made = TfidfEmbedder(seed=3)
+        assert not made.fitted
+        assert made.recipe == TfidfEmbedder(seed=3).recipe != TfidfEmbedder(seed=4).recipe
+        for use in (lambda: made.embed(["a"]), lambda: made.fingerprint, made.state):
+            with pytest.raises(UsageError, match="fitted"):
+                use()
+
+
+class TestRepetition:
+    def test_same_seed_same_bits(self) -> None:
+        """Fitting the same texts in another process gives the same fingerprint and vectors."""
+        code = (
+            "from tests.engine.model.embedders.test_tfidf import fitted, wishes\n"
+            "made = fitted()\n"
+            "print(made.fingerprint, hash(made.embed(wishes()[0]).tobytes()))"
+        )
+        said = {
+            subprocess.run(
+                [sys.executable, "-c", code],
+                cwd=REPOSITORY,
+                env={**os.environ, "PYTHONHASHSEED": "0"},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+            for _ in range(2)
+        }
+        assert len(said) == 1
+        assert fitted().fingerprint in said.pop()
+
+    def test_many_texts_are_sampled(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Above the limit the embedder is fitted on a random sample, the same for the same seed, and embeds all
+        texts.
+        """
+        monkeypatch.setattr(tfidf, "FIT_TEXTS", 20)
+        texts = wishes()[0]
+        some = fitted()
+        assert some.fingerprint == fitted().fingerprint != fitted(seed=1).fingerprint
+        assert 0.5 < has_vector(some.embed(texts)).mean() <= 1
+        # Not simply the first twenty, which are all of one kind.
+        assert has_vector(some.embed(["what will the weather be"])).all()
+
+    def test_texts_are_read_once(self) -> None:
+        """Texts may come from a generator, which is read once."""
+        made = TfidfEmbedder()
+        made.fit(text for text in wishes()[0])
+        assert made.fingerprint == fitted().fingerprint
+
+    def test_batches_do_not_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The vector of a text does not depend on the texts that are embedded with it."""
+        texts = wishes()[0]
+        whole = fitted().embed(texts)
+        monkeypatch.setattr(tfidf, "BATCH", 7)
+        assert np.allclose(fitted().embed(texts), whole, atol=1e-6)
+
+
+class TestState:
+    def test_round_trip(self) -> None:
+        """The stored state gives the same embedder, bit for bit."""
+        made = fitted()
+        again = embedder_from_state("tfidf", made.state())
+        assert again.fingerprint == made.fingerprint
+        assert again.recipe == made.recipe
+        assert (again.embed(wishes()[0]) == made.embed(wishes()[0])).all()
+        assert again.state() == made.state()
+
+    def test_other_kinds_have_none(self) -> None:
+        """The state of an unknown kind of embedder is refused."""
+        with pytest.raises(ModelError, match="minilm"):
+            embedder_from_state("minilm", b"")
+
+    @settings(max_examples=150, deadline=None)
+    @given(st.data())
+    def test_damaged(self, data: st.DataObject) -> None:
+        """A state that is cut short, longer or changed is refused or gives a valid embedder, without a crash."""
+        state = bytearray(state_of_wishes())
+        for _ in range(data.draw(st.integers(1, 4))):
+            state[data.draw(st.integers(0, len(state) - 1))] = data.draw(st.integers(0, 255))
+        end = data.draw(st.integers(0, len(state) + 8))
+        hurt = bytes(state[:end]) + bytes(max(0, end - len(state)))
+        try:
+            made = TfidfEmbedder.from_state(hurt)
+        except ModelError:
+            return
+        rows = made.embed(["book a flight to Oslo", ""])
+        assert np.isfinite(rows).all()
+
+    @pytest.mark.parametrize(
+        ("change", "why"),
+        [
+            ({"words": []}, "no words"),
+            ({"words": ["a", "a"]}, "different"),
+            ({"words": [1, 2]}, "different"),
+            ({"words": "ab"}, "no words"),
+            ({"rank": 2**40}, "dimensions"),
+            ({"rank": 0}, "dimensions"),
+            ({"rank": True}, "rank"),
+            ({"seed": "x"}, "seed"),
+            ({"dimensions": -1}, "dimensions"),
+            ({"rank": 1}, "length"),
+        ],
+    )
+    def test_hostile_heads(self, change: dict[str, object], why: str) -> None:
+        """A header with impossible values is refused before memory of its size is allocated."""
+        head = {"words": ["a", "b"], "rank": 2, "dimensions": 128, "seed": 0} | change
+        text = json.dumps(head).encode()
+        state = b"WTFIDF1\n" + struct.pack("<I", len(text)) + text + bytes(4 * 2 * 3)
+        with pytest.raises(ModelError, match=why):
+            TfidfEmbedder.from_state(state)
+
+    def test_numbers_that_are_none(self) -> None:
+        """A state with infinities or NaN is refused."""
+        state = state_of_wishes()[:-4] + struct.pack("<f", float("inf"))
+        with pytest.raises(ModelError, match="finite"):
+            TfidfEmbedder.from_state(state)
+
+    @pytest.mark.parametrize("state", [b"", b"\x80\x04K\x01.", b"PK\x03\x04", b"WTFIDF1\n"])
+    def test_something_else(self, state: bytes) -> None:
+        """A pickle, an archive or an empty file is refused."""
+        with pytest.raises(ModelError, match="damaged"):
+            TfidfEmbedder.from_state(state)
+
+
+class TestNames:
+    def test_default(self) -> None:
+        """The name `tfidf` gives a TF-IDF embedder with the given seed."""
+        assert embedder_for("tfidf", seed=4).recipe == TfidfEmbedder(seed=4).recipe
+
+    def test_unknown(self) -> None:
+        """An unknown name raises an error that lists the known ones."""
+        with pytest.raises(UsageError, match="minilm"):
+            embedder_for("word2vec")

@@ -1,0 +1,83 @@
+"""`engine.model.embedders.vectors`: lengths, rows without a direction, spaces that never mix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from engine.base.errors import UsageError
+from engine.model.embedders.vectors import (
+    BLOCK,
+    has_vector,
+    mean_direction,
+    row_keys,
+    same_space,
+    unit_rows,
+)
+
+ROWS = arrays.arrays(
+    np.float32,
+    st.tuples(st.integers(1, 8), st.integers(1, 5)),
+    elements=st.floats(allow_nan=False, allow_infinity=False, width=32),
+)
+
+
+class TestUnitRows:
+    @given(ROWS)
+    def test_lengths(self, raw: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> None:
+        """Every row has length 1, or is zeros as before, however small or large its numbers are."""
+        rows = unit_rows(raw)
+        lengths = np.linalg.norm(rows.astype(np.float64), axis=1)
+        live = raw.any(axis=1)
+        assert np.allclose(lengths[live], 1, atol=1e-5)
+        assert (rows[~live] == 0).all()
+        assert (has_vector(rows) == live).all()
+
+    def test_input_stays(self) -> None:
+        """The input array is not changed."""
+        raw = np.array([[3, 4]], dtype=np.float32)
+        assert unit_rows(raw).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
+        assert raw.tolist() == [[3, 4]]
+
+    @pytest.mark.parametrize("bad", [[[1.0, float("nan")]], [[float("inf"), 0.0]], [1.0, 2.0]])
+    def test_no_number(self, bad: list[object]) -> None:
+        """A row with NaN or infinity is refused."""
+        with pytest.raises(ValueError, match=r"finite|dimensions"):
+            unit_rows(bad)  # type: ignore[arg-type]
+
+
+class TestKeys:
+    def test_only_bits_and_seed_count(self) -> None:
+        """The key of a row does not depend on its position; another seed gives other keys; different rows have
+        different keys."""
+        rows = unit_rows(np.random.default_rng(0).standard_normal((5_000, 7)))
+        keys = row_keys(rows, 3)
+        turned = np.random.default_rng(1).permutation(len(rows))
+        assert (row_keys(rows[turned], 3) == keys[turned]).all()
+        assert not (row_keys(rows, 4) == keys).any()
+        assert len(np.unique(keys)) == len(rows)
+
+    def test_first_are_a_fair_sample(self) -> None:
+        """Sorted by key, the rows of one kind are spread over the whole order."""
+        rng = np.random.default_rng(0)
+        kinds = np.repeat([0, 1], 4_000)
+        rows = unit_rows(rng.standard_normal((8_000, 4)) + 3 * kinds[:, None])
+        first = np.argsort(row_keys(rows, 0))[:2_000]
+        assert 0.45 < kinds[first].mean() < 0.55
+
+
+def test_mean_direction() -> None:
+    """The mean of rows, scaled to length 1, over more rows than a block; zeros where they cancel out."""
+    rows = np.tile(unit_rows([[1, 0], [0, 1]]), (BLOCK, 1))
+    assert mean_direction(rows, np.arange(len(rows))) == pytest.approx(np.sqrt([0.5, 0.5]))
+    assert mean_direction(unit_rows([[1, 0], [-1, 0]]), np.arange(2)).tolist() == [0, 0]
+
+
+def test_spaces_do_not_mix() -> None:
+    """Vectors of different embedders are refused, with both names."""
+    assert same_space("tfidf:1", "tfidf:1") == "tfidf:1"
+    with pytest.raises(UsageError, match="minilm:2, tfidf:1"):
+        same_space("tfidf:1", "minilm:2")

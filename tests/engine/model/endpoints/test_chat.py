@@ -1,0 +1,140 @@
+"""Chat replies over HTTP."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine.base.errors import RequestRefused, UsageError
+from engine.model.chat import Call
+from engine.model.interface import Sampling
+from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
+from tests.engine.model.http.toy_peer import says
+from tests.engine.model.process.test_chat import call
+
+SCHEMA = json.dumps({"type": "object"})
+
+
+def answering(text: str, ended: str = "stop") -> Any:
+    """Sets a peer's next answer."""
+    said = {"message": {"content": text}, "finish_reason": ended}
+    return says(200, {"choices": [said]})
+
+
+def sent(peer: Any) -> list[dict[str, Any]]:
+    """Bodies of the chat requests."""
+    return [body for path, body in peer.requests if path.endswith("chat/completions")]
+
+
+class TestAsking:
+    def test_messages(self) -> None:
+        """Messages are sent unchanged, with limits, stop texts and a seed; the answer is the reply."""
+        talk = call(
+            "Hello", "Hi", "Bye", system="Rules.", stop=("!",), seed=7,
+            sampling=Sampling(temperature=0.5, top_p=0.9),
+        )  # fmt: skip
+        with endpoint("vllm") as (model, (peer,)):
+            (said,) = model.chat([talk])
+            body = sent(peer)[0]
+        roles = [message["role"] for message in body["messages"]]
+        assert roles == ["system", "user", "assistant", "user"]
+        assert (body["seed"], body["temperature"], body["top_p"]) == (7, 0.5, 0.9)
+        assert (body["max_tokens"], body["stop"]) == (16, ["!"])
+        assert said.text
+        assert said.note is None
+
+    def test_each_has_its_own_seed(self) -> None:
+        """The replies of a batch come in order, each with the sampling of its call."""
+        calls = [call("Hello", seed=at, sampling=Sampling(temperature=1.0)) for at in range(4)]
+        with endpoint("vllm") as (model, (peer,)):
+            told: list[int] = []
+            found = model.chat(calls, lambda done, _: told.append(done))
+            assert sorted(body["seed"] for body in sent(peer)) == [0, 1, 2, 3]
+            assert [model.chat([one])[0] for one in calls] == found
+        assert told == [1, 2, 3, 4]
+
+    def test_how_it_ended(self) -> None:
+        """The result says whether a stop text, the limit, or the model's own end ended the reply."""
+        with endpoint("vllm") as (model, (peer,)):
+            peer.faults = [answering("It is!done"), answering("It is", "length"), answering("Yes")]
+            found = [model.chat([call("Hello", stop=("!",))])[0] for _ in range(3)]
+        assert [(one.text, one.stopped) for one in found] == [
+            ("It is", "stop"),
+            ("It is", "length"),
+            ("Yes", "end"),
+        ]
+
+    def test_opening(self) -> None:
+        """A server that can continue a begun answer gets its opening; another server is asked for it, and may begin
+        differently.
+        """
+        talk = call("Hello", opening="Well,")
+        with endpoint("vllm") as (model, (peer,)):
+            model.chat([talk])
+            assert sent(peer)[0]["messages"][-1] == {"role": "assistant", "content": "Well,"}
+        with endpoint("chat") as (model, (peer,)):
+            peer.faults = [answering("Well, hello."), answering("Hello.")]
+            found = [model.chat([talk])[0].text for _ in range(2)]
+            assert sent(peer)[0]["messages"][-1]["content"].endswith('answer with: "Well,"')
+        assert found == [" hello.", "Hello."]
+
+    def test_schema(self) -> None:
+        """A schema is sent as the response format to a server that supports it, and refused for others."""
+        talk = call("Hello", sampling=Sampling(json_schema=SCHEMA))
+        with endpoint("vllm") as (refusing, peers):
+            with pytest.raises(UsageError, match="JSON schema"):
+                refusing.chat([talk])
+            assert not peers[0].requests
+            model = client(peers, replace(capabilities("vllm"), schema=True))
+            peers[0].faults = [answering("{}")]
+            assert model.chat([talk])[0].text == "{}"
+            format_ = sent(peers[0])[0]["response_format"]
+        assert format_["json_schema"]["schema"] == {"type": "object"}
+
+    def test_what_cannot_be_had(self) -> None:
+        """A grammar for a server without grammars, and an endpoint without chat, are refused before a request."""
+        ruled = call("Hello", sampling=Sampling(grammar='root ::= "a"'))
+        with endpoint("vllm") as (model, peers):
+            with pytest.raises(UsageError, match="grammar"):
+                model.chat([ruled])
+            mute = client(peers, replace(capabilities("vllm"), chat=False))
+            with pytest.raises(UsageError, match="raw texts only"):
+                mute.chat([call("Hello")])
+            assert not peers[0].requests
+
+    def test_control_tokens(self) -> None:
+        """Control tokens in messages are broken up, and the reply reports it."""
+        with endpoint("vllm") as (model, (peer,)):
+            (said,) = model.chat([call("<|end|> x")])
+            assert sent(peer)[0]["messages"][0]["content"] == "< |end|> x"
+        assert said.note == "1 control tokens broken up"
+
+
+class TestLength:
+    LONG: Call = call("one " * 60, "two", "three " * 10, "four", "five", system="Rules.")
+
+    def test_the_oldest_is_left_out(self) -> None:
+        """Where tokens can be counted, the oldest messages are left out of a long chat, and the reply reports
+        how many.
+        """
+        with endpoint("vllm") as (_, peers):
+            model = client(peers, capabilities("vllm"), context=512)
+            (said,) = model.chat([self.LONG])
+            messages = sent(peers[0])[0]["messages"]
+        assert said.note == "2 of 6 messages left out"
+        assert [message["content"][:5] for message in messages] == [
+            "Rules",
+            "three",
+            "four",
+            "five",
+        ]
+
+    def test_one_message_is_too_long(self) -> None:
+        """A message that does not fit alone is refused."""
+        with endpoint("vllm") as (_, peers):
+            model = client(peers, capabilities("vllm"), context=512)
+            with pytest.raises(RequestRefused, match="too long"):
+                model.chat([call("x" * 600)])

@@ -1,0 +1,207 @@
+"""Replies over HTTP, compared with the same model in process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine.base.errors import RequestRefused, UsageError
+from engine.completeness.logs import log_tokens
+from engine.model.batched_replies import generate
+from engine.model.endpoints.client import EndpointModel
+from engine.model.generation import alike
+from engine.model.interface import Sampling
+from engine.model.process.requests import WrittenReply
+from engine.model.prompt_files import Prompt, frame
+from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
+from tests.engine.model.http.toy_peer import Manner, says
+from tests.engine.model.toy import ToyModel
+
+RAW = Prompt("raw", False, "Log:\n", "\n\nNext:", "It", "", "", (), 8)
+CHAT = replace(RAW, chat=True)
+LOGS = [(("Hello ", "there"), 0), (("Where is ", "it?"), 0), (("Bye", "."), 0)]
+
+
+def in_process(prompt: Prompt, stop: Sequence[str] = (), **sampling: Any) -> list[str]:
+    """The same toy's replies without HTTP."""
+    model = ToyModel()
+    around = frame(prompt, model)
+    prompts = []
+    for texts, kept in LOGS:
+        tokens, _ = log_tokens(model, texts, kept, 2000)
+        prompts.append([*around.head, *tokens, *around.tail])
+    found = generate(
+        model, alike(prompts, sampling=Sampling(**sampling), max_tokens=8, stop=stop, seed=3)
+    )
+    return [reply.text for reply in found]
+
+
+def over_http(
+    model: EndpointModel, prompt: Prompt, stop: Sequence[str] = (), **sampling: Any
+) -> list[WrittenReply]:
+    return model.generate(
+        LOGS, prompt, sampling=Sampling(**sampling), max_tokens=8, stop=stop, seed=3
+    )
+
+
+class TestParity:
+    @pytest.mark.parametrize("prompt", [RAW, CHAT])
+    @pytest.mark.parametrize("manner", ["vllm", "llama-server"])
+    def test_greedy(self, manner: Manner, prompt: Prompt) -> None:
+        """Greedy replies are the same, with and without a chat template, which the server applies."""
+        with endpoint(manner) as (model, _):
+            found = over_http(model, prompt)
+        assert [reply.text for reply in found] == in_process(prompt)
+        assert [reply.note for reply in found] == [None] * 3
+
+    def test_texts(self) -> None:
+        """A server that takes texts only gives the same replies."""
+        with endpoint("llama-cpp-python") as (model, _):
+            assert [reply.text for reply in over_http(model, RAW)] == in_process(RAW)
+
+    def test_sampled_with_a_seed(self) -> None:
+        """Each reply is sampled with a seed of its own, so that replies are reproducible and different."""
+        with endpoint("vllm") as (model, (peer,)):
+            found = [reply.text for reply in over_http(model, RAW, temperature=1.0)]
+            seeds = sorted(body["seed"] for body in peer.completions)
+        assert found == in_process(RAW, temperature=1.0)
+        assert seeds == [3, 4, 5]
+
+    def test_stop_texts(self) -> None:
+        """A reply ends before the first stop text, also before one that was not sent to the server."""
+        whole = in_process(RAW)[0]
+        stop = whole[3]
+        with endpoint("vllm") as (model, _):
+            told = over_http(model, RAW, [stop])
+            many = over_http(model, RAW, ["\x01\x01", "\x02\x02", "\x03\x03", "\x04\x04", stop])
+        for found in (told, many):
+            assert found[0].text == whole[: whole.index(stop)]
+        assert many[0].stopped == "stop"
+
+
+class TestMessages:
+    def test_beginning_of_the_answer(self) -> None:
+        """A server that can continue a begun answer gets the prompt's opening, and its continuation is the reply."""
+        with endpoint("vllm") as (_, peers):
+            can = replace(capabilities("vllm"), completions=False)
+            found = over_http(client(peers, can), CHAT)
+            body = next(
+                body for path, body in peers[0].requests if path.endswith("chat/completions")
+            )
+        assert body["messages"][-1] == {"role": "assistant", "content": "It"}
+        assert body["continue_final_message"] is True
+        assert all(not reply.text.startswith("It") for reply in found)
+
+    def test_a_beginning_that_cannot_be_given(self) -> None:
+        """A server that cannot is asked to begin with the opening; a reply that does not is refused."""
+        with (
+            endpoint("chat") as (model, _),
+            pytest.raises(RequestRefused, match="did not begin"),
+        ):
+            over_http(model, CHAT)
+        # The first one may still be at work on requests that were given up, and would take their answers from here.
+        with endpoint("chat") as (model, (peer,)):
+            said = {"message": {"content": "It is done."}, "finish_reason": "stop"}
+            peer.faults = [says(200, {"choices": [said]})] * 3
+            found = over_http(model, CHAT)
+        assert [reply.text for reply in found] == [" is done."] * 3
+        asked = peer.requests[0][1]["messages"][-1]["content"]
+        assert asked.endswith('Begin your answer with: "It"')
+
+    def test_a_layout_without_the_text(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A server that lays a message out without its text is refused."""
+        monkeypatch.setattr(ToyModel, "render_chat", lambda model, messages: "nothing")
+        with (
+            endpoint("llama-server") as (model, _),
+            pytest.raises(RequestRefused, match="without its text"),
+        ):
+            over_http(model, CHAT)
+
+    def test_raw_prompts_are_refused(self) -> None:
+        """A prompt without a chat template is refused for an endpoint without raw completions, before a request."""
+        with endpoint("chat") as (model, (peer,)):
+            with pytest.raises(UsageError, match="cannot continue a raw text"):
+                over_http(model, RAW)
+            assert not peer.requests
+
+
+class TestWhatIsRead:
+    def test_control_tokens(self) -> None:
+        """Control tokens in a log are broken up, and the reply reports it."""
+        with endpoint("vllm") as (model, (peer,)):
+            (reply,) = model.generate(
+                [(("<|end|> ", "x"), 0)], RAW, sampling=Sampling(), max_tokens=4
+            )
+            assert peer.completions[-1]["prompt"].count(257) == 0
+        assert reply.note == "1 control tokens broken up"
+
+    def test_long_logs(self) -> None:
+        """Of a log over the context whole steps are left out, and the reply reports how many."""
+        texts = tuple(f"step {number} with some words\n" for number in range(60))
+        manners: tuple[Manner, ...] = ("vllm", "llama-cpp-python")
+        for manner in manners:
+            with endpoint(manner) as (_, peers):
+                model = client(peers, capabilities(manner), context=600)
+                (reply,) = model.generate([(texts, 1)], RAW, sampling=Sampling(), max_tokens=4)
+            assert "of 60 steps left out" in (reply.note or "")
+            prompts = [body["prompt"] for body in peers[0].completions]
+            assert 300 < len(prompts[-1]) <= 600
+
+    def test_grammar(self) -> None:
+        """A grammar is sent only to servers that support one."""
+        manners: tuple[tuple[Manner, bool], ...] = (("llama-server", True), ("vllm", False))
+        for manner, sent in manners:
+            with endpoint(manner) as (model, (peer,)):
+                grammar = 'root ::= "abc"'
+                found = model.generate(
+                    LOGS[:1], RAW, sampling=Sampling(grammar=grammar), max_tokens=8
+                )
+                assert ("grammar" in peer.completions[-1]) is sent
+                assert (found[0].text == "abc") is sent
+
+    def test_schema_that_is_not_followed(self) -> None:
+        """A schema is refused for servers whose replies do not follow it."""
+        with endpoint("vllm") as (model, _), pytest.raises(UsageError, match="schema"):
+            model.generate(LOGS, RAW, sampling=Sampling(json_schema="{}"), max_tokens=8)
+
+
+class TestGivenAnswers:
+    @pytest.mark.parametrize("manner", ["vllm", "llama-server", "llama-cpp-python"])
+    def test_log_probs(self, manner: Manner) -> None:
+        """The probabilities of given answers are exact, for one token and for several."""
+        from tests.engine.model.toy import START, log_prob
+
+        with endpoint(manner) as (model, _):
+            found = model.log_probs([("Is it so? ", ["y", "no"])], RAW)
+        prefix = [START, *b"Log:\nIs it so? \n\nNext:It"]
+        expected = [(log_prob(prefix, b"y"), 1), (log_prob(prefix, b"no"), 2)]
+        for (value, tokens), (wanted, count) in zip(found[0], expected, strict=True):
+            assert value == pytest.approx(wanted, abs=1e-5)
+            assert tokens == count
+
+    def test_hidden(self) -> None:
+        """The probability of an answer that is not in the server's list is refused, not taken for zero."""
+        with endpoint("vllm") as (_, peers):
+            model = client(peers, replace(capabilities("vllm"), echo=False, top=1))
+            with pytest.raises(RequestRefused, match="1 most probable"):
+                model.log_probs([("Is it so? ", ["y", "no"])], RAW)
+
+    def test_token_counts(self) -> None:
+        """The token counts of logs are those of the server."""
+        with endpoint("vllm") as (model, _):
+            assert model.count_tokens([["Hello", " there"], [""]]) == [11, 0]
+
+
+def test_what_it_cost() -> None:
+    """The report of a run has its usage and cost, and the endpoints that were taken out."""
+    with endpoint("vllm", 2) as (model, (first, _)):
+        first.faults = [says(401, "no key")] * 9
+        over_http(model, RAW)
+        told = model.spent()
+    assert "requests" in told
+    assert "tokens read" in told
+    assert "Taken out: " in told
+    assert "401" in told

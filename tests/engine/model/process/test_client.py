@@ -1,0 +1,296 @@
+"""The client of the model process against scripted processes that misbehave."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.errors import Cancelled, ModelCrashed, ModelError, ModelFileError
+from engine.model.interface import LoadOptions
+from engine.model.process import process as process_module
+from engine.model.process.client import ModelProcess
+from engine.model.process.process import processor_time
+from engine.model.process.requests import CountTokens
+
+FAKE = Path(__file__).with_name("fake.py")
+SAFETY = 30.0
+"""Seconds after which something hangs; nothing here is timed."""
+
+
+class ScriptedClients:
+    """Clients of scripted processes, and the frames that these were sent."""
+
+    def __init__(self, folder: Path) -> None:
+        self.history_file = folder / "history"
+        self.log = folder / "worker.log"
+        self.clients: list[ModelProcess] = []
+        self.restarts: list[str] = []
+
+    def client(self, scenario: str) -> ModelProcess:
+        """A client of a process with this scenario."""
+        command = [sys.executable, str(FAKE), scenario, str(self.history_file)]
+        self.clients.append(ModelProcess(self.log, command, self.restarts.append))
+        return self.clients[-1]
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """Every frame that was sent, in order."""
+        if not self.history_file.exists():
+            return []
+        return [json.loads(line) for line in self.history_file.read_text().splitlines()]
+
+    def sent(self, kind: str) -> bool:
+        """Whether a frame of this type has arrived."""
+        return any(frame["type"] == kind for frame in self.history)
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Iterator[ScriptedClients]:
+    """Scripted processes that are ended after the test."""
+    made = ScriptedClients(tmp_path)
+    yield made
+    for client in made.clients:
+        client.close()
+
+
+class RequestThread:
+    """A request on a thread of its own."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.error: BaseException | None = None
+        self._work = work
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 - looked at by the test
+            self.error = error
+
+    def outcome(self) -> BaseException | None:
+        """What the request raised, once it has ended."""
+        self._thread.join(SAFETY)
+        assert not self._thread.is_alive(), "the request never ended"
+        return self.error
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits until a condition holds."""
+    end = time.monotonic() + SAFETY
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
+
+
+def count(client: ModelProcess) -> list[int]:
+    """One small request."""
+    return client.count_tokens([["text"]])
+
+
+class TestStarting:
+    def test_nothing_starts_before_the_first_request(self, fake: ScriptedClients) -> None:
+        """A client without a request has no process."""
+        client = fake.client("works")
+        assert client.pid is None
+        assert count(client) == [1]
+        assert client.pid is not None
+
+    def test_dies_at_start(self, fake: ScriptedClients) -> None:
+        """A process that fails to start is an error with its exit status and the end of its log."""
+        with pytest.raises(ModelCrashed, match=r"could not start \(exit status 3\)") as error:
+            count(fake.client("dies at start"))
+        assert str(fake.log) in error.value.hint
+        assert "no such library" in fake.log.read_text()
+
+    def test_another_version(self, fake: ScriptedClients) -> None:
+        """A worker of another version is killed and refused."""
+        client = fake.client("another version")
+        with pytest.raises(ModelError, match="another version"):
+            count(client)
+        assert client.pid is None
+        assert fake.history == []
+
+    def test_says_nothing(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A process that never sends its first frame is killed after the time limit."""
+        monkeypatch.setattr(process_module, "START_SECONDS", 0.3)
+        client = fake.client("silent")
+        with pytest.raises(ModelCrashed, match="did not answer"):
+            count(client)
+        assert client.pid is None
+
+    def test_cancel_while_starting(self, fake: ScriptedClients) -> None:
+        """A cancel reaches a request whose process is still starting."""
+        client = fake.client("silent")
+        asking = RequestThread(lambda: count(client))
+        until(lambda: client.pid is not None)
+        client.cancel()
+        assert isinstance(asking.outcome(), Cancelled)
+        assert client.pid is None
+
+    def test_close_while_starting(self, fake: ScriptedClients) -> None:
+        """A close ends a request whose process is still starting, and nothing starts after it."""
+        client = fake.client("silent")
+        asking = RequestThread(lambda: count(client))
+        until(lambda: client.pid is not None)
+        client.close()
+        assert isinstance(asking.outcome(), Cancelled)
+        with pytest.raises(Cancelled, match="closed"):
+            count(client)
+        assert client.pid is None
+
+
+class TestAnswers:
+    @pytest.mark.parametrize(
+        ("scenario", "kind", "message"),
+        [
+            ("error", ModelFileError, "It is broken. Mend it."),
+            ("strange error", ModelError, "Odd."),
+        ],
+    )
+    def test_errors(
+        self, fake: ScriptedClients, scenario: str, kind: type[ModelError], message: str
+    ) -> None:
+        """An error frame is raised as the error it names, and the process keeps running."""
+        client = fake.client(scenario)
+        for _ in range(2):
+            with pytest.raises(kind) as error:
+                count(client)
+            assert str(error.value) == message
+            assert type(error.value) is kind
+        assert [frame["id"] for frame in fake.history] == [1, 2]
+
+    def test_answers_to_earlier_requests(self, fake: ScriptedClients) -> None:
+        """Late answers to an earlier request are ignored."""
+        told: list[tuple[int, str]] = []
+        client = fake.client("late answers")
+        answer = client.ask(CountTokens([]), lambda done, note: told.append((done, note)))
+        assert answer == [1]
+        assert told == [(3, "going")]
+
+    def test_garbage(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A process that writes invalid frames is killed, and the request fails as in a crash."""
+        monkeypatch.setattr(process_module, "GRACE_SECONDS", 0.2)
+        client = fake.client("garbage")
+        with pytest.raises(ModelCrashed):
+            count(client)
+        assert client.pid is None
+
+
+class TestDeath:
+    def test_exit(self, fake: ScriptedClients) -> None:
+        """A process that ends during a request is a crash with its exit status and its log."""
+        with pytest.raises(ModelCrashed, match=r"died \(exit status 7\)") as error:
+            count(fake.client("exits"))
+        assert str(fake.log) in error.value.hint
+
+    def test_the_next_request_loads_again(self, fake: ScriptedClients) -> None:
+        """After a crash the next request starts a process, says so, loads the same model, and is answered."""
+        client = fake.client("dies once")
+        client.load(Path("a.gguf"), LoadOptions(context=64), Path("b.gguf"))
+        with pytest.raises(ModelCrashed, match="killed by SIGKILL"):
+            count(client)
+        assert count(client) == [1]
+        assert fake.restarts == [
+            "The model process died (killed by SIGKILL, perhaps for want of memory)."
+        ]
+        assert [frame["type"] for frame in fake.history] == [
+            "Load",
+            "CountTokens",
+            "Load",
+            "CountTokens",
+        ]
+        first, second = (frame for frame in fake.history if frame["type"] == "Load")
+        assert {**first, "id": 0} == {**second, "id": 0}
+        assert first["request"]["adapter"] == "b.gguf"
+
+    def test_loading_twice(self, fake: ScriptedClients) -> None:
+        """Loading the same model and adapter again sends no request; another adapter does."""
+        client = fake.client("works")
+        for adapter in (None, None, Path("b"), Path("b"), None):
+            client.load(Path("a.gguf"), LoadOptions(), adapter)
+        assert [frame["request"]["adapter"] for frame in fake.history] == [None, "b", None]
+
+
+class TestHanging:
+    def test_it_is_ended(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A process that neither answers nor uses the processor is ended, and the request fails with the reason."""
+        monkeypatch.setattr(process_module, "POLL_SECONDS", 0.02)
+        monkeypatch.setattr(process_module, "POLLS_PER_SAMPLE", 2)
+        client = fake.client("slow")
+        with pytest.raises(ModelCrashed, match="no use of the processor for 2 min"):
+            count(client)
+        assert client.pid is None
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+    def test_use_of_the_processor(self) -> None:
+        """What a process has used of the processor changes when it works."""
+        before = processor_time(os.getpid())
+        end = time.process_time() + 5
+        while processor_time(os.getpid()) == before:
+            assert time.process_time() < end, "five seconds of work are not seen"
+
+    @pytest.mark.skipif(shutil.which("ps") is None, reason="there is no ps")
+    def test_use_of_the_processor_without_proc(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without /proc, `ps` says what a process has used; nothing is said of one that is not there."""
+        monkeypatch.setattr(process_module, "PROC", Path("/no such folder"))
+        assert ":" in str(processor_time(os.getpid()))
+        assert processor_time(2**31 - 1) is None
+
+
+class TestCancel:
+    def test_heeded(self, fake: ScriptedClients) -> None:
+        """A cancel names the request in flight; the process stays for the next one."""
+        client = fake.client("slow")
+        asking = RequestThread(lambda: count(client))
+        until(lambda: fake.sent("CountTokens"))
+        pid = client.pid
+        client.cancel()
+        assert isinstance(asking.outcome(), Cancelled)
+        assert [(f["type"], f["id"]) for f in fake.history] == [("CountTokens", 1), ("cancel", 1)]
+        assert client.pid == pid
+
+    def test_deaf(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A process that ignores a cancel is killed, and the next request gets a new one, which is no news."""
+        monkeypatch.setattr(process_module, "GRACE_SECONDS", 0.2)
+        client = fake.client("deaf")
+        asking = RequestThread(lambda: count(client))
+        until(lambda: fake.sent("CountTokens"))
+        pid = client.pid
+        client.cancel()
+        assert isinstance(asking.outcome(), Cancelled)
+        assert client.pid is None
+        again = RequestThread(lambda: count(client))
+        until(lambda: client.pid not in (None, pid))
+        client.close()
+        assert isinstance(again.outcome(), Cancelled)
+        assert fake.restarts == []
+
+    def test_when_nothing_is_asked(self, fake: ScriptedClients) -> None:
+        """A cancel without a request in flight does not cancel the next one."""
+        client = fake.client("works")
+        client.cancel()
+        assert count(client) == [1]
+        client.cancel()
+        assert count(client) == [1]
+        assert not fake.sent("cancel")
+
+
+def test_close_while_busy(fake: ScriptedClients) -> None:
+    """A close ends process and request at once; a second close does nothing."""
+    client = fake.client("deaf")
+    asking = RequestThread(lambda: count(client))
+    until(lambda: fake.sent("CountTokens"))
+    client.close()
+    assert client.pid is None
+    assert isinstance(asking.outcome(), Cancelled)
+    client.close()

@@ -1,0 +1,69 @@
+"""The number of layers on a GPU, by the memory that its driver reports; drivers are scripts here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.model.gguf_file import read_gguf
+from engine.model.interface import LoadOptions
+from engine.model.memory_plan import GPU_OVERHEAD, plan_layers
+from engine.model.process.gpu import Gpu, free_gpu, with_layers_that_fit
+
+
+@pytest.fixture
+def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Replaces the driver with a script, or removes it."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path / "nvidia-smi"
+
+
+def says(driver: Path, script: str) -> None:
+    """Makes the driver print this."""
+    driver.write_text(f"#!/bin/sh\n{script}\n")
+    driver.chmod(0o755)
+
+
+class TestDriver:
+    def test_first_of_two(self, driver: Path) -> None:
+        """The first GPU is used; a comma in its name is part of the name."""
+        says(driver, 'echo "NVIDIA H200, 141GB, 143000"; echo "other, 5"')
+        assert free_gpu() == Gpu("NVIDIA H200, 141GB", 143000 << 20)
+
+    @pytest.mark.parametrize(
+        "script", ["exit 9", "echo", "echo gpu", "echo 'gpu, [N/A]'", "exit 0"]
+    )
+    def test_driver_that_fails(self, driver: Path, script: str) -> None:
+        """A driver that fails counts as no GPU."""
+        says(driver, script)
+        assert free_gpu() is None
+
+    def test_none(self, driver: Path) -> None:
+        """Without a driver there is no GPU."""
+        assert free_gpu() is None
+
+
+class TestLayers:
+    def test_all(self, driver: Path, shipped: Path) -> None:
+        """Where everything fits, the options are unchanged."""
+        says(driver, "echo 'gpu, 8000'")
+        assert with_layers_that_fit(shipped, LoadOptions()) == LoadOptions()
+
+    def test_some(self, driver: Path, shipped: Path) -> None:
+        """Otherwise as many layers are on the GPU as the plan says."""
+        free = GPU_OVERHEAD + (250 << 20)
+        says(driver, f"echo 'gpu, {free >> 20}'")
+        found = with_layers_that_fit(shipped, LoadOptions()).gpu_layers
+        assert found == plan_layers(read_gguf(shipped), free).layers
+        assert 0 < found < 31
+
+    def test_none(self, driver: Path, shipped: Path) -> None:
+        """A full GPU gets no layer."""
+        says(driver, "echo 'gpu, 10'")
+        assert with_layers_that_fit(shipped, LoadOptions()).gpu_layers == 0
+
+    def test_asked_for(self, driver: Path, shipped: Path) -> None:
+        """A number of layers that was asked for is not changed."""
+        says(driver, "echo 'gpu, 10'")
+        assert with_layers_that_fit(shipped, LoadOptions(gpu_layers=3)).gpu_layers == 3

@@ -1,0 +1,125 @@
+"""Log-probabilities of given continuations, on the toy model whose every probability is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.base.errors import Cancelled, ModelError
+from engine.model.process.log_probs import (
+    PrefixQuestion,
+    continuation_log_probs,
+    prompted_log_probs,
+)
+from engine.model.prompt_files import Prompt
+from tests.engine.model.toy import END, ROOMY, START, ToyModel, log_prob
+
+HEAD = list(b"What all of them begin with, long enough to be shared. ")
+
+texts = st.binary(min_size=1, max_size=60).map(list)
+continuations = st.lists(st.binary(max_size=30).map(list), max_size=6)
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> list[PrefixQuestion]:
+    """A few questions, most with a common prefix, some equal."""
+    head = draw(st.sampled_from([[], HEAD[:4], HEAD]))
+    return [
+        PrefixQuestion([*head, *draw(texts)], draw(continuations))
+        for _ in range(draw(st.integers(0, 12)))
+    ]
+
+
+def expected(asked: list[PrefixQuestion]) -> list[list[float]]:
+    return [[log_prob(one.prefix, tokens) for tokens in one.continuations] for one in asked]
+
+
+class TestSums:
+    @settings(max_examples=40, deadline=None)
+    @given(questions(), st.integers(8, 64), st.sampled_from([4, 6, 64]))
+    def test_every_batch_size(
+        self, asked: list[PrefixQuestion], batch: int, sequences: int
+    ) -> None:
+        """With any size of batch and cache each sum is that of the tokens one by one, and the cache is empty
+        afterwards.
+        """
+        model = ToyModel(replace(ROOMY, batch=batch, rows=max(1, batch // 3), sequences=sequences))
+        found = continuation_log_probs(model, asked)
+        for got, wanted in zip(found, expected(asked), strict=True):
+            assert got == pytest.approx(wanted, abs=1e-4)
+        model.check_empty()
+
+    def test_what_is_shared_is_decoded_once(self) -> None:
+        """A common prefix, and a prefix with many continuations, is decoded once."""
+        asked = [
+            PrefixQuestion([*HEAD, 1], [[2, 3]] * 10),
+            PrefixQuestion([*HEAD, 4], [[5, 6]] * 10),
+        ]
+        model = ToyModel()
+        told: list[int] = []
+        continuation_log_probs(model, asked, told.append)
+        assert model.decoded == sum(told) == len(HEAD) + 2 + 20
+
+    def test_an_empty_continuation_is_certain(self) -> None:
+        """An empty continuation has log-probability 0."""
+        assert continuation_log_probs(ToyModel(), [PrefixQuestion([1, 2], [[], [3]])])[0][0] == 0.0
+
+    def test_long_continuations_fit_a_small_cache(self) -> None:
+        """Continuations longer than a batch are decoded in parts, a few at a time, so that the cache holds them."""
+        room = replace(ROOMY, context=200, cells=280, batch=20, rows=8)
+        asked = [PrefixQuestion([n, *range(100)], [list(range(n, n + 90))] * 3) for n in range(3)]
+        found = continuation_log_probs(ToyModel(room), asked)
+        for got, wanted in zip(found, expected(asked), strict=True):
+            assert got == pytest.approx(wanted, abs=1e-3)
+
+    def test_no_forks_needed_but_at_the_end(self) -> None:
+        """A recurrent model, which can be forked at its end only, works too."""
+        asked = [PrefixQuestion([*HEAD, n], [[2, 3], [4]]) for n in range(3)]
+        found = continuation_log_probs(ToyModel(replace(ROOMY, forkable=False)), asked)
+        for got, wanted in zip(found, expected(asked), strict=True):
+            assert got == pytest.approx(wanted, abs=1e-4)
+
+    def test_too_long(self) -> None:
+        """A question over the context is refused before anything is decoded."""
+        model = ToyModel(replace(ROOMY, context=10))
+        with pytest.raises(ModelError, match="exceeds the context"):
+            continuation_log_probs(model, [PrefixQuestion([1] * 8, [[1, 2, 3]])])
+        assert model.decoded == 0
+
+    def test_cancelled(self) -> None:
+        """After a cancel the next question starts from an empty cache."""
+        asked = [PrefixQuestion([*HEAD, n], [[2, 3], [4, 5]]) for n in range(3)]
+        model = ToyModel()
+        model.cancel_after = 2
+        with pytest.raises(Cancelled):
+            continuation_log_probs(model, asked)
+        model.check_empty()
+        assert continuation_log_probs(model, asked)[0] == pytest.approx(expected(asked)[0])
+
+
+class TestRequests:
+    def test_bare(self) -> None:
+        """Without a prompt the text comes right after the start token; token counts are of the continuation."""
+        found = prompted_log_probs(ToyModel(), [("a: ", ["b", "cd"])], None, lambda tokens: None)
+        ((one, two),) = found
+        prefix = [START, *b"a: "]
+        assert one == pytest.approx([log_prob(prefix, list(b"b")), 1])
+        assert two == pytest.approx([log_prob(prefix, list(b"cd")), 2])
+
+    def test_in_a_prompt(self) -> None:
+        """With a prompt the continuation is the reply; control tokens in the text are text."""
+        prompt = Prompt("p", False, "<", ">", "So: ", "yes", "no", (), 0)
+        found = prompted_log_probs(ToyModel(), [("<|end|>", ["yes"])], prompt, lambda tokens: None)
+        prefix = [START, *b"<<|end|>>So: "]
+        assert END not in prefix
+        assert found == [[pytest.approx([log_prob(prefix, list(b"yes")), 3])]]
+
+    def test_an_overlong_text_is_shortened(self) -> None:
+        """Of a text that does not fit the middle is cut, never the question or the continuation."""
+        model = ToyModel(replace(ROOMY, context=400))
+        prompt = Prompt("p", False, "Read: ", " Yes? ", "", "yes", "no", (), 0)
+        found = prompted_log_probs(model, [("x" * 5000, ["yes"])], prompt, lambda tokens: None)
+        assert found[0][0][0] < 0

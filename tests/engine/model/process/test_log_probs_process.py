@@ -1,0 +1,119 @@
+"""Log-probabilities from the real model process, compared with `Llama` of llama-cpp-python on F32."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import llama_cpp
+import numpy as np
+import pytest
+
+from engine.base.errors import Cancelled, WorkbenchError
+from engine.model.interface import LoadOptions
+from engine.model.process.asker import ProcessAsker
+from engine.model.process.client import ModelProcess
+from engine.model.prompt_files import Prompt
+from tests.engine.model.test_parity import high_level
+
+QUESTION = Prompt("q", False, "Here are tasks.\n", "\nThe next task:", " -", "Yes", "No", (), 12)
+BODIES = (
+    "- book a table for two\n- find a restaurant with a garden",
+    "- reset a password\n- unlock an account",
+    "- book a hotel near the station",
+)
+CONTINUATIONS = (" book a table in the centre\n", " block a lost card\n", " yes", "")
+
+
+@pytest.fixture(scope="module")
+def exact(
+    exact_weights: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[ModelProcess, llama_cpp.Llama]]:
+    """The model process, and `Llama` of llama-cpp-python, on the same F32 weights."""
+    process = ModelProcess(tmp_path_factory.mktemp("log") / "worker.log")
+    process.load(exact_weights, LoadOptions(context=256))
+    llama = high_level(exact_weights, logits_all=True)
+    yield process, llama
+    llama.close()
+    process.close()
+
+
+def one_by_one(llama: llama_cpp.Llama, prefix: str, continuation: str) -> float:
+    """The sum over the tokens from `Llama`'s logits of the whole text."""
+    before = llama.tokenize(prefix.encode(), add_bos=False)
+    after = llama.tokenize(continuation.encode(), add_bos=False)
+    if not after:
+        return 0.0
+    llama.reset()
+    llama.eval([*before, *after])
+    rows = np.array(llama.scores[: len(before) + len(after)], dtype=np.float64)
+    top = rows.max(axis=1, keepdims=True)
+    rows -= top + np.log(np.exp(rows - top).sum(axis=1, keepdims=True))
+    return float(sum(rows[len(before) + at - 1, token] for at, token in enumerate(after)))
+
+
+class TestParity:
+    def test_log_probabilities(self, exact: tuple[ModelProcess, llama_cpp.Llama]) -> None:
+        """Bodies and continuations in one request give what each text alone gives, within 1e-3."""
+        process, llama = exact
+        pairs = [(body, text) for body in BODIES for text in CONTINUATIONS]
+        found = ProcessAsker(process).log_probs(QUESTION, pairs)
+        for (body, text), got in zip(pairs, found, strict=True):
+            prefix = QUESTION.before + body + QUESTION.question + QUESTION.reply
+            assert got.total == pytest.approx(one_by_one(llama, prefix, text), abs=1e-3)
+            assert got.tokens == len(llama.tokenize(text.encode(), add_bos=False))
+
+    def test_neighbours_and_order_do_not_matter(
+        self, exact: tuple[ModelProcess, llama_cpp.Llama]
+    ) -> None:
+        """Alone, in another order or twice, a pair has the same number within 1e-3."""
+        asker = ProcessAsker(exact[0])
+        pairs = [(body, text) for body in BODIES for text in CONTINUATIONS]
+        together = asker.log_probs(QUESTION, pairs)
+        backwards = asker.log_probs(QUESTION, pairs[::-1] + pairs[:3])
+        assert [p.total for p in backwards[: len(pairs)][::-1]] == pytest.approx(
+            [p.total for p in together], abs=1e-3
+        )
+        (alone,) = asker.log_probs(QUESTION, pairs[5:6])
+        assert alone.total == pytest.approx(together[5].total, abs=1e-3)
+
+    def test_again_the_same_bits(self, exact: tuple[ModelProcess, llama_cpp.Llama]) -> None:
+        """The same request gives the same bits, also after others."""
+        asker = ProcessAsker(exact[0])
+        pairs = [(body, text) for body in BODIES for text in CONTINUATIONS]
+        first = asker.log_probs(QUESTION, pairs)
+        asker.generate(QUESTION, BODIES)
+        assert asker.log_probs(QUESTION, pairs) == first
+
+    def test_a_reply_follows_its_grammar(self, exact: tuple[ModelProcess, llama_cpp.Llama]) -> None:
+        """A reply follows its grammar, and is marked when it was cut."""
+        answers = ProcessAsker(exact[0]).generate(
+            QUESTION, BODIES, grammar='root ::= " (" [a-z]+ ")"'
+        )
+        assert len(answers) == len(BODIES)
+        for answer in answers:
+            assert answer.text.startswith(" (")
+            assert answer.cut != answer.text.endswith(")")
+
+
+def test_cancel(process: ModelProcess, shallow_weights: Path) -> None:
+    """A cancel ends the computation; the same process answers the next request."""
+    process.load(shallow_weights, LoadOptions(context=1024))
+    pid = process.pid
+    much = [(f"{number} {'word ' * 300}", [f" {n}" for n in range(20)]) for number in range(200)]
+    read: list[int] = []
+    error: list[WorkbenchError] = []
+
+    def report(tokens: int, _note: str) -> None:
+        if not read:
+            process.cancel()
+        read.append(tokens)
+
+    try:
+        process.log_probs(much, None, report)
+    except Cancelled as cancelled:
+        error.append(cancelled)
+    assert error
+    assert 0 < read[-1] < 200 * 300 / 2
+    assert process.pid == pid
+    assert len(process.log_probs(much[:2], None)) == 2

@@ -1,0 +1,80 @@
+"""The next-token distributions that the model process gives after every token of a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.base.errors import ModelError, ModelFileError
+from engine.model.gguf_file import F32, read_gguf
+from engine.model.interface import LoadOptions, Span, log_probs
+from engine.model.llamacpp import LlamaModel, quantize
+from engine.model.process import protocol
+from engine.model.process.client import ModelProcess
+from engine.model.process.requests import ReadTokens
+from engine.model.process.token_distributions import read_tokens
+from tests.engine.model.process.test_protocol import sent
+from tests.engine.model.tiny import write_sliding
+
+TEXT = "TURN 1, STEP 1, user chat:\nHow many files are there – and where? ✓"
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> LlamaModel:
+    """A tiny model whose tokens are bytes."""
+    path = write_sliding(tmp_path / "tiny.gguf")
+    return LlamaModel(path, LoadOptions(context=128, batch=16), lambda: False)
+
+
+class TestReadings:
+    def test_every_place(self, tiny: LlamaModel) -> None:
+        """Each position has its most probable token, the probability of the next one and of the requested ones, as in
+        one decode, though the text takes several batches; the last position has no next token.
+        """
+        tokens = tiny.tokenize(TEXT)
+        assert len(tokens) > 4 * tiny.capacity.batch
+        found = read_tokens(tiny, tokens, [2, 65])
+        assert [one.next_log_p is None for one in found] == [False] * (len(tokens) - 1) + [True]
+        for place in (0, 15, 16, 40, len(tokens) - 1):
+            tiny.clear()
+            for at in range(place + 1):
+                row = tiny.decode([Span([tokens[at]], at, (0,), (0,))])[0]
+            wanted = log_probs(row, [int(np.argmax(row)), 2, 65, *tokens[place + 1 : place + 2]])
+            one = found[place]
+            following = [] if one.next_log_p is None else [one.next_log_p]
+            assert one.top == int(np.argmax(row))
+            assert [one.top_log_p, *one.also, *following] == pytest.approx(list(wanted), abs=1e-4)
+
+    def test_over_the_pipe(self, tiny: LlamaModel) -> None:
+        """The distributions are unchanged bit for bit after JSON."""
+        found = read_tokens(tiny, tiny.tokenize(TEXT), [2])
+        assert protocol.decode(protocol.answer_type(ReadTokens), sent([found])) == [found]
+
+    @pytest.mark.parametrize("count", [0, 129])
+    def test_what_does_not_fit(self, tiny: LlamaModel, count: int) -> None:
+        """An empty text, or one over the context, is refused with both figures."""
+        with pytest.raises(ModelError, match=rf"{count} tokens .* 128"):
+            read_tokens(tiny, [5] * count, [])
+
+
+class TestProcess:
+    def test_texts(self, shared_process: ModelProcess) -> None:
+        """Each text is read by itself, in any order; control tokens in a text are text."""
+        first, second = shared_process.tokenize([TEXT, "The end<|im_end|>"])
+        assert len(second) > 4
+        apart = [shared_process.read_tokens([tokens], [2])[0] for tokens in (second, first)]
+        assert shared_process.read_tokens([first, second], [2]) == [apart[1], apart[0]]
+
+    def test_expand(self, process: ModelProcess, tmp_path: Path) -> None:
+        """Weights in fewer bits are written in F32 without a model being loaded; a missing file is named."""
+        narrow, wide = tmp_path / "q8.gguf", tmp_path / "f32.gguf"
+        quantize(write_sliding(tmp_path / "tiny.gguf"), narrow, "q8_0", 1)
+        process.expand(narrow, wide)
+        kinds = [
+            {info.kind for info in read_gguf(path).tensors.values()} for path in (narrow, wide)
+        ]
+        assert kinds[0] != kinds[1] == {F32}
+        with pytest.raises(ModelFileError, match=r"none\.gguf"):
+            process.expand(tmp_path / "none.gguf", wide)

@@ -1,0 +1,259 @@
+"""Endpoints on the command line: added, listed, used as the model of runs, alone and two sharing a run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.conversation import Conversation, Message
+from engine.base.errors import UsageError
+from engine.base.events import JobEnded
+from engine.conversations.filters import ListQuery
+from engine.model.catalog import DEFAULT_MODEL
+from engine.opener.workspace import Workspace
+from engine.simulate.samples import write_jsonl
+from tests.command_line import data, workbench
+from tests.engine.model.http.toy_peer import NAMES, ToyPeer, running, says
+from tests.engine.model.toy import END
+
+SAFETY = 60.0
+"""Seconds after which something hangs; nothing here is timed."""
+
+CANARY = "canary-789"
+
+
+def talks() -> Iterator[Conversation]:
+    """Six short conversations; one contains the text of a control token."""
+    for number in range(6):
+        said = "<|end|> now" if number == 3 else f"Pair {number}, please."
+        yield Conversation(
+            f"talk-{number}",
+            (
+                Message("system", "Sell shoes."),
+                Message("user", said),
+                Message("assistant", "Which size?"),
+                Message("user", f"{40 + number}"),
+                Message("assistant", "Done."),
+            ),
+        )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with these conversations."""
+    write_jsonl(list(talks()), tmp_path / "talks.jsonl")
+    made = tmp_path / "p.wb"
+    assert workbench("import", made, tmp_path / "talks.jsonl").returncode == 0
+    return made
+
+
+@pytest.fixture
+def peers(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ToyPeer, ToyPeer]]:
+    """Two endpoints with the same model, in the catalogue as `one` and `two`, which require a key."""
+    monkeypatch.setenv("TOY_KEY", CANARY)
+    with running("vllm") as first, running("vllm") as second:
+        for name, peer in (("one", first), ("two", second)):
+            done = workbench(
+                *("models", "add", peer.url, "--name", name, "--key-env", "TOY_KEY"),
+                *("--end-token", NAMES[END], "--prices", "1", "2", "--json"),
+            )
+            assert done.returncode == 0, done.stderr.decode()
+            peer.requests.clear()
+        yield first, second
+
+
+def scores(project: Path) -> list[dict[str, Any]]:
+    """The scores of each conversation, without the fields that name the model."""
+    out = project.with_suffix(".csv")
+    assert workbench("export", project, "scores", "--out", out).returncode == 0
+    rows = list(csv.DictReader(io.StringIO(out.read_text())))
+    assert rows
+    return [{name: row[name] for name in row if name not in ("model", "config")} for row in rows]
+
+
+class TestCatalogue:
+    def test_listed(self, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """The list has an endpoint's address and abilities; of its key only the variable's name."""
+        found = data(workbench("models", "list", "--json"))["endpoints"]
+        assert [one["name"] for one in found] == ["one", "two"]
+        assert found[0]["url"] == peers[0].url
+        assert found[0]["key_env"] == "TOY_KEY"
+        assert found[0]["capabilities"]["echo"] is True
+        text = workbench("models", "list").stdout.decode()
+        assert "gives replies, curves" in text
+        assert CANARY not in text
+
+    def test_removed(self, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """An endpoint is removed without a request to it."""
+        assert workbench("models", "remove", "one").returncode == 0
+        assert not peers[0].requests
+        found = data(workbench("models", "list", "--json"))["endpoints"]
+        assert [one["name"] for one in found] == ["two"]
+
+    def test_name_of_a_model(self) -> None:
+        """An endpoint cannot get the name of a model file; it is not probed then."""
+        done = workbench("models", "add", "http://127.0.0.1:9/v1#m", "--name", DEFAULT_MODEL)
+        assert done.returncode == 2
+        assert b"is taken" in done.stderr
+
+    def test_nobody_there(self) -> None:
+        """An unreachable endpoint is not added."""
+        done = workbench("models", "add", "http://127.0.0.1:9/v1#m", "--name", "none")
+        assert done.returncode == 1
+        assert b"cannot be reached" in done.stderr
+        assert data(workbench("models", "list", "--json"))["endpoints"] == []
+
+
+def score(project: Path, model: str, *words: str) -> None:
+    """Scores a project to the end token and generates the remaining tasks."""
+    done = workbench("run", "complete", project, "--model", model, "--mode", "tuned", *words)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+class TestRuns:
+    def test_two_endpoints_are_one(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """A run over two endpoints gives the results of a run over one, and both receive requests."""
+        other = project.with_name("other.wb")
+        shutil.copy(project, other)
+        score(project, "one")
+        for peer in peers:
+            peer.requests.clear()
+            peer.delay = 0.02
+        (Path(os.environ["WORKBENCH_CACHE"]) / "replies.sqlite").unlink()
+        score(other, "one,two")
+        assert peers[0].completions
+        assert peers[1].completions
+        assert scores(other) == scores(project)
+
+    def test_one_of_them_fails(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """An endpoint that fails during a run is taken out with a notice, and the run completes."""
+        peers[0].faults = [says(401, f"no such key {CANARY}")] * 500
+        done = workbench("run", "complete", project, "--model", "one,two", "--mode", "tuned")
+        said = done.stderr.decode()
+        assert done.returncode == 0, said
+        assert "Taken out:" in said
+        assert "401" in said
+        assert ".." not in said
+        assert CANARY not in said
+        assert len(scores(project)) == 6
+
+    def test_nothing_is_asked_twice(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """The same run on a copy of the project is answered from the cache, at no cost."""
+        other = project.with_name("other.wb")
+        shutil.copy(project, other)
+        score(project, "one")
+        peers[0].requests.clear()
+        done = workbench("run", "complete", other, "--model", "one", "--mode", "tuned")
+        assert b"0 requests" in done.stderr
+        assert b"cost 0.0000" in done.stderr
+        assert not peers[0].requests
+        assert scores(other) == scores(project)
+
+    def test_trees(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """Trees grow over endpoints; covered, pruned and unexpanded mass add up to one."""
+        done = workbench(
+            *("run", "trees", project, "--model", "one,two", "--alpha", "0.01"),
+            *("--max-tokens", "3", "--limit", "2"),
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        out = project.with_suffix(".jsonl")
+        assert workbench("export", project, "trees", "--out", out).returncode == 0
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        assert len(rows) == 2
+        for row in rows:
+            mass = row["covered"] + row["pruned"] + row["unexpanded"]
+            assert mass == pytest.approx(1, abs=1e-9)
+
+    def test_goals(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """Summaries, labels and merge questions are answered by endpoints, and the groups are those of the texts."""
+        done = workbench(
+            *("run", "cluster", project, "--model", "one,two", "--text", "summary"),
+            *("--decide", "ask", "--k", "2", "--json"),
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        assert "Summarizing goals with one, two (endpoints)" in done.stderr.decode()
+        asked = [body for peer in peers for body in peer.completions]
+        assert [body for body in asked if body.get("echo")]
+        assert [body for body in asked if body["max_tokens"] > 1]
+
+    def test_grown_on(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """A tree is grown further by the endpoints that grew it; where one was removed the error names it."""
+        words = ("--alpha", "0.02", "--max-tokens", "2", "--limit", "1")
+        done = workbench("run", "trees", project, "--model", "one,two", *words)
+        assert done.returncode == 0, done.stderr.decode()
+        with Workspace(project) as workspace:
+            trees = workspace.services().trees
+            (item,) = trees.items(ListQuery())
+            ended: list[JobEnded] = []
+            workspace.subscribe(
+                lambda event: ended.append(event) if isinstance(event, JobEnded) else None
+            )
+            trees.grow_on(item, 0, 0.01)
+            until = time.monotonic() + SAFETY
+            while not ended and time.monotonic() < until:
+                time.sleep(0.02)
+            assert [event.outcome for event in ended] == ["done"]
+            (grown,) = trees.items(ListQuery())
+            assert grown.row.nodes > item.row.nodes
+        assert workbench("models", "remove", "two").returncode == 0
+        with Workspace(project) as workspace:
+            trees = workspace.services().trees
+            with pytest.raises(UsageError, match=re.escape(peers[1].url)):
+                trees.grow_on(grown, 0, 0.005)
+
+    def test_the_key_is_nowhere(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """After runs the key is in no file of the program, the project or its logs."""
+        score(project, "one")
+        folders = [project.parent, *(Path(os.environ[f"WORKBENCH_{n}"]) for n in ("DATA", "CACHE"))]
+        files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+        assert files
+        assert [path for path in files if CANARY.encode() in path.read_bytes()] == []
+        assert f"Bearer {CANARY}" in peers[0].keys
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("words", "why"),
+        [
+            (("run", "complete", "P", "--model", "said"), "answers messages only"),
+            (("run", "trees", "P", "--model", "said"), "answers messages only"),
+            (("run", "cluster", "P", "--model", "said"), "answers messages only"),
+            (("run", "complete", "P", "--model", "said,none"), "'none' is no endpoint"),
+        ],
+    )
+    def test_before_anything_runs(self, project: Path, words: tuple[str, ...], why: str) -> None:
+        """Work that an endpoint cannot do is refused with the reason before a run starts."""
+        with running("chat") as peer:
+            assert workbench("models", "add", peer.url, "--name", "said").returncode == 0
+            peer.requests.clear()
+            done = workbench(*(project if word == "P" else word for word in words))
+            assert done.returncode == 2, done.stderr.decode()
+            assert why in done.stderr.decode()
+            assert not peer.requests
+
+    def test_adapter(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """An adapter cannot be sent to an endpoint."""
+        done = workbench(
+            "run", "complete", project, "--model", "one", "--adapter", "smollm2-135m-samples"
+        )
+        assert done.returncode == 2
+        assert b"cannot be sent an adapter" in done.stderr
+
+    def test_offline(self, project: Path, peers: tuple[ToyPeer, ToyPeer]) -> None:
+        """A run that stays offline reaches no endpoint, and the error names the switch."""
+        done = workbench(
+            "--offline", "run", "complete", project, "--model", "one", "--mode", "tuned"
+        )
+        assert done.returncode != 0
+        assert b"--offline" in done.stderr
+        assert not peers[0].requests

@@ -1,0 +1,242 @@
+"""Which model does which work of a project, and which one a run loads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.errors import ProjectReadOnly, UsageError
+from engine.completeness.records.scoring_request import (
+    ScoringRequest,
+)
+from engine.completeness.stages.scoring import ScoringStage
+from engine.goals.records import (
+    ClusteringRequest,
+)
+from engine.goals.stages.proposing import ProposeStage
+from engine.model.adapter_files import AdapterOrigin
+from engine.model.catalog import DEFAULT_MODEL
+from engine.model.http.capabilities import Capabilities
+from engine.model.http.endpoint_book import EndpointEntry
+from engine.model.interface import LoadOptions
+from engine.model.service.records import (
+    ModelRequest,
+)
+from engine.opener.workspace import Workspace
+from engine.trees.service.records import (
+    TreeRequest,
+)
+from engine.trees.stages.growing import TreeStage
+from engine.trees.tree import TreeOptions
+from tests.command_line import data, workbench
+from tests.engine.model.small_adapters import adapter_file
+from tests.engine.model.tiny import write_sliding
+from tests.engine.project.support import fill, talk
+from tests.engine.training.training_project import bare_run
+
+BASE, TUNED = ScoringRequest(mode="base", tune=False), ScoringRequest(mode="tuned", tune=False)
+TREES = TreeRequest(TreeOptions(alpha=0.1))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """A project with one conversation; the catalogue has the models `large` and `other` too."""
+    with Workspace(tmp_path / "p.wb", create=True) as opened:
+        fill(opened.project, [talk("one", "Hello.", "Hello.")])
+        for name in ("large", "other"):
+            opened.catalog.add(write_sliding(tmp_path / f"{name}.gguf"), name)
+        yield opened
+
+
+def name(workspace: Workspace, request: ModelRequest) -> str:
+    """Name of the model that a request means."""
+    entry = workspace.models_in_use.resolve(request).entry
+    assert entry is not None
+    return entry.name
+
+
+def loaded(workspace: Workspace) -> dict[str, str]:
+    """Name of the model that a run of each kind would load."""
+    scores = next(s for s in workspace.scoring_runs.run(BASE).stages if isinstance(s, ScoringStage))
+    trees = next(s for s in workspace.tree_runs.stages(TREES) if isinstance(s, TreeStage))
+    goals = next(
+        s
+        for s in workspace.goal_stages().cluster(ClusteringRequest())
+        if isinstance(s, ProposeStage)
+    )
+    return {
+        "scoring": scores.fingerprints["model"],
+        "goals": goals.fingerprints["model"],
+        "trees": trees.fingerprints["model"],
+    }
+
+
+class TestChoice:
+    def test_nothing_chosen(self, workspace: Workspace) -> None:
+        """Without a choice the built-in model does all work."""
+        assert workspace.models_in_use.chosen() == {}
+        assert set(loaded(workspace).values()) == {DEFAULT_MODEL}
+
+    def test_each_work_has_its_own(self, workspace: Workspace) -> None:
+        """A run takes the model that was chosen for its own kind of work."""
+        workspace.models_in_use.use("large", ["scoring"])
+        workspace.models_in_use.use("other", ["goals"])
+        assert loaded(workspace) == {"scoring": "large", "goals": "other", "trees": DEFAULT_MODEL}
+        workspace.models_in_use.use("other", ["trees"])
+        assert loaded(workspace)["trees"] == "other"
+        assert workspace.services().trees.models()[0] == "other"
+
+    def test_asked_for_wins(self, workspace: Workspace) -> None:
+        """A model that a run names is used instead of the project's choice."""
+        workspace.models_in_use.use("large", ["scoring", "simulation"])
+        assert name(workspace, ModelRequest("scoring", "other")) == "other"
+        assert workspace.models_in_use.for_work("other", "simulation") == "other"
+        assert workspace.models_in_use.for_work(None, "simulation") == "large"
+
+    def test_the_built_in_one_forgets(self, workspace: Workspace) -> None:
+        """Choosing the built-in model removes the choice."""
+        workspace.models_in_use.use("large", ["scoring", "trees"])
+        workspace.models_in_use.use(DEFAULT_MODEL, ["scoring"])
+        assert workspace.models_in_use.chosen() == {"trees": "large"}
+
+    def test_a_planned_run_keeps_its_model(self, workspace: Workspace) -> None:
+        """A later choice does not change the model of a run that was planned before."""
+        workspace.models_in_use.use("large", ["scoring"])
+        (stage, *_) = workspace.scoring_runs.run(BASE).stages
+        workspace.models_in_use.use("other", ["scoring"])
+        assert stage.fingerprints["model"] == "large"
+
+    def test_a_run_loads_what_it_tuned(
+        self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After its tuning stage a run loads the tuned file, with the context that was asked for; the next run tunes
+        again only where the speed has changed."""
+
+        def tune(path: Path, folder: Path, text: str, progress: object) -> dict[str, Any]:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_sliding(folder / "fast.gguf")
+            return {
+                "candidates": [], "chosen": "bf16", "file": "fast.gguf", "threads": 2,
+                "tokens_per_s": 9.0, "gain": 1.0, "noise": 0.01, "settled": True,
+            }  # fmt: skip
+
+        monkeypatch.setattr(workspace.process, "tune", tune)
+        run = workspace.scoring_runs.run(ScoringRequest(model="large", context=512))
+        assert run.model.model.label == "large"
+        for _ in run.stages[0].run(0):
+            pass
+        assert run.reading.title == "Scoring completeness with large (bf16)"
+        assert run.model.model.options == LoadOptions(context=512, threads=2)
+        request = ScoringRequest(model="large")
+        assert workspace.scoring_runs.run(request).stages[0].name != "tune"
+        workspace.catalog.record_speed(run.model.model, 20.0, 0.01)
+        title = workspace.scoring_runs.run(request).stages[0].title
+        assert "again: it reads 20 tokens/s, and 9 when the format was chosen" in title
+
+    def test_unknown(self, workspace: Workspace) -> None:
+        """An unknown model cannot be chosen."""
+        with pytest.raises(UsageError, match="no model 'nobody'"):
+            workspace.models_in_use.use("nobody", ["scoring"])
+        assert workspace.models_in_use.chosen() == {}
+
+    def test_gone(self, workspace: Workspace) -> None:
+        """A chosen model that left the catalogue is an error that says how to choose another; no other model is used
+        instead.
+        """
+        workspace.models_in_use.use("large", ["scoring"])
+        workspace.catalog.forget("large")
+        with pytest.raises(UsageError, match="uses the model 'large' for scoring") as caught:
+            workspace.scoring_runs.run(BASE)
+        assert "models use" in caught.value.hint
+        assert name(workspace, ModelRequest("scoring", "other")) == "other"
+
+    def test_a_file(self, workspace: Workspace, tmp_path: Path) -> None:
+        """A file that is in no catalogue is stored by its path."""
+        path = write_sliding(tmp_path / "elsewhere.gguf")
+        workspace.models_in_use.use(str(path), ["scoring"])
+        assert workspace.models_in_use.chosen() == {"scoring": str(path)}
+        assert workspace.models_in_use.resolve(BASE.model_request).model.path == path
+
+    def test_endpoints(self, workspace: Workspace) -> None:
+        """Endpoints that were added while the project is open can be chosen, several for one run."""
+        entries = {
+            name: EndpointEntry(name, f"http://127.0.0.1:{port}/v1#m", Capabilities(server="vllm"))
+            for name, port in (("one", 8001), ("two", 8002))
+        }
+        workspace.endpoints.book.file.write_text(
+            json.dumps({name: entry.as_params() for name, entry in entries.items()})
+        )
+        workspace.models_in_use.use("one,two", ["simulation"])
+        request = ModelRequest("simulation")
+        assert workspace.models_in_use.resolve(request).model.endpoints == ("one", "two")
+        with pytest.raises(UsageError, match="cannot be sent an adapter"):
+            workspace.models_in_use.resolve(ModelRequest("scoring", "one", "x.gguf"))
+
+
+class TestAdapters:
+    @pytest.fixture
+    def run(self, workspace: Workspace, tmp_path: Path) -> str:
+        """A training run on the model `other`."""
+        made_of = AdapterOrigin(base_name="other", recipe="boundary")
+        adapter_file(bare_run(tmp_path / "p.wb", "mine").adapter_gguf, origin=made_of)
+        return "mine"
+
+    def test_the_one_in_use_brings_its_model(self, workspace: Workspace, run: str) -> None:
+        """In mode `tuned` the adapter in use is loaded with the model it was made for, whatever was chosen for
+        scoring.
+        """
+        workspace.models_in_use.use("large", ["scoring"])
+        workspace.training.use(run)
+        assert name(workspace, TUNED.model_request) == "other"
+        assert name(workspace, BASE.model_request) == "large"
+
+    def test_one_that_is_asked_for_does_too(self, workspace: Workspace, run: str) -> None:
+        """An adapter that a run names is also loaded with the model it was made for."""
+        workspace.models_in_use.use("large", ["trees"])
+        assert name(workspace, ModelRequest("trees", adapter=run)) == "other"
+
+    def test_the_shipped_one_does_not(self, workspace: Workspace) -> None:
+        """The adapter that comes with the program is for the built-in model and does not replace the project's
+        choice.
+        """
+        workspace.models_in_use.use("large", ["scoring"])
+        assert workspace.models_in_use.resolve(TUNED.model_request).adapter is None
+        assert name(workspace, TUNED.model_request) == "large"
+
+
+class TestCommand:
+    def test_chosen_and_listed(self, tmp_path: Path) -> None:
+        """The command chooses a model for the named work, without a name for all, and lists the choices."""
+        project, path = tmp_path / "p.wb", write_sliding(tmp_path / "mine.gguf")
+        with Workspace(project, create=True) as opened:
+            opened.catalog.add(path, "mine")
+        done = workbench(
+            "models", "use", project, "mine", "--for", "goals", "--for", "trees", "--json"
+        )
+        models = data(done)["models"]
+        assert models == {
+            "scoring": DEFAULT_MODEL,
+            "goals": "mine",
+            "trees": "mine",
+            "simulation": DEFAULT_MODEL,
+        }
+        assert workbench("models", "use", project, "mine").returncode == 0
+        assert set(data(workbench("models", "use", project, "--json"))["models"].values()) == {
+            "mine"
+        }
+        said = workbench("models", "use", project).stdout.decode()
+        assert "scores and remaining tasks" in said
+
+    def test_read_only(self, tmp_path: Path) -> None:
+        """A read-only project refuses another choice."""
+        with Workspace(tmp_path / "p.wb", create=True):
+            pass
+        with (
+            Workspace(tmp_path / "p.wb", read_only=True) as opened,
+            pytest.raises(ProjectReadOnly),
+        ):
+            opened.models_in_use.use(DEFAULT_MODEL, ["scoring"])

@@ -1,0 +1,63 @@
+"""When a run measures the speed of its model again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from engine.conversations import logs
+from engine.conversations.logs import LONGER_RUN, measured_noise
+from engine.model.catalog import RunnableModel
+from engine.model.interface import LoadOptions
+from engine.model.model_work import ModelWork
+from engine.project.project import Project
+
+MODEL = RunnableModel("m", Path("m.gguf"), LoadOptions(), None, {}, noise=0.01, tokens_per_s=900.0)
+
+
+class Work:
+    """The work of a stage whose model reads 500 tokens a second."""
+
+    def __init__(self, model: RunnableModel) -> None:
+        self.model, self.process = model, self
+
+    def measure(self, text: str) -> tuple[float, float]:
+        return 500.0, 0.02
+
+
+@pytest.mark.parametrize(
+    ("model", "count", "busy", "measured"),
+    [
+        pytest.param(MODEL, LONGER_RUN, False, [(500.0, 0.01)], id="a longer run"),
+        pytest.param(MODEL, LONGER_RUN - 1, False, [], id="a short run"),
+        pytest.param(MODEL, LONGER_RUN, True, [], id="a busy machine"),
+        pytest.param(
+            replace(MODEL, adapter=Path("a.gguf")), LONGER_RUN, False, [], id="an adapter"
+        ),
+        pytest.param(replace(MODEL, noise=None), 1, True, [(500.0, 0.02)], id="never measured"),
+    ],
+)
+def test_what_is_measured(
+    model: RunnableModel,
+    count: int,
+    busy: bool,
+    measured: list[tuple[float, float]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A longer run without an adapter measures the speed again on an idle machine, and keeps the noise that is known;
+    what was never measured is measured always."""
+    monkeypatch.setattr(logs, "busy", lambda cores: busy)
+    monkeypatch.setattr(logs, "logs_of", lambda project, ids: [])
+    found: list[tuple[float, float]] = []
+    work: Any = Work(model)
+    noise = measured_noise(
+        cast(Project, None),
+        cast(ModelWork, work),
+        range(count),
+        lambda model, speed, noise: found.append((speed, noise)),
+    )
+    assert found == measured
+    assert noise == (0.02 if model.noise is None else 0.01)

@@ -1,0 +1,301 @@
+"""Finding, listing, counting and reading conversations."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine.base.conversation import count_turns
+from engine.base.errors import ProjectError, WorkbenchError
+from engine.base.outcomes import (
+    State,
+    Verdict,
+)
+from engine.conversations.filter_fields import TEXT, SortKey
+from engine.conversations.filters import Filter, ListQuery, Term, parse_filter
+from engine.conversations.tables import conversations, quarantine
+from engine.conversations.tables.truth import truth_by_conversation
+from engine.formats.records import Rejected
+from engine.opener.conversation_store import ConversationStore
+from engine.opener.search.triage import TriageStore
+from engine.project.project import Project
+from tests.engine.project.support import fill, give_scores, talk, with_tools
+
+
+@pytest.fixture
+def store(project: Project) -> ConversationStore:
+    """Six conversations of two sources, four of them scored, one with a verdict."""
+    fill(
+        project,
+        [
+            talk("b", "I want a red bicycle", "Sold!"),
+            talk("a", "Where is my order?", "On its way", "Thanks", "Welcome"),
+            talk("c", 'He said "hello" AND left', "ok"),
+        ],
+    )
+    fill(
+        project,
+        [talk("d", "red wine"), with_tools("t"), talk("e", "bicycle bell", "a red one?", "yes")],
+        "b.jsonl",
+    )
+    give_scores(project, {1: 0.9, 2: 0.2, 3: 0.55, 4: None})
+    TriageStore(project).give(2, Verdict.INCOMPLETE)
+    return ConversationStore(project)
+
+
+def find(store: ConversationStore, query: ListQuery) -> list[int]:
+    """Ids as a list."""
+    return list(store.ids(query))
+
+
+class TestFinding:
+    def test_sources(self, store: ConversationStore) -> None:
+        """Sources are named in the order of import."""
+        assert store.sources() == ["a.jsonl", "b.jsonl"]
+
+    @pytest.mark.parametrize(
+        ("query", "expected"),
+        [
+            (ListQuery(), [1, 2, 3, 4, 5, 6]),
+            (ListQuery(descending=True), [6, 5, 4, 3, 2, 1]),
+            (ListQuery(parse_filter("state:complete")), [1]),
+            (ListQuery(parse_filter("state:incomplete")), [2]),
+            (ListQuery(parse_filter("state:borderline")), [3]),
+            (ListQuery(parse_filter("state:unscored")), [4, 5, 6]),
+            (ListQuery(parse_filter("verdict:incomplete")), [2]),
+            (ListQuery(parse_filter("verdict:complete")), []),
+            (ListQuery(parse_filter("verdict:any")), [2]),
+            (ListQuery(parse_filter("verdict:none")), [1, 3, 4, 5, 6]),
+            (ListQuery(parse_filter("source:b.jsonl")), [4, 5, 6]),
+            (ListQuery(parse_filter("red")), [1, 4, 6]),
+            (ListQuery(parse_filter("red bicycle")), [1, 6]),
+            (ListQuery(parse_filter("RED bic")), [1, 6]),
+            (ListQuery(parse_filter("red source:b.jsonl state:unscored")), [4, 6]),
+            (ListQuery(parse_filter("ZRH")), [5]),
+            (ListQuery(parse_filter("zurich")), [5]),
+            (ListQuery(parse_filter('"hello"')), [3]),
+            (ListQuery(parse_filter("AND")), [3]),
+            (ListQuery(parse_filter("hello OR red")), []),
+            (ListQuery(parse_filter("  ")), [1, 2, 3, 4, 5, 6]),
+            (ListQuery(parse_filter('"*("')), [1, 2, 3, 4, 5, 6]),
+        ],
+    )
+    def test_filters(self, store: ConversationStore, query: ListQuery, expected: list[int]) -> None:
+        """Each filter selects the right conversations; all words of a search must occur, each as the beginning of a
+        word.
+        """
+        assert find(store, query) == expected
+
+    @pytest.mark.parametrize(
+        ("sort", "up", "down"),
+        [
+            ("name", [2, 1, 3, 4, 6, 5], [5, 6, 4, 3, 1, 2]),
+            ("source", [1, 2, 3, 4, 5, 6], [6, 5, 4, 3, 2, 1]),
+            ("p", [2, 3, 1, 4, 5, 6], [1, 3, 2, 4, 5, 6]),
+            ("turns", [1, 3, 4, 2, 6, 5], [5, 6, 2, 4, 3, 1]),
+        ],
+    )
+    def test_sorting(
+        self, store: ConversationStore, sort: SortKey, up: list[int], down: list[int]
+    ) -> None:
+        """Descending order is the reverse of ascending, and conversations without a score come last in both."""
+        assert find(store, ListQuery(sort=sort)) == up
+        assert find(store, ListQuery(sort=sort, descending=True)) == down
+
+    def test_sorting_by_length(self, store: ConversationStore) -> None:
+        """Sorting by length is by the number of characters that rows show."""
+        ids = store.ids(ListQuery(sort="length"))
+        lengths = [row.chars for row in store.rows(ids)]
+        assert lengths == sorted(lengths)
+
+    def test_too_many_words(self, store: ConversationStore) -> None:
+        """A search of a whole text is refused with a hint, not passed to SQL."""
+        with pytest.raises(WorkbenchError, match="more than 50 words") as caught:
+            store.ids(ListQuery(parse_filter("word " * 51)))
+        assert caught.value.hint
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConversationStore]:
+    """One project for many searches."""
+    with Project.open(tmp_path_factory.mktemp("s") / "p.wb", create=True) as project:
+        fill(project, [talk("a", "hello * NEAR(x) col:y \"q\" 'z' ^ - +"), talk("b", "日本語 ok")])
+        yield ConversationStore(project)
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    text=st.text(st.characters(), max_size=40)
+    | st.text(st.sampled_from("\"*()^:-+{}'\\ ANDORNEARTab\0\ud800日é;%_"), max_size=40)
+)
+def test_no_search_text_is_an_sql_error(searched: ConversationStore, text: str) -> None:
+    """Any search text finds some conversations or none, without an SQL error."""
+    words = tuple(Term(TEXT, ":", (word,)) for word in text.split())
+    found = searched.ids(ListQuery(Filter(words)))
+    assert set(found) <= {1, 2}
+
+
+class TestRows:
+    def test_in_the_order_asked(self, store: ConversationStore) -> None:
+        """Rows come in the order of the ids; unknown ids are left out and repeated ones repeated."""
+        assert [row.id for row in store.rows([5, 99, 1, 3, 5])] == [5, 1, 3, 5]
+        assert store.rows([]) == []
+
+    def test_what_a_row_says(self, store: ConversationStore) -> None:
+        """A row has the figures of its conversation, its score, its state and its verdict."""
+        row = store.rows([2])[0]
+        assert (row.external_id, row.source, row.opening) == ("a", "a.jsonl", "Where is my order?")
+        assert (row.messages, row.turns, row.chars) == (4, 2, 18 + 10 + 6 + 7)
+        assert (row.p_end, row.state, row.verdict) == (0.2, State.INCOMPLETE, Verdict.INCOMPLETE)
+        unscored = store.rows([4])[0]
+        assert (unscored.p_end, unscored.state, unscored.reason) == (
+            None,
+            State.UNSCORED,
+            "too long",
+        )
+
+    def test_messages_and_bytes_come_back_exactly(self, store: ConversationStore) -> None:
+        """Every field of every message, the original bytes and the leaks are as imported."""
+        record = with_tools("t")
+        messages = record.conversation.messages
+        assert store.original(5) == record.raw
+        with store._project.reading() as conn:
+            assert conversations.conversations_for(conn, [5, 1, 77])[1] == (5, messages)
+            ((_, truth),) = truth_by_conversation(conn)
+            assert truth == {"reward": 1.0}
+            *_, (_, _, whole) = list(conversations.export_conversations(conn))[:5]
+            assert whole == record.conversation
+        rows = store.messages(5)
+        assert [row.index for row in rows] == list(range(6))
+        assert [row.turn for row in rows] == [1, 2, 2, 2, 2, 3]
+        assert rows[-1].turn == count_turns(messages)
+        assert rows[2].tool_calls == messages[2].tool_calls
+        assert (rows[5].hidden, rows[5].model_view) == (True, "")
+        assert [(leak.message, leak.rule) for leak in store.leaks(5)] == [
+            (4, "stop-token"),
+            (None, "truth-field"),
+        ]
+
+    def test_no_such_conversation(self, store: ConversationStore) -> None:
+        """Reading the bytes of an unknown conversation raises a WorkbenchError; its messages are an empty list."""
+        with pytest.raises(ProjectError, match="no conversation 99"):
+            store.original(99)
+        assert store.messages(99) == []
+
+
+class TestCounts:
+    def test_of_the_project(self, project: Project, store: ConversationStore) -> None:
+        """The project's counts include duplicates, quarantine and leaks."""
+        fill(project, [talk("twin", "red wine")])
+        project.write(
+            lambda conn: quarantine.add(conn, 2, [Rejected(1, b"x", "r"), Rejected(2, b"x", "r")])
+        )
+        project.write(lambda conn: quarantine.add(conn, 2, [Rejected(1, b"x", "r")]))
+        counts = store.counts()
+        assert (counts.conversations, counts.sources, counts.messages) == (
+            6,
+            2,
+            2 + 4 + 2 + 1 + 6 + 3,
+        )
+        assert (counts.duplicates, counts.quarantined, counts.leaks) == (1, 2, 2)
+        assert (counts.complete, counts.incomplete, counts.borderline) == (1, 1, 1)
+        assert (counts.unscored, counts.scored, counts.verdicts) == (3, 3, 1)
+        assert store.counts(ListQuery(parse_filter("source:a.jsonl"))).quarantined == 2
+
+    @settings(
+        max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
+    @given(
+        terms=st.lists(
+            st.sampled_from(
+                [
+                    *("state:complete", "-state:unscored", "verdict:any", "verdict:none,unsure"),
+                    *("source:b.jsonl", "-source:none", "red", "-bicycle", "turns>1", "p<.5"),
+                    *("messages:2..4", "length>10", "name:a", "date>2026", "tag:none", "note:any"),
+                ]
+            ),
+            max_size=4,
+        ),
+        sort=st.sampled_from(get_args(SortKey)),
+        descending=st.booleans(),
+    )
+    def test_counts_agree_with_the_list(
+        self, store: ConversationStore, terms: list[str], sort: SortKey, descending: bool
+    ) -> None:
+        """For any query the states add up to the number of conversations, and each count equals that of the rows."""
+        query = ListQuery(parse_filter(" ".join(terms)), sort, descending)
+        rows = store.rows(store.ids(query))
+        counts = store.counts(query)
+        assert counts.conversations == len(rows)
+        assert counts.messages == sum(row.messages for row in rows)
+        assert counts.turns == sum(row.turns for row in rows)
+        assert counts.verdicts == sum(row.verdict is not None for row in rows)
+        by_state = [counts.complete, counts.incomplete, counts.borderline, counts.unscored]
+        order = [State.COMPLETE, State.INCOMPLETE, State.BORDERLINE, State.UNSCORED]
+        assert by_state == [sum(row.state is state for row in rows) for state in order]
+        assert sum(by_state) == counts.conversations
+
+
+def test_timings_with_many_conversations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Prints the times of a screen's queries on 20,000 conversations; asserts only the results."""
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        store = ConversationStore(project)
+        figures = []
+
+        def timed(name: str, began: float) -> None:
+            figures.append(f"{name} {1000 * (time.perf_counter() - began):.1f} ms")
+
+        began = time.perf_counter()
+        for start in range(0, 20_000, 1000):
+            fill(
+                project,
+                [talk(f"c{n}", f"hi {n}", f"answer {n}") for n in range(start, start + 1000)],
+            )
+        give_scores(project, {n: (n % 100) / 100 for n in range(1, 20_001)})
+        timed("import and score", began)
+        for query, expected in [
+            (ListQuery(), 20_000),
+            (ListQuery(sort="p", descending=True), 20_000),
+            (ListQuery(parse_filter("state:incomplete verdict:none")), 8_000),
+            (ListQuery(parse_filter("answer 77")), 111),
+        ]:
+            began = time.perf_counter()
+            ids = store.ids(query)
+            timed(f"{query.sort} {query.filter}", began)
+            assert len(ids) == expected
+        began = time.perf_counter()
+        assert len(store.rows(range(1000, 1200))) == 200
+        timed("200 rows", began)
+        began = time.perf_counter()
+        assert store.counts().conversations == 20_000
+        timed("counts", began)
+        began = time.perf_counter()
+        queue = TriageStore(project).queue()
+        timed("queue", began)
+        assert queue.total == sum(
+            row.state is not State.COMPLETE for row in store.rows(store.ids(ListQuery()))
+        )
+    with capsys.disabled():
+        print(f"\n20,000 conversations: {', '.join(figures)}")  # noqa: T201 - a measurement
+
+
+def test_reads_do_not_block_writes(project: Project) -> None:
+    """A long read sees one state of the file while a writer commits."""
+    fill(project, [talk(str(n), f"hi {n}") for n in range(450)])
+    reading = conversations.export_conversations(project.reader())
+    assert next(reading)[0] == 1
+    fill(project, [talk("late", "late")], "b.jsonl")
+    assert len(list(reading)) == 449
+    rows: sqlite3.Cursor = project.reader().execute("SELECT count(*) FROM conversation")
+    assert rows.fetchone() == (451,)

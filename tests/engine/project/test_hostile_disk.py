@@ -1,0 +1,217 @@
+"""Folders without write permission, and full disks."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from engine.base.errors import ProjectError, ProjectReadOnly
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.opener.conversation_store import ConversationStore
+from engine.project import settings
+from engine.project.file.backups import back_up
+from engine.project.project import Project
+from tests.engine.project.support import check_whole, content, fill, in_child, talk
+
+T = TypeVar("T")
+NOBODY = 65534
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder with a project, accessible to every user; pytest's own folders are closed to others."""
+    path = Path(tempfile.mkdtemp())
+    path.chmod(0o755)
+    with Project.open(path / "p.wb", create=True) as project:
+        fill(project, [talk("a", "hello")])
+    yield path
+    path.chmod(0o755)
+    shutil.rmtree(path)
+
+
+def without_rights(work: Callable[[], T]) -> T:
+    """Runs `work` in a child process without root's rights, so that file permissions apply to it."""
+
+    def dropped() -> T:
+        if os.getuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        return work()
+
+    return in_child(dropped)
+
+
+def look(path: Path) -> tuple[str | None, int, str]:
+    """(why read-only, conversations found, what a write says)."""
+    with Project.open(path) as project:
+        found = len(ConversationStore(project).ids(ListQuery(parse_filter("hello"))))
+        try:
+            project.write(lambda conn: settings.put(conn, "x", 1))
+        except ProjectReadOnly as error:
+            return project.read_only, found, str(error)
+        return project.read_only, found, ""
+
+
+class TestReadOnlyPlaces:
+    def test_a_folder_that_cannot_be_written(self, folder: Path) -> None:
+        """The project opens read-only and says why, and nothing is left in the folder."""
+        (folder / "p.wb").chmod(0o666)
+        folder.chmod(0o555)
+        why, found, refusal = without_rights(lambda: look(folder / "p.wb"))
+        assert why == "the folder cannot be written to"
+        assert found == 1
+        assert why in refusal
+        assert [p.name for p in folder.iterdir()] == ["p.wb"]
+
+    def test_a_file_that_cannot_be_written(self, folder: Path) -> None:
+        """A write-protected file in a writable folder opens read-only too."""
+        folder.chmod(0o777)
+        (folder / "p.wb").chmod(0o444)
+        why, found, _ = without_rights(lambda: look(folder / "p.wb"))
+        assert (why, found) == ("the file is write-protected", 1)
+
+    def test_beside_a_writer_of_another_user(self, folder: Path) -> None:
+        """A reader without write permission sees what a running writer has just committed."""
+        (folder / "p.wb").chmod(0o644)
+        with Project.open(folder / "p.wb") as project:
+            fill(project, [talk("b", "hello again")], "b.jsonl")
+            folder.chmod(0o555)
+            why, found, _ = without_rights(lambda: look(folder / "p.wb"))
+            folder.chmod(0o755)
+        assert why is not None
+        assert found == 2
+
+    def test_no_right_to_read(self, folder: Path) -> None:
+        """A file without read permission is an error that says so."""
+        (folder / "p.wb").chmod(0o000)
+
+        def attempt() -> str:
+            try:
+                Project.open(folder / "p.wb")
+            except ProjectError as error:
+                return error.message
+            return "opened"
+
+        assert without_rights(attempt) == "p.wb cannot be opened: Permission denied."
+
+    def test_a_new_project_where_nothing_can_be_made(self, folder: Path) -> None:
+        """Creating a project in such a folder is an error with the reason."""
+        folder.chmod(0o555)
+
+        def attempt() -> str:
+            try:
+                Project.open(folder / "new.wb", create=True)
+            except ProjectError as error:
+                return str(error)
+            return "opened"
+
+        message = without_rights(attempt)
+        assert "cannot be created: the folder cannot be written to" in message
+        assert "Choose a folder" in message
+
+
+def texts(count: int) -> list[str]:
+    """Long texts without repetitions."""
+    return [" ".join(f"word{n}x{i}" for i in range(800)) for n in range(count)]
+
+
+class TestFullDisk:
+    def test_a_limit_in_the_system(self, tmp_path: Path) -> None:
+        """When the system refuses more bytes, the error says so, and the project is unchanged and usable."""
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as project:
+            fill(project, [talk("a", "hello")])
+        before = content(path)
+        limit = path.stat().st_size + 300_000
+
+        def run_into_it() -> list[str]:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+            outcomes = []
+            project = Project.open(path)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+            for _ in range(2):
+                try:
+                    fill(project, [talk(f"n{n}", text) for n, text in enumerate(texts(300))])
+                    outcomes.append("written")
+                except ProjectError as error:
+                    outcomes.append(f"{error.message}|{error.hint}")
+            outcomes.append(str(len(ConversationStore(project).ids(ListQuery()))))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            fill(project, [talk("b", "there is room again")])
+            project.close()
+            return outcomes
+
+        first, second, found = in_child(run_into_it)
+        assert first == second
+        assert first.startswith("The disk is full")
+        assert first.split("|")[1]
+        assert found == "1"
+        check_whole(path)
+        assert len(content(path)["conversation"]) == 2
+        assert set(before["conversation"]) <= set(content(path)["conversation"])
+
+    def test_a_limit_in_the_file(self, tmp_path: Path) -> None:
+        """The same holds when SQLite finds the file full."""
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as project:
+            pages = project.reader().execute("PRAGMA page_count").fetchone()[0]
+
+            def limited(conn: sqlite3.Connection) -> None:
+                conn.execute(f"PRAGMA max_page_count = {pages + 5}")
+
+            project.write(limited)
+            with pytest.raises(ProjectError, match="disk is full"):
+                fill(project, [talk(f"n{n}", text) for n, text in enumerate(texts(50))])
+            project.write(lambda conn: conn.execute("PRAGMA max_page_count = 1000000").fetchone())
+            assert fill(project, [talk("a", "hello")]).new == 1
+        check_whole(path)
+
+    def test_no_room_for_a_backup(self, tmp_path: Path) -> None:
+        """A backup that has no room is the file that the error names, and nothing of it stays."""
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as project:
+            fill(project, [talk(f"n{n}", text) for n, text in enumerate(texts(30))])
+
+        def attempt() -> str:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size // 2, hard))
+            try:
+                return back_up(str(path))[0]
+            except ProjectError as error:
+                return error.message
+
+        message = in_child(attempt)
+        assert message.startswith("The disk is full")
+        assert "p.wb.backup-2" in message
+        assert [one.name for one in tmp_path.iterdir() if "wb-" not in one.name] == ["p.wb"]
+
+    def test_no_room_for_a_new_project(self, tmp_path: Path) -> None:
+        """Creating a project on a full disk is an error that says so, and works once there is space."""
+        path = tmp_path / "p.wb"
+
+        def attempt() -> str:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+            try:
+                Project.open(path, create=True)
+            except ProjectError as error:
+                return error.message
+            return "opened"
+
+        assert in_child(attempt).startswith("The disk is full")
+        with Project.open(path, create=True) as project:
+            assert fill(project, [talk("a", "hello")]).new == 1
+        check_whole(path)

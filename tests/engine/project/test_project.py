@@ -1,0 +1,320 @@
+"""Opening, writing, reading and closing a project file."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from engine.base.errors import ProjectError, ProjectReadOnly
+from engine.conversations.tables import imports
+from engine.project import runs, settings
+from engine.project.migrations.m001_conversations import APPLICATION_ID
+from engine.project.migrations.schema import SCHEMA
+from engine.project.project import Project
+from tests.engine.project.support import check_whole, fill, in_child, talk
+
+
+class TestOpening:
+    def test_a_new_project_is_ours_strict_and_in_wal_mode(self, tmp_path: Path) -> None:
+        """A new file has the program's application id and schema number, and every table is STRICT."""
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as project:
+            conn = project.reader()
+            assert conn.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+            assert conn.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+            assert conn.execute("PRAGMA user_version").fetchone() == (SCHEMA,)
+            loose = [
+                row[1]
+                for row in conn.execute("PRAGMA table_list")
+                if row[2] == "table"
+                and not row[5]
+                and not row[1].startswith(("sqlite_", "_sqlite"))
+            ]
+            assert loose == []
+
+    def test_one_file_remains_after_close(self, tmp_path: Path) -> None:
+        """Closing checkpoints the WAL and removes the lock, so that one file remains."""
+        with Project.open(tmp_path / "p.wb", create=True) as project:
+            fill(project, [talk("a", "hello")])
+            project.reader().execute("SELECT 1").fetchone()
+        assert [p.name for p in tmp_path.iterdir()] == ["p.wb"]
+
+    def test_what_was_written_is_there_again(self, tmp_path: Path) -> None:
+        """A project keeps its content from one session to the next."""
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as project:
+            project.write(lambda conn: settings.put(conn, "x", [1, {"ä": None}]))
+        with Project.open(path) as project:
+            assert settings.get(project.reader(), "x") == [1, {"ä": None}]
+
+    @pytest.mark.parametrize(
+        "name", ["with space.wb", "100%.wb", "a?mode=memory", "#x.wb", "ü.wb", "plain"]
+    )
+    def test_any_name_works(self, tmp_path: Path, name: str) -> None:
+        """A path with characters of a URI is used literally."""
+        Project.open(tmp_path / name, create=True).close()
+        assert [p.name for p in tmp_path.iterdir()] == [name]
+        Project.open(tmp_path / name).close()
+
+    def test_missing(self, tmp_path: Path) -> None:
+        """A missing project is an error with a hint, and no file is left behind."""
+        with pytest.raises(ProjectError, match="There is no project") as caught:
+            Project.open(tmp_path / "p.wb")
+        assert caught.value.hint
+        assert list(tmp_path.iterdir()) == []
+
+    def test_missing_folder(self, tmp_path: Path) -> None:
+        """A missing folder is an error that names it."""
+        with pytest.raises(ProjectError, match=r"no folder .*nowhere"):
+            Project.open(tmp_path / "nowhere" / "p.wb", create=True)
+
+    def test_a_folder(self, tmp_path: Path) -> None:
+        """A folder is refused as a project."""
+        with pytest.raises(ProjectError, match="is a folder"):
+            Project.open(tmp_path, create=True)
+
+    @pytest.mark.parametrize("create", [False, True])
+    def test_not_a_database(self, tmp_path: Path, create: bool) -> None:
+        """A file of another kind is refused and unchanged."""
+        path = tmp_path / "notes.txt"
+        path.write_text("dear diary, today I learned about files\n" * 9)
+        before = path.read_bytes()
+        with pytest.raises(ProjectError, match="not a project"):
+            Project.open(path, create=create)
+        assert path.read_bytes() == before
+        assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
+
+    @pytest.mark.parametrize("create", [False, True])
+    def test_a_database_of_another_program(self, tmp_path: Path, create: bool) -> None:
+        """Another program's database is refused and unchanged."""
+        path = tmp_path / "other.db"
+        conn = sqlite3.connect(path)
+        conn.execute("CREATE TABLE message (id)")
+        conn.commit()
+        conn.close()
+        before = path.read_bytes()
+        with pytest.raises(ProjectError, match="another program"):
+            Project.open(path, create=create)
+        assert path.read_bytes() == before
+
+    def test_newer(self, tmp_path: Path) -> None:
+        """A file of a newer schema is refused with both numbers."""
+        path = tmp_path / "p.wb"
+        Project.open(path, create=True).close()
+        conn = sqlite3.connect(path)
+        conn.execute(f"PRAGMA user_version = {SCHEMA + 1}")
+        conn.close()
+        with pytest.raises(ProjectError, match=f"schema {SCHEMA + 1}, this one knows {SCHEMA}"):
+            Project.open(path)
+
+    def test_empty_file(self, tmp_path: Path) -> None:
+        """An empty file becomes a project only when one may be created."""
+        path = tmp_path / "p.wb"
+        path.touch()
+        with pytest.raises(ProjectError, match="empty"):
+            Project.open(path)
+        Project.open(path, create=True).close()
+        Project.open(path).close()
+
+    def test_damaged(self, tmp_path: Path) -> None:
+        """A damaged file is an error that says so, at the latest when the damaged part is read or written."""
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as project:
+            fill(project, [talk(f"{n}", "hello " * 500) for n in range(50)])
+        whole = path.read_bytes()
+        path.write_bytes(whole[:4096] + b"\x55" * 4096 * 20 + whole[4096 * 21 :])
+
+        def use() -> None:
+            with Project.open(path) as project:
+                fill(project, [talk(f"more {n}", "hello " * 500) for n in range(50)])
+
+        with pytest.raises(ProjectError, match="damaged"):
+            use()
+
+    def test_runs_of_a_dead_process_become_interrupted(self, tmp_path: Path) -> None:
+        """A run left running by a process that died is interrupted at the next open for writing."""
+        path = tmp_path / "p.wb"
+
+        def start() -> None:
+            project = Project.open(path, create=True)
+            project.write(_create_run)
+
+        in_child(start)
+        with Project.open(path) as project:
+            assert [run.state for run in runs.all_runs(project.reader())] == ["interrupted"]
+            assert [run.id for run in runs.interrupted(project.reader())] == [1]
+            project.write(_create_run)
+            assert runs.interrupted(project.reader()) == []  # taken up by the second run
+
+
+class TestWriting:
+    def test_all_or_nothing(self, project: Project) -> None:
+        """When the function of a write raises, nothing of it is committed and the caller gets the error."""
+
+        def work(conn: sqlite3.Connection) -> None:
+            settings.put(conn, "x", 1)
+            raise KeyError("boom")
+
+        with pytest.raises(KeyError, match="boom"):
+            project.write(work)
+        assert settings.get(project.reader(), "x") is None
+        project.write(lambda conn: settings.put(conn, "y", 2))
+        assert settings.get(project.reader(), "y") == 2
+
+    def test_one_thread_writes(self, project: Project) -> None:
+        """Writes of many threads happen one after another on one thread, and none is lost."""
+        names: set[str] = set()
+
+        def add_one(conn: sqlite3.Connection) -> None:
+            names.add(threading.current_thread().name)
+            settings.put(conn, "n", settings.get(conn, "n", 0) + 1)
+
+        threads = [
+            threading.Thread(target=lambda: [project.write(add_one) for _ in range(25)])
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert settings.get(project.reader(), "n") == 200
+        assert len(names) == 1
+
+    def test_a_write_inside_a_write_is_refused(self, project: Project) -> None:
+        """A write inside a write is refused, because it would wait for itself."""
+        with pytest.raises(RuntimeError, match="wait for itself"):
+            project.write(lambda conn: project.write(lambda inner: None))
+
+    def test_readers_cannot_write(self, project: Project) -> None:
+        """A reader's connection refuses to change anything."""
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            settings.put(project.reader(), "x", 1)
+
+    def test_references_are_enforced(self, project: Project) -> None:
+        """A row that refers to a missing row is refused."""
+        with pytest.raises(ProjectError, match="FOREIGN KEY"):
+            project.write(lambda conn: imports.add(conn, 99, [talk("a", "x")]))
+
+    def test_each_thread_has_its_own_reader(self, project: Project) -> None:
+        """Each thread has a read connection of its own and keeps it."""
+        seen: list[sqlite3.Connection] = []
+        thread = threading.Thread(target=lambda: seen.append(project.reader()))
+        thread.start()
+        thread.join()
+        assert project.reader() is project.reader()
+        assert seen[0] is not project.reader()
+
+
+class TestClosing:
+    def test_a_closed_project_says_so(self, tmp_path: Path) -> None:
+        """Reading or writing after the close raises a WorkbenchError; closing twice is allowed."""
+        project = Project.open(tmp_path / "p.wb", create=True)
+        project.close()
+        project.close()
+        with pytest.raises(ProjectError, match="closed"):
+            project.reader()
+        with pytest.raises(ProjectError, match="closed"):
+            project.write(lambda conn: None)
+
+    def test_a_write_that_does_not_end_is_cut_off_and_undone(self, tmp_path: Path) -> None:
+        """A write that is still running after the timeout is interrupted and rolled back."""
+        path = tmp_path / "p.wb"
+        project = Project.open(path, create=True)
+        begun = threading.Event()
+
+        def endless(conn: sqlite3.Connection) -> None:
+            settings.put(conn, "x", 1)
+            begun.set()
+            conn.execute(
+                "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+                " SELECT count(*) FROM n"
+            ).fetchone()
+
+        failed: list[ProjectError] = []
+
+        def write() -> None:
+            try:
+                project.write(endless)
+            except ProjectError as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        begun.wait()
+        project.close(timeout=0.05)
+        thread.join()
+        assert len(failed) == 1
+        check_whole(path)
+        with Project.open(path) as again:
+            assert again.read_only is None
+            assert settings.get(again.reader(), "x") is None
+
+    @pytest.mark.parametrize("raw", [False, True])
+    def test_closing_while_others_read(self, tmp_path: Path, raw: bool) -> None:
+        """Closing while others read ends their queries with an error and damages nothing."""
+        path = tmp_path / "p.wb"
+        project = Project.open(path, create=True)
+        fill(project, [talk(f"{n}", "hello there") for n in range(200)])
+        started = threading.Barrier(5)
+        closed = threading.Event()
+        ends: list[str] = []
+
+        def query(conn: sqlite3.Connection) -> None:
+            started.wait()
+            while not closed.is_set():
+                conn.execute("SELECT count(*) FROM message a, message b").fetchall()
+
+        def read() -> None:
+            try:
+                if raw:
+                    query(project.reader())
+                else:
+                    with project.reading() as conn:
+                        query(conn)
+            except (sqlite3.Error, ProjectError) as error:
+                ends.append(str(error))
+
+        threads = [threading.Thread(target=read) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        started.wait()
+        project.close()
+        closed.set()
+        for thread in threads:
+            thread.join()
+        assert len(ends) == 4 or raw
+        check_whole(path)
+
+
+class TestReadOnly:
+    def test_asked_for(self, tmp_path: Path) -> None:
+        """A project opened for reading can be read beside a writer, and has the reason why it cannot be written."""
+        path = tmp_path / "p.wb"
+        with Project.open(path, create=True) as writer:
+            writer.write(lambda conn: settings.put(conn, "x", 1))
+            with Project.open(path, read_only=True) as reader:
+                assert reader.read_only
+                assert settings.get(reader.reader(), "x") == 1
+                writer.write(lambda conn: settings.put(conn, "x", 2))
+                assert settings.get(reader.reader(), "x") == 2
+                with pytest.raises(ProjectReadOnly, match="read-only"):
+                    reader.write(lambda conn: settings.put(conn, "x", 3))
+
+    def test_never_creates(self, tmp_path: Path) -> None:
+        """Opening for reading creates no file."""
+        with pytest.raises(ProjectError, match="There is no project"):
+            Project.open(tmp_path / "p.wb", create=True, read_only=True)
+
+
+def _create_run(conn: sqlite3.Connection) -> int:
+    return runs.create(
+        conn,
+        stage="import",
+        config_hash="h",
+        params={"a": 1},
+        fingerprints={"b": [2]},
+        code_version="1",
+    )

@@ -1,0 +1,57 @@
+"""No table is forgotten: each is dealt with where a text is replaced, and where projects are merged."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from engine.conversations.tables import checks, earlier_states, facets
+from engine.opener import merging
+from engine.project.project import Project
+
+STAYS = {
+    "alias", "earlier_state", "verdict",  # what was imported and what people said
+    "assignment", "goal_move", "membership", "no_vector", "second_goal",  # clusterings stay as they were made
+    "generated_end",  # goes with its score
+    "play", "watched",
+}  # fmt: skip
+"""Tables about conversations whose rows stay when an import brings another text."""
+
+NOT_MERGED = {
+    "assignment", "cluster_label", "cluster_stability", "decision_kept", "decision_part", "goal_group", "goal_move",
+    "membership", "no_vector", "pair_answer", "request_goal", "second_goal", "stability", "vector_block",
+    "vector_config",  # clusterings and what belongs to them
+    "taught_value",  # of probes, which are fitted anew
+    "conversation_check", "conversation_facet", "facet",  # made anew from the conversations
+    "setting", "_sqlite_migrations",
+}  # fmt: skip
+"""Tables of which a merge takes no rows."""
+
+
+@pytest.fixture
+def tables(project: Project) -> dict[str, set[str]]:
+    """The columns of each table of a project, those of the full-text indexes left out."""
+    with project.reading() as conn:
+        names = conn.execute("SELECT name FROM pragma_table_list WHERE type = 'table'").fetchall()
+        return {
+            name: {row[1] for row in conn.execute(f"PRAGMA table_info({name})")}
+            for (name,) in names
+            if not name.startswith("sqlite_")
+        }
+
+
+def test_of_a_replaced_text_everything_goes_or_stays(tables: dict[str, set[str]]) -> None:
+    """The rows of a conversation in each table are deleted when its text is replaced, or are known to stay."""
+    code = "".join(map(inspect.getsource, (earlier_states, checks, facets)))
+    goes = {name for name in tables if re.search(rf"\b{name}\b", code)}
+    about = {name for name, columns in tables.items() if "conversation_id" in columns}
+    assert about - goes - STAYS == set()
+
+
+def test_a_merge_takes_every_table_over_or_leaves_it(tables: dict[str, set[str]]) -> None:
+    """A merge of projects takes rows of each table over, or the table is known to be left out."""
+    code = inspect.getsource(merging)
+    taken = {name for name in tables if re.search(rf"\b{name}\b", code)}
+    assert tables.keys() - taken - NOT_MERGED == set()

@@ -1,0 +1,257 @@
+"""Calibration on a project file: the decision rule follows the verdicts; pinning; rates of filters; the command."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.base.events import DataChanged, Event
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.completeness.records.scores import DecisionRule
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.tables.saved import SavedStore
+from engine.opener.conversation_store import ConversationStore
+from engine.opener.search.triage import TriageStore
+from engine.opener.workspace import Workspace
+from engine.project.project import Project
+from engine.questions.service.calibration import CalibrationService
+from tests.engine.project.support import fill, give_scores, talk
+from workbench.cli import main
+
+COUNT = 200
+
+
+def truth(number: int) -> Verdict:
+    """The simulated person's verdict: complete from a score of .3 on."""
+    return Verdict.COMPLETE if score(number) >= 0.3 else Verdict.INCOMPLETE
+
+
+def score(number: int) -> float:
+    """Stores the scores 0, .005 … .995, in an order independent of the ids."""
+    return (number * 77 % COUNT) / COUNT
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Two hundred scored conversations, half of them short, and one that is not scored."""
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        fill(
+            project,
+            [talk(f"c{n}", f"hi {n}", *["more"] * (n % 2 * 4)) for n in range(1, COUNT + 2)],
+        )
+        give_scores(project, {n: score(n) for n in range(1, COUNT + 1)})
+        yield project
+
+
+def judge(project: Project, count: int) -> None:
+    """Gives right verdicts to the first conversations of the calibration sample."""
+    triage = TriageStore(project)
+    for item in triage.queue("sample").items[:count]:
+        triage.give(item.conversation_id, truth(item.conversation_id))
+
+
+class TestRule:
+    def test_verdicts_propose_a_threshold_and_change_nothing(self, project: Project) -> None:
+        """With the fortieth verdict a threshold between complete and incomplete ones is proposed, with the share of
+        complete ones by both rules; the rule in force changes only when the proposal is taken over."""
+        told: list[str] = []
+        calibration = CalibrationService(project, lambda: told.append("rule"))
+        judge(project, 39)
+        assert calibration.report().proposal is None
+        judge(project, 1)
+        proposal = calibration.report().proposal
+        assert proposal is not None
+        assert proposal.rule.threshold == pytest.approx(0.3, abs=0.04)
+        assert ConversationStore(project).rule() == DecisionRule()
+        counts = ConversationStore(project).counts()
+        assert proposal.now == counts.above / counts.scored
+        assert told == []
+
+        assert calibration.use(proposal.rule) == proposal.rule
+        assert told == ["rule"]
+        assert ConversationStore(project).rule() == proposal.rule
+        assert proposal.rule.source == "calibrated"
+        counts = ConversationStore(project).counts()
+        assert proposal.then == counts.above / counts.scored
+        assert calibration.report().proposal is None
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_verdicts_at_chance_propose_nothing(self, project: Project, seed: int) -> None:
+        """Verdicts that have nothing to do with the scores propose no threshold, and the reason is told."""
+        triage, coin = TriageStore(project), random.Random(seed)
+        for item in triage.queue("sample").items[:45]:
+            triage.give(item.conversation_id, coin.choice([Verdict.COMPLETE, Verdict.INCOMPLETE]))
+        report = CalibrationService(project).report()
+        assert report.proposal is None
+        assert "no better than by chance" in report.not_proposed or not report.best
+
+    def test_a_useless_interval_proposes_nothing(self, project: Project) -> None:
+        """Where most verdicts are wrong near the threshold and the corrected rate could be nearly anything, nothing is
+        proposed although the scores agree with the verdicts better than by chance."""
+        triage, coin = TriageStore(project), random.Random(2)
+        for item in triage.queue("sample").items[:60]:
+            number = item.conversation_id
+            sure = coin.random() < 0.4
+            other = coin.choice([Verdict.COMPLETE, Verdict.INCOMPLETE])
+            triage.give(number, truth(number) if sure else other)
+        report = CalibrationService(project).report()
+        assert report.proposal is None
+        assert "too wide" in report.not_proposed
+
+    def test_a_calibrated_rule_is_kept(self, project: Project) -> None:
+        """A threshold that verdicts gave stays when an undo leaves too few of them, and its figures are its own."""
+        calibration = CalibrationService(project)
+        judge(project, 40)
+        proposal = calibration.report().proposal
+        assert proposal is not None
+        calibration.use(proposal.rule)
+        TriageStore(project).undo()
+        report = calibration.report()
+        assert report.rule == proposal.rule
+        assert not report.enough
+        TriageStore(project).redo()
+        accuracy = calibration.report().accuracy
+        assert accuracy is not None
+        assert accuracy.threshold == proposal.rule.threshold
+
+    def test_a_pin_holds(self, project: Project) -> None:
+        """The figures of a pinned threshold are computed at it, and another is proposed; unpinned, the default is in
+        force again."""
+        calibration = CalibrationService(project)
+        assert calibration.pin(0.75) == DecisionRule(0.75, 0.1, "chosen")
+        judge(project, 60)
+        report = calibration.report()
+        assert report.accuracy is not None
+        assert report.accuracy.threshold == 0.75
+        assert report.best == pytest.approx(0.3, abs=0.04)
+        assert report.proposal is not None
+        assert calibration.pin(None) == DecisionRule()
+
+    def test_a_band_leaves_room_on_both_sides(self, project: Project) -> None:
+        """Near 0 or 1 the borderline band shrinks, so that each state remains possible."""
+        assert CalibrationService(project).pin(0.04).band == pytest.approx(0.02)
+
+    def test_read_only(self, project: Project) -> None:
+        """A read-only project has its report too."""
+        judge(project, 40)
+        with Project.open(project.path, read_only=True) as reader:
+            assert CalibrationService(reader).report().enough
+
+
+class TestReport:
+    def test_rates(self, project: Project) -> None:
+        """The corrected rate is right for all and for a filter; for a filter on scores or states there is none."""
+        SavedStore(project).save_filter("short", "messages<3")
+        SavedStore(project).save_filter("low", "p<.4")
+        SavedStore(project).save_filter("broken", "state:odd")
+        judge(project, 60)
+        report = CalibrationService(project).report()
+        assert report.rate.conversations == COUNT + 1
+        assert report.rate.scored == COUNT
+        assert report.rate.corrected is not None
+        assert report.rate.corrected.low <= 0.7 <= report.rate.corrected.high
+        by_name = {one.name: one.rate for one in report.filters}
+        short = [n for n in range(1, COUNT + 1) if n % 2 == 0]
+        real = sum(truth(n) is Verdict.COMPLETE for n in short) / len(short)
+        assert by_name["short"].corrected is not None
+        assert by_name["short"].corrected.low <= real <= by_name["short"].corrected.high
+        assert by_name["low"].corrected is None
+        assert by_name["low"].why == "the filter goes by the score"
+        assert "no value" in by_name["broken"].why
+        asked = CalibrationService(project).report(ListQuery(parse_filter("messages<3")))
+        assert asked.rate == by_name["short"]
+
+    def test_agreement(self, project: Project) -> None:
+        """Agreement with the model is over decided scores, agreement with oneself over the blind repeats in force."""
+        triage = TriageStore(project)
+        for n in range(1, 41):
+            triage.give(n, truth(n))
+        decided = [n for n in range(1, 41) if not 0.4 < score(n) < 0.6]
+        same = [n for n in decided if (score(n) >= 0.5) == (truth(n) is Verdict.COMPLETE)]
+        for n, verdict in ((1, truth(1)), (2, Verdict.UNSURE)):
+            triage.repeat(n, verdict)
+        model, itself = CalibrationService(project).agreements()
+        assert model.same is not None
+        assert model.n == pytest.approx(len(decided), abs=1)
+        assert model.same.part == pytest.approx(len(same), abs=1)
+        assert itself.same is not None
+        assert (itself.same.part, itself.n) == (1, 2)
+        triage.undo()
+        assert CalibrationService(project).agreements()[1].n == 1
+
+    def test_a_project_without_anything(self, tmp_path: Path) -> None:
+        """An empty project has no figures and raises no errors."""
+        with Project.open(tmp_path / "e.wb", create=True) as empty:
+            report = CalibrationService(empty).report()
+        assert (report.verdicts, report.accuracy, report.rate.why) == (0, None, "nothing is scored")
+
+
+class TestCommand:
+    def test_json_and_apply(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+        """The command prints the figures as JSON and what a proposed threshold would do; --apply puts it in force, in
+        place of a pinned one too."""
+        judge(project, 50)
+        path = project.path
+        CalibrationService(project).pin(0.9)
+        project.close()
+        assert main(["calibrate", path, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["rule"]["source"] == "chosen"
+        assert found["best"] == pytest.approx(0.3, abs=0.04)
+        now, then = found["proposal"]["now"], found["proposal"]["then"]
+        assert main(["calibrate", path]) == 0
+        assert f"{now:.0%} -> {then:.0%} complete; --apply" in capsys.readouterr().out
+        assert main(["calibrate", path, "--apply", "--filter", "messages<3"]) == 0
+        out = capsys.readouterr().out
+        assert "in force (calibrated)" in out
+        assert "completion rate" in out
+        with Project.open(Path(path), read_only=True) as again:
+            assert ConversationStore(again).rule().source == "calibrated"
+
+    def test_pin_and_free(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+        """The command pins a threshold and goes back to the default; one outside 0 to 1 changes nothing."""
+        path = project.path
+        project.close()
+        for words, told in (
+            (["--pin", ".7"], "0.700 in force (chosen)"),
+            (["--free"], "0.500 in force (default)"),
+        ):
+            assert main(["calibrate", path, *words]) == 0
+            assert told in capsys.readouterr().out
+        assert main(["calibrate", path, "--pin", "1.2"]) == 2
+        assert "must be from 0 to 1" in capsys.readouterr().err
+        with Project.open(Path(path), read_only=True) as again:
+            assert ConversationStore(again).rule().source == "default"
+
+    def test_too_few(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+        """--apply with too few verdicts fails with their number, and changes nothing."""
+        judge(project, 12)
+        path = project.path
+        project.close()
+        assert main(["calibrate", path, "--apply"]) == 1
+        assert "needs 40 verdicts, has 12" in capsys.readouterr().err
+        assert main(["calibrate", path]) == 0
+        assert "0.500 in force (default)" in capsys.readouterr().out
+
+
+def test_listeners_hear_of_verdicts_and_of_the_rule(project: Project) -> None:
+    """A verdict, and a rule that is taken over, are events of the workspace."""
+    judge(project, 39)
+    path = Path(project.path)
+    project.close()
+    heard: list[Event] = []
+    with Workspace(path) as workspace:
+        workspace.subscribe(heard.append)
+        services = workspace.services()
+        item = random.Random(1).choice(services.triage.queue("sample").items)
+        services.triage.give(item.conversation_id, truth(item.conversation_id))
+        proposal = services.calibration.report().proposal
+        assert proposal is not None
+        services.calibration.use(proposal.rule)
+    assert heard == [DataChanged(frozenset({"verdict"})), DataChanged(frozenset({"rule"}))]

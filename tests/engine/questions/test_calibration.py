@@ -1,0 +1,285 @@
+"""Calibration on cases worked out by hand, and on simulated populations whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.base.interval import Interval, wilson
+from engine.completeness.records.scores import StateCounts
+from engine.questions.calibration import (
+    Calibration,
+    agreement,
+    calibrate,
+    completion_rate,
+    lacking,
+    reliability,
+    youden,
+)
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Choose = Callable[[np.random.Generator, Floats, int], npt.NDArray[np.int64]]
+
+
+def states(above: int, scored: int, conversations: int) -> StateCounts:
+    """So many scored conversations, of which so many are at or above the threshold and none is near it."""
+    return StateCounts(above, scored - above, 0, conversations - scored, above)
+
+
+def clean(count: int = 25) -> tuple[list[float], list[bool]]:
+    """Verdicts without an error: as many complete above .6 as incomplete below .4."""
+    steps = [n / count * 0.39 for n in range(count)]
+    return steps + [1 - step for step in steps], [False] * count + [True] * count
+
+
+class TestByHand:
+    def test_wilson(self) -> None:
+        """The Wilson interval of 8 of 10 is that of published tables; that of 0 of 10 begins at 0, that of 10 of 10
+        ends at 1.
+        """
+        share = wilson(8, 10)
+        assert (share.low, share.high) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+        assert wilson(0, 5).low == 0
+        assert wilson(5, 5).high == 1
+
+    def test_kappa(self) -> None:
+        """Cohen's kappa of a table whose kappa is .4: 20 and 15 the same, 5 and 10 not."""
+        pairs = [("y", "y")] * 20 + [("y", "n")] * 5 + [("n", "y")] * 10 + [("n", "n")] * 15
+        found = agreement(pairs)
+        assert found.kappa == pytest.approx(0.4)
+        assert found.same is not None
+        assert (found.same.part, found.same.of) == (35, 50)
+
+    def test_kappa_without_a_choice(self) -> None:
+        """Kappa is None where only one answer was ever given, and without pairs the share of equal answers is
+        None too.
+        """
+        assert agreement([("y", "y")] * 4).kappa is None
+        assert agreement([]).same is None
+
+    def test_youden_takes_half_where_it_may(self) -> None:
+        """The threshold is .5 where .5 separates complete from incomplete, else the middle between both."""
+        even = np.full(4, 0.25)
+        truth = np.array([False, False, True, True])
+        assert youden(np.array([0.1, 0.3, 0.6, 0.9]), truth, even) == 0.5
+        assert youden(np.array([0.1, 0.2, 0.3, 0.9]), truth, even) == pytest.approx(0.25)
+
+    def test_youden_prefers_the_tie_near_half(self) -> None:
+        """Of two equally good thresholds the one nearer to .5 is taken."""
+        p = np.array([0.1, 0.2, 0.6, 0.7])
+        truth = np.array([False, True, False, True])
+        assert youden(p, truth, np.full(4, 0.25)) == pytest.approx(0.65)
+
+    def test_youden_follows_weights(self) -> None:
+        """A verdict with a large weight moves the threshold to its side."""
+        p = np.array([0.1, 0.4, 0.6, 0.9])
+        truth = np.array([False, True, False, True])
+        assert youden(p, truth, np.array([0.1, 0.1, 0.7, 0.1])) == pytest.approx(0.75)
+        assert youden(p, truth, np.array([0.1, 0.7, 0.1, 0.1])) == pytest.approx(0.25)
+
+    def test_youden_of_a_useless_score(self) -> None:
+        """A score that is lower for complete conversations, or the same for all, gives no threshold."""
+        truth = np.array([True, True, False, False])
+        assert youden(np.array([0.1, 0.2, 0.8, 0.9]), truth, np.full(4, 0.25)) is None
+        assert youden(np.full(4, 0.5), truth, np.full(4, 0.25)) is None
+
+    def test_reliability(self) -> None:
+        """A bin holds the mean score and the share of complete ones; the calibration error weighs a bin by its part of
+        the population.
+        """
+        p = np.array([0.12, 0.18, 0.9, 0.94])
+        truth = np.array([False, True, True, True])
+        population = np.array([0.1] * 3 + [0.92])
+        bins, error = reliability(p, truth, population)
+        assert [(b.low, b.high, b.observed.part, b.observed.of) for b in bins] == [
+            (0.1, 0.2, 1, 2),
+            (0.9, 1.0, 2, 2),
+        ]
+        assert [b.predicted for b in bins] == pytest.approx([0.15, 0.92])
+        assert error == pytest.approx((3 * 0.35 + 1 * 0.08) / 4)
+
+    def test_rogan_gladen(self) -> None:
+        """50% called complete with sensitivity .8 and specificity .9 are (.5 + .9 - 1) / .7 = 57% complete."""
+        errors = np.tile([0.8, 0.9], (101, 1))
+        base = calibrate(*clean(), clean()[0])
+        found = Calibration("", 0.5, base.accuracy, 1.0, (), None, errors)
+        rate = completion_rate(found, states(50_000, 100_000, 100_000)).corrected
+        assert rate is not None
+        assert rate.value == pytest.approx(0.4 / 0.7)
+        half = 1.96 * (0.25 / 100_000) ** 0.5 / 0.7
+        assert (rate.high - rate.low) / 2 == pytest.approx(half, rel=0.3)
+
+    def test_a_share_that_cannot_be(self) -> None:
+        """An apparent rate far outside of what sensitivity and specificity allow has no correction but a reason;
+        slightly outside, the corrected rate is 0.
+        """
+        base = calibrate(*clean(), clean()[0])
+        errors = np.tile([0.8, 0.9], (101, 1))
+        found = Calibration("", 0.5, base.accuracy, 1.0, (), None, errors)
+
+        for called in (0, 100):
+            rate = completion_rate(found, states(called, 100, 100))
+            assert rate.corrected is None
+            assert "must be others" in rate.why
+        few = completion_rate(found, states(0, 3, 3)).corrected
+        assert few is not None
+        assert few.value == 0  # (0 + .9 - 1) / .7 is below 0
+
+
+class TestRefusals:
+    def test_too_few(self) -> None:
+        """Fewer than 40 verdicts, or fewer than five of a kind, give no threshold and say what is missing."""
+        assert lacking(20, 20) == ""
+        assert "needs 40 verdicts, has 39" in lacking(20, 19)
+        assert "needs 5 verdicts that say complete, has 4" in lacking(4, 60)
+        scores, truth = clean(10)
+        assert calibrate(scores, truth, scores).best is None
+
+    def test_no_verdicts_and_no_scores(self) -> None:
+        """Without verdicts or scores every figure is None, with the reason."""
+        found = calibrate([], [], [])
+        assert found.accuracy is None
+        assert completion_rate(found, states(0, 0, 7)).why == "nothing is scored"
+        assert (
+            "needs 5 verdicts that say complete, has 0"
+            in completion_rate(found, states(3, 7, 7)).why
+        )
+
+    def test_verdicts_that_reach_little(self) -> None:
+        """Verdicts on a narrow range of scores give no figure for all conversations, only the share of scores that they
+        cover.
+        """
+        scores, truth = clean()
+        near = calibrate([0.4 + s / 5 for s in scores], truth, np.linspace(0, 1, 5000))
+        assert near.covered < 0.5
+        assert near.accuracy is not None
+        assert near.accuracy.sensitivity is None
+        assert near.accuracy.raw_sensitivity.of == 25
+        rate = completion_rate(near, states(10, 20, 20))
+        assert rate.corrected is None
+        assert "reach only" in rate.why
+
+    def test_worse_than_chance(self) -> None:
+        """A pinned threshold that is no better than chance gives no corrected rate."""
+        rng = np.random.default_rng(0)
+        p = rng.random(200)
+        truth = p < 0.5
+        found = calibrate(p, truth, p, at=0.5)
+        assert found.best is None
+        rate = completion_rate(found, states(100, 200, 200))
+        assert rate.why == "at this threshold the score is no better than chance"
+
+
+class TestCertainty:
+    def test_no_error_seen_is_no_certainty(self) -> None:
+        """Verdicts without a single error give an interval that ends at 1 and begins below 1."""
+        scores, truth = clean()
+        found = calibrate(scores, truth, scores)
+        assert found.best == 0.5
+        accuracy = found.accuracy
+        assert accuracy is not None
+        for estimate in (accuracy.sensitivity, accuracy.specificity, accuracy.precision):
+            assert estimate is not None
+            assert estimate.value > 0.97
+            assert 0.8 < estimate.low < 0.99
+
+    def test_the_same_again(self) -> None:
+        """Draws are seeded: the same verdicts in another order give the same figures."""
+        rng = np.random.default_rng(3)
+        p = rng.random(80)
+        truth = rng.random(80) < p
+        order = rng.permutation(80)
+        assert calibrate(p, truth, p).best == calibrate(p[order], truth[order], p[order]).best
+        first, second = calibrate(p, truth, p), calibrate(p, truth, p)
+        assert first.accuracy == second.accuracy
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 40).map(lambda n: n / 40), st.booleans()), min_size=1, max_size=90
+    ),
+    st.lists(st.floats(0, 1), max_size=60),
+    st.one_of(st.none(), st.floats(0, 1)),
+)
+def test_every_figure_is_a_share(
+    judged: list[tuple[float, bool]], others: list[float], at: float | None
+) -> None:
+    """For any verdicts each estimate is in [0, 1] and inside its interval, and the best threshold is among the
+    scores.
+    """
+    scores, truth = [p for p, _ in judged], [t for _, t in judged]
+    found = calibrate(scores, truth, [*scores, *others], at)
+    if found.best is not None:
+        assert min(scores) < found.best <= max(scores)
+    estimates: list[Interval | None] = []
+    if found.accuracy is not None:
+        estimates += [
+            found.accuracy.sensitivity,
+            found.accuracy.specificity,
+            found.accuracy.precision,
+        ]
+    estimates.append(
+        completion_rate(found, states(len(judged), len(scores) + len(others), 500)).corrected
+    )
+    for estimate in estimates:
+        if estimate is not None:
+            assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+
+
+# Populations whose truth is known
+
+
+def population(rng: np.random.Generator, size: int = 4000) -> tuple[Floats, Bools]:
+    """Scores that gather at both ends; the truth depends on them but is not calibrated to them."""
+    p = rng.beta(0.7, 0.7, size)
+    return p, rng.random(size) < 1 / (1 + np.exp(-8 * (p - 0.4)))
+
+
+def at_random(rng: np.random.Generator, p: Floats, n: int) -> npt.NDArray[np.int64]:
+    return rng.choice(len(p), n, replace=False)
+
+
+def uncertain_first(rng: np.random.Generator, p: Floats, n: int) -> npt.NDArray[np.int64]:
+    """Verdicts of which half follow the triage queue and half are a sample over all scores."""
+    near = np.argsort(abs(p - 0.5))[: n // 2]
+    groups = np.array_split(np.argsort(p), n // 2)
+    return np.unique(np.concatenate([near, [rng.choice(group) for group in groups]]))
+
+
+@pytest.mark.parametrize("choose", [at_random, uncertain_first])
+def test_intervals_hold_the_truth(choose: Choose) -> None:
+    """Over 60 simulated projects about 95% of the intervals contain the truth, also when doubtful conversations are
+    judged first; the corrected rate is unbiased where the raw share of complete verdicts is not.
+    """
+    rng = np.random.default_rng(11)
+    held = {"sensitivity": 0, "specificity": 0, "rate": 0}
+    off, naive = [], []
+    runs = 60
+    for _ in range(runs):
+        p, truth = population(rng)
+        chosen = choose(rng, p, 120)
+        found = calibrate(p[chosen], truth[chosen], p)
+        assert found.accuracy is not None
+        threshold = found.accuracy.threshold
+        rate = completion_rate(found, states(int((p >= threshold).sum()), len(p), len(p))).corrected
+        for name, estimate, real in (
+            ("sensitivity", found.accuracy.sensitivity, (p[truth] >= threshold).mean()),
+            ("specificity", found.accuracy.specificity, (p[~truth] < threshold).mean()),
+            ("rate", rate, truth.mean()),
+        ):
+            assert estimate is not None
+            held[name] += bool(estimate.low <= real <= estimate.high)
+        assert rate is not None
+        off.append(rate.value - truth.mean())
+        naive.append(truth[chosen].mean() - truth.mean())
+    assert all(count >= 0.85 * runs for count in held.values()), held
+    assert abs(float(np.mean(off))) < 0.015
+    if choose is uncertain_first:
+        assert abs(float(np.mean(naive))) > 0.03

@@ -1,0 +1,116 @@
+"""Example probes: what is predicted is tested out of fold, and what is asked next is spread and unsure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.base.statistics.ranking import auroc
+from engine.completeness.probe import Floats, Ints, States
+from engine.questions.example_probe import BATCH, START, fit, instructive
+
+
+def made(count: int, signal: float, dimensions: int = 60) -> tuple[States, Ints]:
+    """Features of conversations, those of a random half moved along one direction; and their right marks, 1 or -1."""
+    random = np.random.default_rng(3)
+    right = np.where(random.random(count) < 0.5, 1, -1)
+    known = random.normal(size=(count, dimensions))
+    known[:, 0] += signal * right
+    return known.astype(np.float32), right
+
+
+def marked(right: Ints, count: int) -> Ints:
+    """Marks of the first conversations only."""
+    return np.where(np.arange(len(right)) < count, right, 0)
+
+
+def area(p: Floats, right: Ints, among: slice) -> float:
+    """How well probabilities tell the right marks of some conversations."""
+    return auroc(p[among].tolist(), (right[among] > 0).tolist()).value
+
+
+class TestTeach:
+    def test_few_marks_tell_the_others(self) -> None:
+        """Thirty marks tell two hundred other conversations apart, and so does the test on the marked ones, each of
+        which is judged by a probe that did not see it."""
+        known, right = made(230, signal=3.0)
+        p = fit(known, marked(right, 30), np.arange(30))
+        assert p is not None
+        assert area(p, right, slice(30, None)) > 0.9
+        assert abs(area(p, right, slice(0, 30)) - area(p, right, slice(30, None))) < 0.1
+
+    def test_marks_without_relation_tell_nothing(self) -> None:
+        """Marks at random, which a regression could learn by heart, are not told among the marked ones."""
+        known, right = made(100, signal=0.0, dimensions=300)
+        p = fit(known, marked(right, 60), np.arange(60))
+        assert p is not None
+        assert 0.25 < area(p, right, slice(0, 60)) < 0.75
+
+    def test_copies_are_judged_together(self) -> None:
+        """A copy of a marked conversation in the same group does not make random marks look told; in a group of its
+        own it would."""
+        known, right = made(40, signal=0.0, dimensions=300)
+        twice, marks = np.vstack([known, known]), np.concatenate([right, right])
+        every = slice(0, None)
+        apart = fit(twice, marks, np.arange(80))
+        together = fit(twice, marks, np.tile(np.arange(40), 2))
+        assert apart is not None
+        assert together is not None
+        assert area(apart, marks, every) > 0.8
+        assert area(together, marks, every) < 0.7
+
+    def test_probabilities_are_as_frequent_as_they_say(self) -> None:
+        """Of conversations with a probability above .8 more than seven tenths are positive, below .2 fewer than
+        three."""
+        known, right = made(600, signal=1.5)
+        p = fit(known, marked(right, 100), np.arange(100))
+        assert p is not None
+        assert (right[p > 0.8] > 0).mean() > 0.7
+        assert (right[p < 0.2] > 0).mean() < 0.3
+
+    def test_one_kind_of_mark_teaches_nothing(self) -> None:
+        """Without two marks of either kind there is no probability."""
+        known, right = made(30, signal=1.0)
+        assert fit(known, np.abs(marked(right, 20)), np.arange(20)) is None
+        assert fit(known, np.zeros(30, dtype=np.int64), np.arange(0)) is None
+
+
+class TestInstructive:
+    def test_every_conversation_without_a_mark_once(self) -> None:
+        """The order holds all conversations without a mark once, and none with a mark; with fewer than are chosen,
+        too."""
+        for count, marks in ((60, 0), (60, 20), (4, 0), (4, 3), (1, 1), (25, 12)):
+            known, right = made(count, signal=2.0)
+            mark = marked(right, marks)
+            p = fit(known, mark, np.arange(marks))
+            order = instructive(known, mark, p)
+            assert sorted(order.tolist()) == np.flatnonzero(mark == 0).tolist()
+
+    def test_the_first_are_of_every_kind(self) -> None:
+        """Before any mark, the first conversations come from all of ten kinds, however rare one is."""
+        random = np.random.default_rng(1)
+        kind = np.repeat(np.arange(START), [60, 40, 30, 20, 10, 10, 10, 5, 5, 5])
+        known = np.eye(START)[kind] * 30 + random.normal(size=(len(kind), START))
+        order = instructive(known.astype(np.float32), np.zeros(len(kind), dtype=np.int64))
+        assert set(kind[order[:START]].tolist()) == set(range(START))
+
+    def test_the_completeness_score_counts_at_first(self) -> None:
+        """Where the features say nothing, the first conversations are spread over the completeness score; those
+        without one do not matter."""
+        score = np.concatenate([np.linspace(0, 1, 50), [np.nan]])
+        same = np.random.default_rng(1).normal(size=(51, 3)).astype(np.float32) * 0.01
+        order = instructive(same, np.zeros(51, dtype=np.int64), None, score)
+        first = score[order[:START]]
+        assert (first < 0.3).any()
+        assert (first > 0.7).any()
+
+    def test_then_unsure_and_unlike_each_other(self) -> None:
+        """With marks, what is asked next is among the less certain half, and spread over two kinds of it."""
+        random = np.random.default_rng(1)
+        side = np.repeat([0, 1], 50)
+        known = random.normal(size=(100, 4)).astype(np.float32)
+        known[:, 0] += 40 * side
+        mark = marked(np.tile([1, -1], 50), START)
+        p = np.where(np.arange(100) % 2, 0.99, 0.5)
+        order = instructive(known, mark, p)[:BATCH]
+        assert set(p[order].tolist()) == {0.5}
+        assert len(set(side[order].tolist())) == 2

@@ -1,0 +1,224 @@
+"""Comparisons of a small project: parts by filter and by field, another project, another clustering."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.base.errors import UsageError
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.goals.views.decision_log import DecisionLog
+from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.opener.conversation_store import ConversationStore
+from engine.opener.search import field_values
+from engine.project.project import Project
+from engine.questions.records.example_probes import ExampleProbe
+from engine.questions.tables import example_probes
+from engine.results.comparison.differences import compare
+from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
+from engine.results.comparison.measured import Measured
+from engine.results.comparison.records import Comparison, Difference, Side
+from engine.results.comparison.service import ComparisonService
+from tests.engine.goals.service.goal_project import cluster, stored_goals, texts
+from tests.engine.opener.search.test_unsure_queue import give_trees
+from tests.engine.project.support import fill, give_scores, talk
+
+PROBE = ExampleProbe("", 0.5, 100, None)
+
+
+def service_of(project: Project) -> ComparisonService:
+    """The comparisons of a project."""
+    return ComparisonService(project, MergeQueueCache(project, DecisionLog(project)))
+
+
+@pytest.fixture
+def better(tmp_path: Path) -> Iterator[Project]:
+    """Two hundred conversations in two months; in the second nearly all end complete, in the first a half."""
+    with Project.open(tmp_path / "better.wb", create=True) as opened:
+        fill(
+            opened,
+            [
+                talk(f"t{n}", f"fix my printer {n}", "ok", created_at=f"2026-0{1 + n % 2}-05")
+                for n in range(1, 201)
+            ],
+        )
+        give_scores(opened, {n: 0.9 if n % 2 or n % 4 == 0 else 0.1 for n in range(1, 201)})
+        yield opened
+
+
+def found(comparison: Comparison, measure: str) -> Difference:
+    """The difference of a measure over all conversations."""
+    return next(one for one in comparison.differences if one.measure == measure)
+
+
+class TestFilters:
+    def test_a_difference_is_found(self, better: Project) -> None:
+        """The change of the completion rate has its sign, interval and p value, and names what to read."""
+        both = service_of(better).compare(
+            parse_filter("date:2026-01"), parse_filter("date:2026-02")
+        )
+        completion = found(both, "completion")
+        assert completion.values == (0.5, 1.0)
+        assert completion.cases == (100, 100)
+        assert completion.significant
+        assert 0.39 < completion.change.low < 0.5 < completion.change.high < 0.62
+        assert completion.examples_in == 0
+        assert all(key % 4 == 2 for key in completion.examples)
+        assert "p <.001*" in "\n".join(comparison_lines(both))
+
+    def test_the_others(self, better: Project) -> None:
+        """Without a second filter the side holds all others, and the filter that selects them is told."""
+        both = service_of(better).compare(parse_filter("date:2026-01"), parse_filter(""))
+        assert [side.rate.conversations for side in both.sides] == [100, 100]
+        assert both.sides[1].filter == "-date:2026-01"
+
+    def test_each_conversation_is_on_one_side(self, better: Project) -> None:
+        """Filters that share conversations are refused, and so is one that matches nothing."""
+        with pytest.raises(UsageError, match="100 conversations would be on both sides"):
+            service_of(better).compare(parse_filter("date:2026"), parse_filter("date:2026-02"))
+        with pytest.raises(UsageError, match="no conversation of"):
+            service_of(better).compare(parse_filter("date:2025"), parse_filter("date:2026"))
+
+    def test_goals(self, tmp_path: Path) -> None:
+        """The goal that only one side has comes first; each goal is tested or counted as too rare."""
+        with Project.open(tmp_path / "p.wb", create=True) as opened:
+            fill(
+                opened,
+                [
+                    talk(f"{n}-{word}", f"{text} {word}", "ok")
+                    for n, (_, text) in enumerate(texts())
+                    for word in ("please", "today")
+                ],
+            )
+            cluster(opened, k=4)
+            groups = stored_goals(opened).groups()
+            both = service_of(opened).compare(parse_filter("wifi"), parse_filter(""))
+        first = next(one for one in both.differences if one.goal is not None)
+        assert first.significant
+        assert first.measure == "share of goal"
+        assert first.values[0] > 0.9
+        assert first.values[1] == 0
+        tested = {one.goal for one in both.differences if one.goal is not None}
+        assert both.untested + len(tested) == len(groups)
+
+    def test_random_halves(self, better: Project) -> None:
+        """Of 200 random halves, at most 5 in 100 show any difference."""
+        with better.reading() as conn:
+            every = Measured.read(conn, None)
+        random = np.random.default_rng(3)
+        alarms = 0
+        for _ in range(200):
+            half = random.permutation(len(every.ids)) < len(every.ids) // 2
+            parts = every.part(half), every.part(~half)
+            sides = tuple(Side("", "", part.rate()) for part in parts)
+            both = compare((sides[0], sides[1]), *parts)
+            alarms += any(one.significant for one in both.differences)
+        assert alarms <= 16  # 10 expected; more than 16 has a probability of 2%
+
+    def test_success(self, better: Project) -> None:
+        """Where a probability of success was fitted to verdicts, its means are compared; elsewhere it is no measure."""
+        sides = parse_filter("date:2026-01"), parse_filter("date:2026-02")
+        plain = service_of(better).compare(*sides)
+        assert "success" not in {one.measure for one in plain.differences}
+        values = [(n, 0.2 + 0.4 * (n % 2) + n / 2000, None) for n in range(1, 101)]
+        better.write(lambda conn: example_probes.put(conn, PROBE, values, in_force=True))
+        success = found(service_of(better).compare(*sides), "success")
+        assert success.cases == (50, 50)
+        assert success.values == pytest.approx((0.2255, 0.625))
+        assert success.significant
+
+
+class TestFields:
+    def test_months(self, better: Project) -> None:
+        """Each month is compared with the one before, and its filter selects its conversations."""
+        months = service_of(better).by("month")
+        assert [(part.value, part.against) for part in months.parts] == [
+            ("2026-01", ""),
+            ("2026-02", "2026-01"),
+        ]
+        change = months.parts[1].change
+        assert change is not None
+        assert change.significant
+        assert months.parts[0].filter == "date:2026-01"
+        assert "2026-02" in "\n".join(breakdown_lines(months))
+
+    def test_uncertainty(self, better: Project) -> None:
+        """Where there are response trees, each month has their mean entropy and its change by Welch's test, corrected
+        together with completion; where there are none, nothing is said of entropy."""
+        plain = service_of(better).by("month")
+        assert {part.entropy for part in plain.parts} == {None}
+        assert "entropy" not in "\n".join(breakdown_lines(plain))
+        give_trees(better, dict.fromkeys(range(1, 61), (2, -1.0)))
+        # 1.5 bits in the first month and 2.5 in the second, give or take a half
+        entropy = "1.5 + conversation_id % 2 + (conversation_id % 3 - 1) / 2.0"
+
+        def vary(conn: sqlite3.Connection) -> None:
+            conn.execute(f"UPDATE tree SET (entropy_low, entropy_high) = ({entropy}, {entropy})")
+
+        better.write(vary)
+        first, second = service_of(better).by("month").parts
+        assert first.trees == 30
+        assert first.entropy == pytest.approx(1.5)
+        change = second.entropy_change
+        assert change is not None
+        assert change.change.value == pytest.approx(1.0)
+        assert change.significant
+        assert second.change is not None
+        assert second.change.p < change.p
+        assert second.change.corrected == pytest.approx(2 * second.change.p)
+        lines = "\n".join(breakdown_lines(service_of(better).by("month")))
+        assert re.search(r"2026-02 +30 +2\.50  \+1\.00 \(\+0\.79 to \+1\.21\)  p <\.001\*", lines)
+
+    @pytest.mark.parametrize("field", ["source", "month"])
+    def test_parts_are_what_their_filters_select(self, clustered: Project, field: str) -> None:
+        """The filter of a part selects as many conversations as the part has, and nothing is lost."""
+        found = service_of(clustered).by(field)
+        rows = ConversationStore(clustered)
+        for part in found.parts:
+            ids = rows.ids(ListQuery(parse_filter(part.filter)))
+            assert len(ids) == part.rate.conversations
+        assert sum(part.rate.conversations for part in found.parts) + found.without == 33
+
+    def test_no_such_field(self, better: Project) -> None:
+        """A field that does not exist is refused with those that are near."""
+        with pytest.raises(UsageError) as error:
+            service_of(better).by("mnth")
+        assert "month" in error.value.hint
+        with better.reading() as conn, pytest.raises(UsageError, match="No conversation has a tag"):
+            field_values.conversations_by_value(conn, "tag")
+
+
+class TestProjects:
+    def test_equal_labels_are_one_goal(self, clustered: Project, better: Project) -> None:
+        """Against itself a project shows no difference; against another its goals are those of one side only."""
+        one = service_of(clustered)
+        assert not [d for d in one.against(one).differences if d.significant]
+        other = one.against(service_of(better))
+        assert {d.measure for d in other.differences if d.significant} >= {"completion"}
+
+    def test_a_filter_by_score(self, better: Project) -> None:
+        """Conversations that were selected by their score get no rate without its errors, and it says why."""
+        one = service_of(better)
+        found = one.against(one, parse_filter("p<.5"))
+        assert [side.rate.why for side in found.sides] == ["the filter goes by the score"] * 2
+
+
+class TestClusterings:
+    def test_side_by_side(self, clustered: Project) -> None:
+        """Flows add up to the size of each group; a clustering is equal to itself."""
+        cluster(clustered, k=4, seed=3)
+        service = service_of(clustered)
+        two = service.clusterings(1, 2)
+        assert all(sum(count for _, count in one.flows) == one.size for one in two.groups)
+        assert 0 < two.adjusted_rand < 1
+        assert "adjusted Rand index" in clustering_lines(two)[0]
+        same = service.clusterings(2, 2)
+        assert same.adjusted_rand == 1
+        assert all(one.jaccard == 1 for one in same.groups)
+        with pytest.raises(UsageError, match="no clustering 7"):
+            service.clusterings(1, 7)

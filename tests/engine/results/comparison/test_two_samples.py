@@ -1,0 +1,107 @@
+"""Differences between two samples: printed examples, another library, and how often they are wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from engine.results.comparison.two_samples import (
+    cases_needed,
+    least_difference,
+    mean_difference,
+    share_difference,
+    shares_differ,
+)
+
+counts = st.integers(1, 200).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of)))
+
+
+class TestShares:
+    @pytest.mark.parametrize(
+        ("first", "second", "low", "high"),
+        [
+            ((56, 70), (48, 80), 0.0524, 0.3339),
+            ((9, 10), (3, 10), 0.1705, 0.8090),
+            ((10, 10), (0, 20), 0.6791, 1.0000),
+        ],
+    )
+    def test_printed_intervals(
+        self, first: tuple[int, int], second: tuple[int, int], low: float, high: float
+    ) -> None:
+        """The intervals are those of Newcombe (1998), table II, method 10, who takes the first minus the second."""
+        found = share_difference(*second, *first)
+        assert (round(found.low, 4), round(found.high, 4)) == (low, high)
+
+    @given(counts, counts)
+    def test_both_directions(self, first: tuple[int, int], second: tuple[int, int]) -> None:
+        """Sides exchanged, the interval is mirrored and the p value the same."""
+        found, mirrored = share_difference(*first, *second), share_difference(*second, *first)
+        assert found.low == pytest.approx(-mirrored.high)
+        assert found.low <= found.value <= found.high
+        assert shares_differ(*first, *second) == pytest.approx(shares_differ(*second, *first))
+
+    def test_large_samples(self) -> None:
+        """With many cases the test is Pearson's."""
+        table = [[30, 70], [45, 55]]
+        assert shares_differ(30, 100, 45, 100) == pytest.approx(
+            stats.chi2_contingency(table, correction=False).pvalue
+        )
+
+    def test_few_cases_say_little(self) -> None:
+        """Three of three against none of three is no proof, which the test for large samples takes it for."""
+        assert shares_differ(3, 3, 0, 3) == pytest.approx(0.1)
+
+    def test_false_alarms(self) -> None:
+        """Of equal shares at most 5 in 100 are called different, and the interval holds the truth in 95 of 100."""
+        random = np.random.default_rng(5)
+        alarms = covered = 0
+        draws = [(random.binomial(60, 0.2), random.binomial(80, 0.2)) for _ in range(1500)]
+        for one, two in draws:
+            alarms += shares_differ(one, 60, two, 80) < 0.05
+            found = share_difference(one, 60, two, 80)
+            covered += found.low <= 0 <= found.high
+        assert alarms / len(draws) < 0.06
+        assert covered / len(draws) > 0.94
+
+
+class TestMeans:
+    def test_welch(self) -> None:
+        """Interval and p value are those of Welch's test in SciPy."""
+        random = np.random.default_rng(1)
+        one, two = random.normal(3, 1, 40), random.normal(3.6, 2, 25)
+        found = mean_difference(one, two)
+        assert found is not None
+        interval, p = found
+        theirs = stats.ttest_ind(two, one, equal_var=False)
+        assert p == pytest.approx(theirs.pvalue)
+        limits = theirs.confidence_interval()
+        assert (interval.low, interval.high) == pytest.approx((limits.low, limits.high))
+
+    def test_nothing_to_test(self) -> None:
+        """One value, or values that are all equal, give no test."""
+        one, same = np.array([1.0]), np.array([2.0, 2.0])
+        assert mean_difference(one, same) is None
+        assert mean_difference(same, same) is None
+
+
+class TestSizes:
+    def test_printed_sizes(self) -> None:
+        """Equal groups for .6 against .7 and for .1 against .2: 356 and 199 (Fleiss, without correction)."""
+        assert cases_needed(0.6, 0.7) == 356
+        assert cases_needed(0.1, 0.2) == 199
+        assert cases_needed(0.4, 0.4) is None
+
+    def test_so_many_find_it(self) -> None:
+        """The difference that samples are said to show is found in about 80 of 100 draws."""
+        random = np.random.default_rng(2)
+        size, share = 300, 0.5
+        other = share + least_difference(share, size, size)
+        found = [
+            shares_differ(random.binomial(size, share), size, random.binomial(size, other), size)
+            < 0.05
+            for _ in range(600)
+        ]
+        assert 0.74 < np.mean(found) < 0.88

@@ -1,0 +1,140 @@
+"""Several configurations of scores of the same conversations, tested on cuts and against the truth."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.completeness.truncation import cut_at
+from engine.results.metrics.completeness import (
+    Place,
+    Values,
+    cut_contrasts,
+    cut_test,
+    places,
+    truth_tables,
+)
+
+NAMES = {key: f"c/{key}" for key in range(1, 21)}
+RISING: Values = {key: {1: 0.1, 3: 0.2, 5: 0.9} for key in NAMES}
+
+
+AT_END = {key: Place(5, None, (5,)) for key in NAMES}
+FLAT: Values = {key: {1: 0.5, 3: 0.5, 5: 0.5} for key in NAMES}
+LOW_WHERE_FAILED: Values = {key: {5: 0.1 if key > 15 else 0.8} for key in NAMES}
+
+
+class TestPlaces:
+    def test_all_ways_are_cut_alike(self) -> None:
+        """The cut depends on name and seed, at a boundary that every configuration has."""
+        found = places({"a": RISING, "b": RISING}, NAMES, seed=4)
+        assert found.keys() == NAMES.keys()
+        for key, place in found.items():
+            assert place == Place(5, (1, 3, 5)[cut_at(4, NAMES[key], 3) or 0], (1, 3, 5))
+
+    def test_only_what_all_have_scored(self) -> None:
+        """A conversation without a score in one configuration, or with another end, is in no table."""
+        lacking = {
+            **RISING,
+            2: {1: 0.1, 3: 0.2, 5: None},
+            3: {1: None, 3: None, 5: 0.9},
+            4: {1: 0.1, 3: 0.9},
+            5: {1: 0.1, 3: 0.2, 5: 0.8, 7: 0.9},
+        }
+        del lacking[6]
+        found = places({"a": RISING, "b": lacking}, NAMES, seed=0)
+        assert found.keys() == NAMES.keys() - {2, 3, 4, 5, 6}
+
+    def test_a_boundary_that_one_way_does_not_know(self) -> None:
+        """The cut is drawn among the boundaries that all configurations have; with the last one alone nothing
+        is cut.
+        """
+        some = {key: {3: 0.2, 5: 0.9} for key in NAMES}
+        last = {key: {5: 0.9} for key in NAMES}
+        assert {p.cut for p in places({"a": RISING, "b": some}, NAMES, 0).values()} == {3}
+        assert {p.cut for p in places({"a": RISING, "b": last}, NAMES, 0).values()} == {None}
+
+
+class TestCut:
+    def test_a_way_that_knows(self) -> None:
+        """Scores that jump at the end separate whole from cut for all that can be cut."""
+        where = places({"a": RISING}, NAMES, 0)
+        where[1] = Place(5, None, (5,))
+        found = cut_test(RISING, where, 0.5).classification()
+        assert found.auroc.value == found.f1.value == 1
+        turned = {key: {m: 1 - (v or 0) for m, v in one.items()} for key, one in RISING.items()}
+        assert cut_test(turned, where, 0.5).classification().auroc.value == 0
+
+    def test_threshold(self) -> None:
+        """With a threshold above all values nothing is classified as complete."""
+        where = places({"a": RISING}, NAMES, 0)
+        assert cut_test(RISING, where, 0.95).classification().recall.value == 0
+
+    def test_nothing_to_cut(self) -> None:
+        """Without a conversation to cut there is no test."""
+        with pytest.raises(ValueError, match="Both kinds"):
+            cut_test(RISING, {1: Place(5, None, (5,))}, 0.5)
+
+
+class TestTruth:
+    def test_low_values_find_failures(self) -> None:
+        """Scores that are low where the reward is 0 have an area of 1 against it; the others have one half."""
+        truth = {key: {"reward": float(key <= 15)} for key in NAMES}
+        flat: Values = {key: {5: 0.5} for key in NAMES}
+        ways = {"a": LOW_WHERE_FAILED, "flat": flat}
+        (table,) = truth_tables(ways, AT_END, truth)
+        assert (table.claim, table.holds, table.fails, table.known) == ("reward 0", 5, 15, 20)
+        first, second = table.rows
+        assert first.auroc.value == first.ap.value == 1
+        assert first.auroc.low < 1
+        assert (second.name, second.auroc.value, second.ap.value) == ("flat", 0.5, 0.25)
+
+    def test_coverage(self) -> None:
+        """Conversations with truth but without scores are counted and not in the table; two truths with the same values
+        make one table.
+        """
+        truth = {key: {"reward": float(key <= 15), "complete": key <= 15} for key in NAMES}
+        where = {key: place for key, place in AT_END.items() if key > 10}
+        (table,) = truth_tables({"a": LOW_WHERE_FAILED}, where, truth)
+        assert (table.claim, table.holds, table.fails, table.known) == ("not complete", 5, 5, 20)
+
+    def test_all_the_same(self) -> None:
+        """Where all are complete there are no rows; without truth there is no table."""
+        same = {key: {"complete": True} for key in NAMES}
+        (table,) = truth_tables({"a": LOW_WHERE_FAILED}, AT_END, same)
+        assert (table.holds, table.fails, table.rows) == (0, 20, ())
+        assert truth_tables({"a": RISING}, AT_END, {1: {"goal": "x"}}) == ()
+
+
+class TestContrasts:
+    def test_of_the_cut(self) -> None:
+        """A perfect configuration against a useless one: areas and F1 differ significantly by the whole difference; a
+        copy of the same does not differ.
+        """
+        ways = {"a": RISING, "b": FLAT, "c": RISING}
+        where = places(ways, NAMES, 0)
+        drawn = {name: cut_test(way, where, 0.6) for name, way in ways.items()}
+        found = cut_contrasts(ways, where, drawn)
+        assert [(c.figure, c.one, c.other) for c in found[:2]] == [
+            ("AUROC", "a", "b"),
+            ("F1", "a", "b"),
+        ]
+        for one in found[:2]:
+            assert one.n == len(NAMES)
+            assert one.difference.value == one.first - one.second > 0.4
+            assert one.difference.low > 0
+            assert one.corrected is not None
+            assert one.corrected < 0.05
+        alike = [c for c in found if (c.one, c.other) == ("a", "c")]
+        assert [c.p for c in alike] == [1, 1]
+
+    def test_against_truth(self) -> None:
+        """With five of a kind nothing is tested, and the difference is given all the same."""
+        flat: Values = {key: {5: 0.5} for key in NAMES}
+        truth = {key: {"complete": key <= 15} for key in NAMES}
+        ways = {"knows": LOW_WHERE_FAILED, "flat": flat}
+        (table,) = truth_tables(ways, AT_END, truth)
+        found = table.contrasts[0]
+        assert (found.first, found.second) == (1, 0.5)
+        assert found.p is None
+        assert list(table.rows[0].roc) == [(0, 0), (0, 1), (1, 1)]
+        assert table.rows[0].rejection[0] == (0, 0.75)

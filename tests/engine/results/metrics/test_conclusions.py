@@ -1,0 +1,122 @@
+"""Contrasts of tree measures with plain baselines, and the sentences on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.base.errors import Cancelled
+from engine.base.interval import Interval
+from engine.base.statistics.records import (
+    Contrast,
+)
+from engine.results.metrics import conclusions
+from engine.results.metrics.tables import ClaimTable, claim_tables
+from engine.results.metrics.uncertainty import Case
+
+CLAIM = "reward 0"
+
+
+def table(n: int = 80, better: float = 3.0, positives: int = 30, how: str = "") -> ClaimTable:
+    """Leaves that predict to a given degree, beside a length and a perplexity that predict nothing."""
+    rng = np.random.default_rng(7)
+    cases = []
+    for at in range(n):
+        wrong = at < positives
+        plain = {"length": float(rng.normal()), f"perplexity{how}": float(rng.normal())}
+        leaves = {f"leaves{how}": float(rng.normal() + better * wrong)}
+        cases.append(Case(at, {**leaves, **plain}, {CLAIM: wrong}))
+    (found,) = claim_tables(cases, [CLAIM])
+    return found
+
+
+def contrast(p: float | None, off: float = 0.02) -> Contrast:
+    """The example of the documentation."""
+    return Contrast("AUROC", "leaves", "length", 100, 0.63, 0.61, Interval(off, -0.1, 0.14), p, p)
+
+
+class TestContrasts:
+    def test_which(self) -> None:
+        """Each measure is compared with each baseline of the same summary; the length is the same for all."""
+        assert [(c.one, c.other) for c in table().contrasts] == [
+            ("leaves", "length"),
+            ("leaves", "perplexity"),
+        ]
+        assert [(c.one, c.other) for c in table(how=" most").contrasts] == [
+            ("leaves most", "length"),
+            ("leaves most", "perplexity most"),
+        ]
+
+    def test_corrected(self) -> None:
+        """Two tests: the smaller p is doubled."""
+        ps = sorted((c.p, c.corrected) for c in table(better=0.3).contrasts if c.p is not None)
+        assert ps[0][1] == pytest.approx(min(1, 2 * ps[0][0]))
+
+    def test_better_and_no_better(self) -> None:
+        """Leaves that predict well are called better; leaves that predict nothing are not."""
+        lines = conclusions.of_claim(table())
+        assert "significantly better than the best plain figure: 1;" in lines[0]
+        assert ": better, n = 80 (" in lines[1]
+        lines = conclusions.of_claim(table(better=0.0))
+        assert "significantly better than the best plain figure: none;" in lines[0]
+        assert "no significant difference, n = 80" in lines[1]
+
+    def test_chance(self) -> None:
+        """The conclusion names the measures above chance, or says that there is none."""
+        assert conclusions.against_chance(table()).startswith("Above chance: leaves;")
+        assert conclusions.against_chance(table(better=0.0)) == (
+            "None of 3 figures differs significantly from chance."
+        )
+
+    def test_too_few(self) -> None:
+        """With four of one kind there is no test, and the sentence says so."""
+        few = table(positives=4)
+        assert {c.p for c in few.contrasts} == {None}
+        assert "too few of one kind to test, n = 80" in conclusions.of_claim(few)[1]
+
+    def test_only_what_both_have(self) -> None:
+        """A comparison is over the cases that have both figures."""
+        cases = [
+            Case(n, {"leaves": n, "perplexity": n % 7 if n > 9 else None}, {CLAIM: n % 2 == 0})
+            for n in range(60)
+        ]
+        (found,) = claim_tables(cases, [CLAIM])
+        assert [one.n for one in found.contrasts] == [50]
+
+    def test_it_can_be_stopped(self) -> None:
+        """An exception of the progress callback ends the work."""
+
+        def stop(what: str) -> None:
+            assert what == "reward 0: leaves"
+            raise Cancelled("stopped")
+
+        cases = [Case(n, {"leaves": n}, {CLAIM: n > 2}) for n in range(6)]
+        with pytest.raises(Cancelled):
+            claim_tables(cases, [CLAIM], stop)
+
+
+class TestWords:
+    def test_no_difference(self) -> None:
+        """The sentence has both figures, that no difference was found, the number of cases, and the interval of the
+        difference.
+        """
+        assert conclusions.format_contrast(contrast(0.7), " (.50 to .73)") == (
+            "leaves .63 (.50 to .73) against length .61: no significant difference, n = 100"
+            " (+.02, −.10 to +.14; p = .70)"
+        )
+
+    def test_a_difference(self) -> None:
+        """The sentence says better or worse by the sign of the difference."""
+        assert ": better, n = 100" in conclusions.format_contrast(contrast(0.004))
+        assert ": worse, n = 100" in conclusions.format_contrast(contrast(0.004, -0.02))
+        assert "p = .004)" in conclusions.format_contrast(contrast(0.004))
+
+    @pytest.mark.parametrize(
+        ("p", "words"),
+        [(0.0004, "p < .001"), (0.0421, "p = .042"), (0.31, "p = .31"), (1.0, "p = 1.00")],
+    )
+    def test_p(self, p: float, words: str) -> None:
+        """p has two digits, three below a tenth, so that significant and not significant look different; it is
+        never 0.
+        """
+        assert conclusions.format_p(p) == words

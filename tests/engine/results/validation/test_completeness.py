@@ -1,0 +1,531 @@
+"""`workbench validate PROJECT completeness`, on stored scores."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.conversation import Conversation, Message
+from engine.completeness.records.scores import Mode
+from engine.completeness.tables import generated_ends, score_sets, scores
+from engine.completeness.tables.score_sets import ScoreConfig
+from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.truncation import cut_at
+from engine.formats.records import Parsed
+from engine.model.adapter_files import AdapterOrigin
+from engine.opener.workspace import Workspace
+from engine.project import runs
+from engine.project.project import Project
+from engine.training.run_directory.config import Recipe, TrainConfig
+from engine.training.run_directory.events import RunDirectory
+from engine.training.run_files import runs_folder
+from tests.engine.model.small_adapters import adapter_file
+from tests.engine.project.support import fill, talk
+from workbench.cli import main
+
+COUNT = 24
+KEYS = ("accuracy", "precision", "recall", "f1", "auroc", "ap", "ece")
+Value = Callable[[int, int], float]
+"""The value after a turn (0 to 2) of a conversation."""
+
+
+def rising(key: int, turn: int) -> float:
+    """Scores that separate every end from every earlier boundary."""
+    return 0.9 if turn == 2 else 0.1 + 0.001 * key
+
+
+def flat(key: int, turn: int) -> float:
+    """The same score everywhere."""
+    return 0.3
+
+
+def ends(key: int, turn: int) -> float:
+    """Scores that are high at the end of a conversation: the first half have two turns, the others three."""
+    return 0.9 if turn == (1 if key <= COUNT // 2 else 2) else 0.1
+
+
+def by_kind(key: int, place: int) -> float:
+    """Scores that are high after tool steps, which are every second one."""
+    return 0.9 if place % 2 else 0.1
+
+
+def name(key: int) -> str:
+    """The external id of conversation `key`."""
+    return f"talk/{key}"
+
+
+def record(key: int, **known: Any) -> Parsed:
+    """A conversation of three turns, of which the last is a farewell."""
+    said = (f"I want to fly to place {key}.", "When?", "On Monday.", "Which class?")
+    return talk(name(key), *said, "Thanks, bye.", "Have a nice flight.", **known)
+
+
+def score(
+    project: Project,
+    config: ScoreConfig,
+    value: Value,
+    keys: Sequence[int] = range(1, COUNT + 1),
+    turns: int = 3,
+    steps: int = 2,
+    adapter: Path | None = None,
+) -> None:
+    """Stores scores at the ends of the first turns of this many steps, or after each step of an agent's log."""
+    used = {} if adapter is None else {"adapter_sha256": sha256(adapter.read_bytes()).hexdigest()}
+
+    def work(conn: sqlite3.Connection) -> None:
+        run_id = runs.create(
+            conn,
+            stage="complete",
+            config_hash=config.config_hash,
+            params={},
+            fingerprints=used,
+            code_version="test",
+        )
+        score_sets.register(conn, config)
+        entries = [
+            ScoreEntry(
+                key,
+                tuple(
+                    BoundaryEntry(
+                        steps * t + 1, steps * t + 2, t + 1, value(key, t), 1 - value(key, t)
+                    )
+                    for t in range(turns)
+                ),
+                None,
+                50,
+            )
+            for key in keys
+        ]
+        scores.add(conn, config.config_hash, run_id, entries)
+        runs.finish(conn, run_id, "done", "scored")
+
+    project.write(work)
+
+
+def config(mode: Mode = "base", adapter: str | None = None, key: str = "") -> ScoreConfig:
+    """A configuration of the built-in model."""
+    return ScoreConfig(key or f"{mode}-{adapter}", mode, "smollm2-135m (bf16)", adapter)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A project with scores of modes base and judge, without truth."""
+    path = tmp_path / "p.wb"
+    with Project.open(path, create=True) as project:
+        fill(project, [record(key) for key in range(1, COUNT + 1)])
+        score(project, config("judge"), flat)
+        score(project, config("base"), flat)
+    return path
+
+
+def training_run(
+    project: Path,
+    called: str,
+    held_out: Sequence[int],
+    train: Sequence[int] = (),
+    recipe: Recipe = "boundary",
+    **parts: Sequence[int],
+) -> None:
+    """A run directory with what says which conversations its adapter was trained on.
+
+    Args:
+        parts: The parts `valid` and `test` of what is held out.
+    """
+    run = RunDirectory(runs_folder(project) / called)
+    run.path.mkdir(parents=True)
+    TrainConfig("base.gguf", recipe=recipe).save(run.config)
+    parts = {"held_out": held_out, "train": train, **parts}
+    manifest = {part: [name(key) for key in keys] for part, keys in parts.items()}
+    run.manifest.write_text(json.dumps(manifest), "utf-8")
+
+
+def asked(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of the command."""
+    code = main(["validate", str(path), "completeness", *words])
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def as_json(capsys: pytest.CaptureFixture[str], path: Path, *words: str) -> Any:
+    """The JSON of a validation that succeeds."""
+    code, out, err = asked(capsys, path, *words, "--json")
+    assert code == 0, err
+    return json.loads(out)["completeness"]
+
+
+class TestTable:
+    def test_a_row_for_each_score(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Base, judge, tuned, then two baselines, all over the same conversations, every figure with an interval."""
+        with Project.open(path) as project:
+            score(project, config("tuned", "star-1"), rising)
+        found = as_json(capsys, path)
+
+        assert found["n"] == found["asked_for"] == COUNT
+        assert [row["name"] for row in found["rows"]] == [
+            "base",
+            "judge",
+            "tuned (star-1)",
+            "keyword rule",
+            "position alone",
+        ]
+        for row in found["rows"]:
+            assert row["scored"] == COUNT
+            for key in KEYS:
+                low, high = row["ci"][key]
+                assert 0 <= low <= row[key] <= high <= 1
+        base, _, tuned, keywords, position = found["rows"]
+        assert (base["auroc"], base["f1"], base["recall"]) == (0.5, 0, 0)
+        assert tuned["auroc"] == tuned["f1"] == keywords["f1"] == 1
+        assert tuned["ci"]["f1"][0] < 1
+        # all have three turns: the place tells every end in the random test, and there is no other place to compare
+        assert position["auroc"] == 1
+        assert {row["matched"] for row in found["rows"]} == {None}
+
+    def test_the_cut_is_that_of_the_truncation_test(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Scores that are as high after the first turn as at the end fail exactly where the seed cuts there."""
+        with Project.open(path) as project:
+            score(project, config("tuned", "x"), lambda key, turn: 0.1 if turn == 1 else 0.9)
+        for seed in ("0", "5"):
+            row, *_ = as_json(capsys, path, "--adapter", "x", "--seed", seed)["rows"]
+            after_first = sum(cut_at(int(seed), name(key), 3) == 0 for key in range(1, COUNT + 1))
+            assert row["recall"] == 1
+            assert row["accuracy"] == pytest.approx(1 - after_first / (2 * COUNT))
+
+    def test_cut_after_the_same_kind_of_step(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Scores that only tell tool steps from answers separate an agent's log well, and not at all when it is cut
+        after answers only.
+        """
+        path = tmp_path / "agent.wb"
+        step = (Message("assistant", "ls"), Message("tool", "a.txt"))
+        with Project.open(path, create=True) as project:
+            logs = [
+                Parsed(
+                    None,
+                    b"{}",
+                    Conversation(name(key), (Message("user", f"find {key}"), *step * 2)),
+                )
+                for key in range(1, COUNT + 1)
+            ]
+            fill(project, logs)
+            score(project, config("tuned", "x"), by_kind, turns=4, steps=1)
+        easy, *_ = as_json(capsys, path)["rows"]
+        hard = as_json(capsys, path, "--same-kind")
+        assert easy["auroc"] > 0.7
+        assert (hard["same_kind"], hard["n"], hard["rows"][0]["auroc"]) == (True, COUNT, 0.5)
+        assert "cut after a random step like its last" in asked(capsys, path, "--same-kind")[1]
+
+    def test_as_text(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """The text has counts and coverage, a line for each row, and which conversations they are over."""
+        code, out, told = asked(capsys, path)
+        assert code == 0
+        assert (
+            "24 conversations of the project, each whole and cut at a random turn (seed 0)" in out
+        )
+        assert "24 asked for, 0 cannot be cut, 100% of the others are scored by all rows" in out
+        assert [line.split("  ")[0] for line in out.splitlines()[4:7]] == [
+            "base",
+            "judge",
+            "keyword rule",
+        ]
+        head, base = out.splitlines()[3:5]
+        assert head.index("AUROC") + len("AUROC") == base.index(".50") + len(".50")
+        assert head.index("ECE") + len("ECE") == len(base)
+        assert all(line == line.rstrip() for line in out.splitlines())
+        assert "No single training run" in told
+
+    def test_some_rows_only(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A mode or an adapter, by name or path, selects its rows; the baselines stay."""
+        with Project.open(path) as project:
+            score(project, config("tuned", "a.gguf"), rising)
+            score(project, config("tuned", "b.gguf"), flat)
+
+        def names(*words: str) -> list[str]:
+            return [row["name"] for row in as_json(capsys, path, *words)["rows"]]
+
+        rules = ["keyword rule", "position alone"]
+        assert names("--mode", "judge") == ["judge", *rules]
+        assert names("--adapter", "b.gguf") == ["tuned (b.gguf)", *rules]
+        assert names("--adapter", "some/where/a.gguf") == ["tuned (a.gguf)", *rules]
+        assert names("--adapter", "runs/a.gguf/adapter.gguf") == ["tuned (a.gguf)", *rules]
+        assert len(names("--mode", "tuned")) == 4
+
+    def test_at_the_same_step(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Whole conversations of two turns are compared with the second turn of those of three: what only knows the
+        last turn's number is at chance there, what knows the end is not. Conclusions name the better baseline only."""
+        path = tmp_path / "lengths.wb"
+        half = COUNT // 2
+        with Project.open(path, create=True) as project:
+            short = [
+                talk(name(key), f"To place {key}.", "When?", "On Monday.", "Booked.")
+                for key in range(1, half + 1)
+            ]
+            fill(project, [*short, *(record(key) for key in range(half + 1, COUNT + 1))])
+            for keys, turns in ((range(1, half + 1), 2), (range(half + 1, COUNT + 1), 3)):
+                score(project, config("base"), lambda key, turn: turn / 3, keys, turns)
+                score(project, config("judge"), ends, keys, turns)
+        grows, knows, keywords, position = as_json(capsys, path)["rows"]
+        assert (grows["matched"], knows["matched"]) == (0.5, 1)
+        assert {row["matched_pairs"] for row in (grows, knows, position)} == {half * half}
+        low, high = knows["ci"]["matched"]
+        assert 0.5 < low < high == 1
+        assert position["auroc"] > keywords["auroc"]
+        out = asked(capsys, path)[1]
+        assert "same step" in out.splitlines()[3]
+        assert "against position alone" in out
+        assert "against keyword rule" not in out
+
+    def test_an_adapter_of_the_catalogue(
+        self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """An adapter is found by its name in the catalogue; file and card say how it was trained."""
+        file = adapter_file(tmp_path / "a.gguf", origin=AdapterOrigin(recipe="paper"))
+        file.with_suffix(".json").write_text('{"conversations": 200, "cut": 40}', "utf-8")
+        assert main(["models", "add", str(file), "--name", "shop"]) == 0
+        capsys.readouterr()
+        with Project.open(path) as project:
+            score(project, config("tuned", "a.gguf"), rising, adapter=file)
+        row, rule, _ = as_json(capsys, path, "--adapter", "shop")["rows"]
+        assert row["name"] == "tuned paper (a.gguf)"
+        assert (row["recipe"], row["conversations"], row["cut"]) == ("paper", 200, 40)
+        assert (rule["recipe"], rule["conversations"], rule["cut"]) == (None, None, None)
+
+    def test_names_tell_rows_apart(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Rows of one mode get longer names until they differ."""
+        with Project.open(path) as project:
+            score(project, config("base", key="0123456789"), flat)
+            score(project, ScoreConfig("other", "judge", "big model"), flat)
+        first, second, third, fourth, *_ = (row["name"] for row in as_json(capsys, path)["rows"])
+        assert first == "base, smollm2-135m (bf16), base-Non"
+        assert second == "base, smollm2-135m (bf16), 01234567"
+        assert (third, fourth) == ("judge, smollm2-135m (bf16)", "judge, big model")
+
+
+class TestCoverage:
+    def test_the_same_conversations_for_all(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """All rows are over the conversations that every row has; scores that cover less than half of the others' get
+        no row but a note.
+        """
+        with Project.open(path) as project:
+            score(project, config("tuned", "x"), rising, range(1, 19))
+            score(project, config("tuned", "trial"), rising, range(1, 4))
+        found = as_json(capsys, path)
+        assert found["n"] == 18
+        assert found["coverage"] == 0.75
+        assert found["left_out"] == [{"name": "tuned (trial)", "scored": 3}]
+        _, _, told = asked(capsys, path)
+        assert "No row for tuned (trial): it covers 3 of 24 conversations." in told
+        few = as_json(capsys, path, "--limit", "3")
+        assert (few["n"], few["asked_for"], few["left_out"]) == (3, 3, [])
+
+    def test_what_cannot_be_cut(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Conversations with one boundary only are counted apart."""
+        with Project.open(path) as project:
+            fill(project, [talk(f"short/{n}", f"Hi {n}", "Bye.") for n in range(6)], "b.jsonl")
+            more = range(COUNT + 1, COUNT + 7)
+            score(project, config("tuned", "x"), rising)
+            score(project, config("tuned", "x", key="again"), flat, more, turns=1)
+            score(project, config("base", key="again2"), flat, more, turns=1)
+        found = as_json(capsys, path, "--filter", "turns>2")
+        assert (found["asked_for"], found["single"]) == (COUNT, 0)
+        code, _, told = asked(capsys, path, "--filter", "turns<2")
+        assert code == 2
+        assert "nothing can be cut" in told
+
+
+class TestHeldOut:
+    def test_the_only_run(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """By default the conversations are the test part of the only training run; the recipe names the row."""
+        training_run(
+            path, "star-1", range(1, 18), range(18, 25), "no-end-tag", valid=range(13, 18),
+            test=range(1, 13),
+        )  # fmt: skip
+        with Project.open(path) as project:
+            score(project, config("tuned", "star-1"), rising)
+        found = as_json(capsys, path)
+        assert (found["run"], found["n"], found["trained"]) == ("star-1", 12, 0)
+        assert found["rows"][2]["name"] == "tuned without an end tag (star-1)"
+        assert "12 conversations of the test part of star-1" in asked(capsys, path)[1]
+
+    def test_what_selected_a_checkpoint_does_not_test_it(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Conversations that selected the checkpoint of an adapter are left out, also where no run is named."""
+        training_run(
+            path, "one", range(1, 18), range(18, 25), valid=range(13, 18), test=range(1, 13)
+        )
+        training_run(path, "two", range(1, 25))
+        with Project.open(path) as project:
+            score(project, config("tuned", "one"), rising)
+        found = as_json(capsys, path)
+
+        assert (found["run"], found["n"], found["trained"], found["selecting"]) == (None, 12, 7, 5)
+        assert "5 conversations are left out because they selected" in asked(capsys, path)[2]
+
+    def test_a_run_with_two_parts_is_marked(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A run of an earlier version is tested on what it held out, and the table says that this selected it."""
+        training_run(path, "old", range(1, 17), range(17, 25), valid=range(5, 17))
+        with Project.open(path) as project:
+            score(project, config("tuned", "old"), rising)
+        found = as_json(capsys, path)
+
+        assert (found["n"], found["selecting"]) == (16, 0)
+        assert found["selected_on"] == [{"name": "tuned boundary (old)", "conversations": 12}]
+        _, out, told = asked(capsys, path)
+        assert "held out by old" in out
+        assert "12 of these conversations selected the checkpoint of tuned boundary (old)" in told
+
+    def test_several_runs(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """With several runs one has to be named; else all conversations are used that no adapter of the table was
+        trained on.
+        """
+        training_run(path, "one", range(1, 13), range(13, 25))
+        training_run(path, "two", range(9, 21), range(1, 9), "paper")
+        with Project.open(path) as project:
+            score(project, config("tuned", "two"), rising)
+        found = as_json(capsys, path)
+        assert (found["run"], found["n"], found["trained"]) == (None, 16, 8)
+        named = as_json(capsys, path, "--run", "one")
+        assert (named["run"], named["n"], named["trained"]) == ("one", 4, 8)
+        assert named["rows"][2]["name"] == "tuned paper (two)"
+        assert as_json(capsys, path, "--run", "one", "--mode", "base")["n"] == 12
+        assert "8 conversations are left out" in asked(capsys, path, "--run", "one")[2]
+
+    def test_for_the_screen(self, path: Path) -> None:
+        """The training screen shows the same table."""
+        training_run(path, "one", range(1, 13))
+        with Workspace(path, read_only=True) as workspace:
+            table = workspace.services().validation.truncation_test("one")
+        assert (table.run, table.n, len(table.rows)) == ("one", 12, 3)
+        assert table.rows[-1].kind == "keywords"
+
+
+class TestTruth:
+    def test_beside_the_cuts(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """The area under the curve against the reward is added; the truth changes nothing else."""
+        path = tmp_path / "t.wb"
+        with Project.open(path, create=True) as project:
+            told = [record(key, truth={"reward": float(key > 6)}) for key in range(1, COUNT + 1)]
+            fill(project, told)
+            score(project, config("base"), lambda key, turn: 0.2 if key <= 6 else 0.8)
+        found = as_json(capsys, path)
+        (table,) = found["truths"]
+        assert (table["claim"], table["holds"], table["fails"]) == ("reward 0", 6, 18)
+        base, keywords, _ = table["rows"]
+        assert base["auroc"] == base["ap"] == 1
+        assert base["ci"]["auroc"][0] < 1
+        assert keywords["auroc"] == 0.5
+        out = asked(capsys, path)[1]
+        assert "6 yes, 18 no; scored by all rows 24 of 24 conversations of which it is known" in out
+
+
+class TestNothingToTell:
+    def test_nothing_is_scored(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Without scores the error names the command that scores."""
+        with Project.open(tmp_path / "p.wb", create=True) as project:
+            fill(project, [record(1)])
+        code, _, told = asked(capsys, tmp_path / "p.wb")
+        assert code == 2
+        assert "Nothing is scored yet" in told
+        assert "run complete PROJECT" in told
+
+    def test_no_such_scores(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """For a mode or adapter without scores the error names the command that makes them."""
+        code, _, told = asked(capsys, path, "--mode", "tuned", "--adapter", "x")
+        assert code == 2
+        assert "no scores of mode tuned and adapter x" in told
+        assert "run complete PROJECT --mode tuned --adapter x" in told
+
+    def test_none_of_those_held_out(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Scores that cover none of the conversations are an error, not an empty table."""
+        training_run(path, "one", [100])
+        code, _, told = asked(capsys, path)
+        assert code == 2
+        assert "None of the 0 conversations" in told
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["--run", "nix"], "no training run 'nix'"),
+            (["--config", "x"], "--config has no effect on `validate completeness`"),
+            (["--filter", "state:"], "state"),
+        ],
+    )
+    def test_mistakes(
+        self, path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+    ) -> None:
+        """An unknown run, an option of another metric and an invalid filter are errors."""
+        code, _, told = asked(capsys, path, *words)
+        assert code == 2
+        assert said in told
+
+    def test_a_run_that_does_not_say(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A run directory without a list of held-out conversations is an error."""
+        training_run(path, "one", [])
+        code, _, told = asked(capsys, path)
+        assert code == 2
+        assert "does not name the conversations that it held out" in told
+
+
+class TestPicture:
+    def test_it_is_drawn(
+        self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """With a picture the table is still printed, and the picture names every row."""
+        code, out, err = asked(capsys, path, "--plot", str(tmp_path / "t.svg"))
+        assert code == 0
+        assert "whole against cut" in out
+        assert "Drew" in err
+        drawn = (tmp_path / "t.svg").read_text("utf-8")
+        assert all(word in drawn for word in ("base", "judge", "keyword rule", "AUROC"))
+
+    def test_against_without_a_file(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """--against without a picture file is refused before anything is computed."""
+        code, out, err = asked(capsys, path, "--against", "cut")
+        assert (code, out) == (2, "")
+        assert "--plot FILE" in err
+
+
+class TestAsInThePaper:
+    def test_what_is_generated_decides(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """With --paper the decision is whether the end tag is written, whatever the probability; scores without
+        such decisions have no row."""
+        code, _, err = asked(capsys, path, "--paper")
+        assert (code, "--paper" in err) == (2, True)
+        with Project.open(path) as project:
+            rows = [
+                (key, 2 * turn + 1, turn == 2 and key <= COUNT // 2)
+                for key in range(1, COUNT + 1)
+                for turn in range(3)
+            ]
+            project.write(lambda conn: generated_ends.add(conn, "base-None", rows))
+        (row, *others) = as_json(capsys, path, "--paper")["rows"]
+        assert [row["name"], *(one["kind"] for one in others)] == [
+            "base", "keywords", "position",
+        ]  # fmt: skip
+        assert (row["precision"], row["recall"], row["accuracy"]) == (1.0, 0.5, 0.75)
+
+    def test_every_boundary(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """--every-boundary compares scores with how often conversations end; the correction of .3 at one end in three
+        makes it smaller."""
+        found = as_json(capsys, path, "--every-boundary", "--mode", "base")
+        (row,) = found["every_boundary"]
+        assert (row["name"], row["boundaries"]) == ("base", 3 * COUNT)
+        assert (row["share"], row["mean"]) == (pytest.approx(1 / 3), pytest.approx(0.3))
+        assert row["ece"]["value"] == pytest.approx(1 / 3 - 0.3)
+        assert row["corrected"]["value"] == pytest.approx(1 / 3 - 0.1 / (0.1 + 0.7 * 2 / 3))

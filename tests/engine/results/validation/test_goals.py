@@ -1,0 +1,116 @@
+"""`workbench validate PROJECT goals`, and all metrics at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.project.project import Project
+from tests.engine.goals.service.goal_project import cluster, merge_rightly, stored_goals, texts
+from tests.engine.project.support import fill, give_scores, talk
+from workbench.cli import main
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """32 conversations with gold goals and one without, in 8 clusters, none merged."""
+    path = tmp_path / "p.wb"
+    with Project.open(path, create=True) as project:
+        records = [
+            talk(f"{topic}-{n}", text, "ok", truth={"goal": topic})
+            for n, (topic, text) in enumerate(texts())
+        ]
+        fill(project, [*records, talk("unknown", "book a flight ticket to nowhere", "ok")])
+        cluster(project)
+    return path
+
+
+def test_before_and_after(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Clusters split the gold goals; after a person's merges the groups agree with them exactly."""
+    assert main(["validate", str(path), "goals", "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)["goals"]
+    assert (first["n"], first["asked"], first["goals"]) == (32, 32, 4)
+    before, now = first["rows"]
+    assert (before["name"], now["name"]) == ("as clustered", "as it stands")
+    assert before["groups"] == now["groups"] == 8
+    assert before["v"] == before["nmi"] == now["v"] < 0.9
+    assert before["ci"]["ari"][0] <= before["ari"] <= before["ci"]["ari"][1]
+
+    with Project.open(path) as project:
+        assert merge_rightly(stored_goals(project)) < 100
+    assert main(["validate", str(path), "goals", "--json"]) == 0
+    before, now = json.loads(capsys.readouterr().out)["goals"]["rows"]
+    assert before == first["rows"][0]
+    assert (now["groups"], now["v"], now["ari"]) == (4, 1, 1)
+
+
+def test_another_clustering(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Other clusterings of the project are listed beside the shown one and compared with it."""
+    with Project.open(path) as project:
+        cluster(project, k=2)
+    assert main(["validate", str(path), "goals", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["goals"]
+    (other,) = found["others"]
+    assert other["groups"] == 8
+    assert found["rows"][0]["groups"] == 2
+    against = [(c["figure"], c["one"], c["other"]) for c in found["contrasts"]][2:]
+    assert against == [("V", "as clustered", other["name"]), ("ARI", "as clustered", other["name"])]
+
+
+def test_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The text has the same rows as the JSON; a filter selects the conversations."""
+    assert main(["validate", str(path), "goals", "--filter", "rome"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "4 conversations of 4 gold goals" in lines[0]
+    assert lines[-3].startswith("as it stands")
+    assert "V of as it stands" in lines[-2]
+    assert "too few of one kind to test, n = 4" in lines[-2]
+
+
+def test_nothing_is_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a clustering, or without gold goals in it, the message says what makes them."""
+    path = tmp_path / "p.wb"
+    with Project.open(path, create=True) as project:
+        fill(project, [talk(f"{n}", text, "ok") for n, (_, text) in enumerate(texts())])
+        assert main(["validate", str(path), "goals"]) == 2
+        assert "run cluster" in capsys.readouterr().err
+        cluster(project)
+    assert main(["validate", str(path), "goals"]) == 2
+    assert "truth.goal" in capsys.readouterr().err
+
+
+def test_one_gold_goal(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a single gold goal there is no figure."""
+    assert main(["validate", str(path), "goals", "--filter", "flight"]) == 2
+    shown = capsys.readouterr()
+    assert "have the same one" in shown.err
+    assert "ARI" not in shown.out
+
+
+def test_all_tells_what_there_is(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`validate all` prints the metrics with results and names the others; with none it is an error."""
+    assert main(["validate", str(path), "all", "--json"]) == 0
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    assert list(found) == ["goals", "missing"]
+    assert [(one["metric"], one["what"]) for one in found["missing"]] == [
+        ("completeness", "Nothing is scored yet."),
+        ("verdicts", "Nobody has judged what is scored."),
+        ("trees", "The project has no response trees."),
+    ]
+    assert "workbench run trees" in found["missing"][2]["how"]
+    assert "completeness: Nothing is scored yet." in told.err
+    assert "trees: The project has no response trees." in told.err
+    assert main(["validate", str(path), "all", "--seed", "1"]) == 2
+
+
+def test_all_with_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A project without any run has nothing to validate."""
+    path = tmp_path / "p.wb"
+    with Project.open(path, create=True) as project:
+        fill(project, [talk("a", "hi", "ho")])
+        give_scores(project, {})
+    assert main(["validate", str(path), "all"]) == 2
+    assert "whose truth is known" in capsys.readouterr().err

@@ -1,0 +1,121 @@
+"""Pictures of validation tables."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.base.errors import ProjectError, UsageError
+from engine.base.interval import Interval
+from engine.base.statistics.records import (
+    Classification,
+)
+from engine.results.records import (
+    CompletenessTable,
+    TruncationRow,
+    TruthRow,
+    TruthTable,
+)
+from engine.results.validation.picture import draw
+
+SOME = Interval(0.8, 0.7, 0.9)
+
+
+def row(
+    name: str, recipe: str = "", size: int | None = None, cut: int | None = None
+) -> TruncationRow:
+    """One with the same figures as any other."""
+    found = Classification(SOME, SOME, SOME, SOME, SOME, SOME, SOME)
+    return TruncationRow(name, "scores", 9, found, recipe=recipe, conversations=size, cut=cut)
+
+
+def table(*rows: TruncationRow) -> CompletenessTable:
+    """A table of these rows with one known truth and one that has a single value."""
+    claim = TruthTable(
+        "not complete", "", 4, 5, 9, tuple(TruthRow(one.name, SOME, SOME) for one in rows)
+    )
+    return CompletenessTable(
+        None, 0, 0.5, 9, 0, 9, rows, (claim, TruthTable("same", "", 0, 9, 9, ()))
+    )
+
+
+PLAIN = table(row("base"), row("a & b <odd>", "boundary", 100, 0))
+GROWING = table(
+    row("base"),
+    row("b50", "boundary", 50, 0),
+    row("b200", "boundary", 200, 0),
+    row("p200", "paper", 200, 0),
+    row("b200 and cut", "boundary", 200, 80),
+)
+
+
+def test_every_row_and_every_claim_is_drawn(tmp_path: Path) -> None:
+    """Every row and every truth is drawn by name, with any characters; a truth with a single value has no panel."""
+    draw(PLAIN, tmp_path / "t.svg")
+    drawn = (tmp_path / "t.svg").read_text("utf-8")
+    assert "a &amp; b &lt;odd&gt;" in drawn
+    assert "low where not complete (4 of 9)" in drawn
+    assert "same" not in drawn
+
+
+def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:
+    """The same table gives the same file, so a picture in a repository changes only with its figures."""
+    for name in ("a.svg", "b.svg"):
+        draw(GROWING, tmp_path / name, "conversations")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_png(tmp_path: Path) -> None:
+    """The file ending chooses the format."""
+    draw(PLAIN, tmp_path / "t.PNG")
+    assert (tmp_path / "t.PNG").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_by_conversations(tmp_path: Path) -> None:
+    """Adapters of one recipe and one cut share are a curve over conversations; untrained rows are horizontal lines; a
+    single adapter is left out.
+    """
+    draw(GROWING, tmp_path / "t.svg", "conversations")
+    drawn = (tmp_path / "t.svg").read_text("utf-8")
+    assert ">boundary<" in drawn
+    assert ">base<" in drawn
+    assert "paper" not in drawn
+    assert "40% cut" not in drawn
+
+
+def test_by_what_was_cut(tmp_path: Path) -> None:
+    """Adapters of one recipe and one number of conversations are a curve over the cut share."""
+    draw(GROWING, tmp_path / "t.svg", "cut")
+    drawn = (tmp_path / "t.svg").read_text("utf-8")
+    assert ">boundary, 200 conversations<" in drawn
+    assert ">0.4<" in drawn
+
+
+def test_no_two_that_differ(tmp_path: Path) -> None:
+    """Without two adapters that differ, the error says what would make a curve; nothing is written."""
+    with pytest.raises(UsageError, match="No two adapters of one recipe"):
+        draw(PLAIN, tmp_path / "t.svg", "conversations")
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_ending(tmp_path: Path) -> None:
+    """An unknown file ending is an error that lists the known ones."""
+    with pytest.raises(UsageError) as told:
+        draw(PLAIN, tmp_path / "t.doc")
+    assert ".svg or .png" in told.value.hint
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    """A missing folder is an error that says so."""
+    with pytest.raises(ProjectError, match="cannot be written"):
+        draw(PLAIN, tmp_path / "none" / "t.svg")
+
+
+def test_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without matplotlib the error says what to install."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(UsageError) as told:
+        draw(PLAIN, tmp_path / "t.svg")
+    assert "[plot]" in told.value.hint

@@ -1,0 +1,145 @@
+"""The validation service on real project files, and its screen."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.errors import Cancelled, ProjectError
+from engine.base.interval import Interval
+from engine.base.report_table import ReportRow, ReportTable
+from engine.opener.workspace import Workspace
+from engine.project.project import Project
+from engine.results.validation.records import ValidationProgress, ValidationReport
+from tests.engine.goals.service.goal_project import cluster, texts
+from tests.engine.project.support import fill, talk
+from tests.engine.results.validation.test_completeness import config, rising, score
+from tests.screens.driving import press, settle, text
+from tests.workbench.test_validate import with_trees
+from workbench.app import WorkbenchApp
+from workbench.cli import main
+
+TRUTHS: list[dict[str, Any]] = [{"reward": float(n % 3 > 0)} for n in range(36)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """36 conversations with rewards and a tree each; nothing is scored or clustered."""
+    return with_trees(tmp_path / "p.wb", TRUTHS)
+
+
+def figure_of(row: ReportRow, nth: int) -> float:
+    """A figure of a row, without its interval."""
+    cell = row.cells[nth]
+    assert isinstance(cell, Interval)
+    return cell.value
+
+
+def report(path: Path) -> ValidationReport:
+    """The report of the service."""
+    with Workspace(path) as workspace:
+        return workspace.services().validation.report(ValidationProgress())
+
+
+def test_tables_tell_what_the_command_tells(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table on rewards has the figures of `validate`, with curves for both plots; text and JSON are the same."""
+    found = report(path)
+    assert main(["validate", str(path), "all", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert json.loads(found.text) == told
+    (sheet,) = found.tables
+    assert (sheet.metric, sheet.title) == ("trees", "reward 0")
+    (table,) = told["truths"]
+    for row, figure in zip(sheet.rows, table["figures"], strict=True):
+        assert row.name == figure["figure"]
+        assert figure_of(row, 1) == figure["auroc"]
+        assert figure_of(row, 4) == figure["rejection_ratio"]
+        assert row.p == figure["p_corrected"]
+        assert len(row.curves) == len(sheet.plots) == 2
+    assert set(table["conclusions"]) >= set(sheet.conclusions)
+    kinds = {row.name: row.kind for row in sheet.rows}
+    assert (kinds["leaves"], kinds["length"]) == ("measure", "baseline")
+
+
+def test_what_is_missing(path: Path) -> None:
+    """The report names what has not run, with the command for it."""
+    missing = report(path).missing
+    assert {one.metric for one in missing} == {"goals", "completeness", "verdicts"}
+    assert all(
+        "workbench verdicts" in one.how if one.metric == "verdicts" else "workbench run" in one.how
+        for one in missing
+    )
+
+
+def test_cancel(path: Path) -> None:
+    """A cancelled report ends at its next step."""
+    with Workspace(path) as workspace, pytest.raises(Cancelled):
+        workspace.services().validation.report(ValidationProgress(cancelled=True))
+
+
+def test_export(path: Path, tmp_path: Path) -> None:
+    """A report is written whole to a new file; an existing file is unchanged."""
+    with Workspace(path) as workspace:
+        port = workspace.services().validation
+        found = port.report(ValidationProgress())
+        port.export(found, str(tmp_path / "a.json"))
+        with pytest.raises(ProjectError, match="is there already"):
+            port.export(found, str(tmp_path / "a.json"))
+        with pytest.raises(ProjectError, match="cannot be written"):
+            port.export(found, str(tmp_path / "none" / "a.json"))
+    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == json.loads(found.text)
+
+
+def test_completeness_and_goals(tmp_path: Path) -> None:
+    """Scores and clusters have tables of their own, with contrasts as sentences."""
+    path = tmp_path / "p.wb"
+    with Project.open(path, create=True) as project:
+        records = [
+            talk(
+                f"{n}", body, "a", "b", "c", "d", "e", truth={"goal": topic, "complete": n % 2 == 0}
+            )
+            for n, (topic, body) in enumerate(texts())
+        ]
+        fill(project, records)
+        keys = range(1, len(records) + 1)
+        score(project, config("tuned", "x"), rising, keys)
+        score(project, config("base"), lambda key, turn: 0.5, keys)
+        cluster(project)
+    found = report(path)
+    tables: dict[str, ReportTable] = {f"{one.metric} {one.title}": one for one in found.tables}
+    assert list(tables) == [
+        "goals gold goals",
+        "completeness whole against cut",
+        "completeness not complete",
+    ]
+    goals, cut, truth = tables.values()
+    assert [row.name for row in goals.rows] == ["as clustered", "as it stands"]
+    assert goals.plots == ()
+    assert [row.name for row in cut.rows] == ["base", "tuned (x)", "keyword rule"]
+    assert any(
+        ("tuned (x)" in said and "better" in said) or "worse" in said
+        for said in cut.rows[0].conclusions
+    )
+    assert cut.rows[1].curves[0][-1][1] == 1
+    assert [one.title for one in truth.columns[1:]] == ["AUROC", "AP"]
+    assert {one.what for one in found.missing if one.metric == "completeness"} == {
+        "No scores of mode judge are compared.",
+        "No scores of mode probe are compared.",
+    }
+
+
+async def test_on_the_screen(path: Path) -> None:
+    """V shows the table of a real project."""
+    with Workspace(path) as workspace:
+        app = WorkbenchApp(workspace.services(), workspace.subscribe)
+        async with app.run_test(size=(100, 30)) as pilot:
+            await settle(pilot)
+            await press(pilot, "V")
+            shown = text(pilot)
+            assert "uncertainty against reward 0" in shown
+            assert "predictive_entropy" in shown
+            await press(pilot, "right")
+            assert "workbench run complete" in text(pilot)

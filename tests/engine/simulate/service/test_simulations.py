@@ -1,0 +1,138 @@
+"""Simulations of a project: edited prompts, what is played, and how results are found again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.base.errors import UsageError
+from engine.model.chat import Role
+from engine.model.interface import Sampling
+from engine.model.service.prompts import names, shipped
+from engine.opener.workspace import Workspace
+from engine.simulate.prompt_files import places, prompt_kinds, prompt_texts
+from engine.simulate.service.request import SimulationOptions
+from engine.simulate.service.simulations import Simulation
+from tests.engine.simulate.simulated import scenarios
+from workbench.cli import build_parser, main
+from workbench.commands.playing import exit_code, played, read_request
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a project will be."""
+    return tmp_path / "p.wb"
+
+
+def a_prompt() -> tuple[str, str, str]:
+    """Kind, name and text of a prompt with placeholders."""
+    return next(
+        (kind, name, text)
+        for kind in prompt_kinds()
+        for name, text in prompt_texts(kind).items()
+        if places(text)
+    )
+
+
+class TestPrompts:
+    def test_names(self) -> None:
+        """Prompts of simulations are listed after the others, named after their folder and file."""
+        kind, name, text = a_prompt()
+        assert names().index(f"{kind}/{name}") > names().index("summary")
+        assert shipped(f"{kind}/{name}") == text
+
+    def test_editing(self, path: Path) -> None:
+        """A simulation uses an edited prompt until it is reset."""
+        kind, name, text = a_prompt()
+        with Workspace(path, create=True) as workspace:
+            edited = f"Please. {text}"
+            workspace.prompts.edit(f"{kind}/{name}", edited)
+            assert workspace.simulations().texts(kind)[name] == edited
+            workspace.prompts.edit(f"{kind}/{name}", None)
+            assert workspace.simulations().texts(kind) == prompt_texts(kind)
+
+    def test_places_that_nothing_fills(self, path: Path) -> None:
+        """An edit with an unknown placeholder is refused with the list of known ones."""
+        kind, name, text = a_prompt()
+        with Workspace(path, create=True) as workspace:
+            with pytest.raises(UsageError, match=r"\[\[NO_SUCH_PLACE\]\]") as error:
+                workspace.prompts.edit(f"{kind}/{name}", f"{text} [[NO_SUCH_PLACE]]")
+            assert f"[[{min(places(text))}]]" in error.value.hint
+            workspace.prompts.edit(f"{kind}/{name}", "No places at all.")
+
+    @pytest.mark.parametrize("name", ["sharded/none", "none/user", "/", "../model/prompts/base"])
+    def test_there_is_none(self, path: Path, name: str) -> None:
+        """An unknown prompt name is refused with the known names."""
+        with Workspace(path, create=True) as workspace:
+            with pytest.raises(UsageError, match="no prompt") as error:
+                workspace.prompts.source(name)
+            assert "summary" in error.value.hint
+
+
+class TestPlaying:
+    def test_from_options_to_results(
+        self, path: Path, tuned_shallow: None, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A request is played once with the default model; its rows, conversations and transcripts are found."""
+        options = SimulationOptions(context=512, parallel=3)
+        asks: dict[Role, Sampling] = {"user": Sampling(), "assistant": Sampling()}
+        with Workspace(path, create=True) as workspace:
+            simulations = workspace.simulations()
+
+            def simulation(count: int) -> Simulation:
+                return simulations.simulation(
+                    "chat", lambda _: scenarios()[:count], {"seed": 0}, asks, options, {}
+                )
+
+            rows = played(workspace, simulation(2))
+            again = played(workspace, simulation(3))
+            assert [row.key for row in again] == [one.key for one in scenarios()[:3]]
+            assert again[:2] == rows
+            assert exit_code(again) == 0
+            (setting,) = simulations.settings("chat")
+            assert setting.played == 3
+            assert "smollm2" in setting.models["user"]
+            assert simulations.settings("sharded") == []
+            (row,) = simulations.of_conversation(again[2].conversation_id or 0)
+            assert len(simulations.transcript(row.id)) == 2 * row.result["turns"]
+            assert simulations.rows_of("chat") == again
+        assert "2 were played before" in capsys.readouterr().err
+
+
+class TestWords:
+    def test_common_options(self) -> None:
+        """Every kind takes models for the roles, repetitions and seeds."""
+        words = ["simulate", "forms", "p.wb", "--model", "a", "--judge-model", "b", "--runs", "3"]
+        arguments: argparse.Namespace = build_parser().parse_args(words)
+        options = read_request("forms", arguments)
+        roles: tuple[Role, ...] = ("assistant", "user", "judge")
+        assert [options.model_of(role) for role in roles] == ["a", "a", "b"]
+        assert (options.runs, options.seed, options.temperature) == (3, 0, None)
+
+
+def test_export_of_transcripts(path: Path, tuned_shallow: None) -> None:
+    """The transcript export has every call with its reply, for all plays or for those of given conversations."""
+    options = SimulationOptions(context=512)
+    asks: dict[Role, Sampling] = {"user": Sampling(), "assistant": Sampling()}
+    with Workspace(path, create=True) as workspace:
+        played(
+            workspace,
+            workspace.simulations().simulation(
+                "chat", lambda _: scenarios()[:2], {}, asks, options, {}
+            ),
+        )
+    out = path.with_suffix(".jsonl")
+    assert main(["export", str(path), "transcripts", "-o", str(out)]) == 0
+    lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert [line["key"] for line in lines] == ["chat/Bread", "chat/Rivers"]
+    assert [line["conversation"] for line in lines] == ["chat/Bread", "chat/Rivers"]
+    assert [call["role"] for call in lines[0]["calls"]] == ["user", "assistant"]
+    assert all(call["text"] is not None for call in lines[0]["calls"])
+    asked = ["export", str(path), "transcripts", "-o", str(out), "--filter", "messages:4"]
+    assert main(asked) == 0
+    assert [json.loads(line)["key"] for line in out.read_text("utf-8").splitlines()] == [
+        "chat/Rivers"
+    ]

@@ -1,0 +1,127 @@
+"""Which adapter a name stands for, and which one is used without a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.base.errors import UsageError
+from engine.model.adapter_files import AdapterOrigin
+from engine.model.service.records import (
+    ModelRequest,
+)
+from engine.opener.workspace import Workspace
+from engine.training import adapter_in_use
+from tests.engine.model.small_adapters import adapter_file
+from tests.engine.project.support import fill, talk
+from tests.engine.training.training_project import bare_run
+
+
+def write_adapter(path: Path, base: str = "smollm2-135m") -> Path:
+    """Writes an adapter for this base."""
+    return adapter_file(path, origin=AdapterOrigin(base_name=base, recipe="boundary"))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    """A project with one conversation, and a run with an adapter."""
+    with Workspace(tmp_path / "p.wb", create=True) as opened:
+        fill(opened.project, [talk("one", "Hello.", "Hello.")])
+        write_adapter(bare_run(tmp_path / "p.wb", "mine").adapter_gguf)
+        bare_run(tmp_path / "p.wb", "unfinished")
+        yield opened
+
+
+TUNED = ModelRequest("scoring", tuned=True)
+
+
+class TestNames:
+    def test_a_run_its_folder_and_its_file(self, workspace: Workspace, tmp_path: Path) -> None:
+        """The name of a run, its folder and its file stand for the same adapter, for the model it was made for."""
+        folder = tmp_path / "p.training" / "mine"
+        for name in ("mine", str(folder), str(folder / "adapter.gguf")):
+            found = adapter_in_use.find(workspace.project, workspace.catalog, name)
+            assert (found.path, found.model) == (folder / "adapter.gguf", "smollm2-135m")
+
+    def test_a_name_of_the_catalogue(self, workspace: Workspace, tmp_path: Path) -> None:
+        """An adapter that was added is found by its name and keeps it."""
+        path = write_adapter(tmp_path / "other.gguf", base="elsewhere-7b")
+        workspace.catalog.add_adapter(path, "other")
+        found = adapter_in_use.find(workspace.project, workspace.catalog, "other")
+
+        assert (found.name, found.path, found.model) == ("other", path, None)
+
+    @pytest.mark.parametrize("name", ["nobody", "unfinished"])
+    def test_what_is_not_there(self, workspace: Workspace, name: str) -> None:
+        """An unknown name, or a run without an adapter, is refused."""
+        with pytest.raises(UsageError, match=name):
+            adapter_in_use.find(workspace.project, workspace.catalog, name)
+
+
+class TestInUse:
+    def test_the_chosen_one_is_taken(self, workspace: Workspace) -> None:
+        """After `use`, mode tuned loads the adapter with its model, other modes load none, and the run records it."""
+        workspace.training.use("mine")
+        model = workspace.models_in_use.resolve(TUNED).model
+
+        assert model.adapter is not None
+        assert model.adapter.parent.name == "mine"
+        assert workspace.models_in_use.resolve(ModelRequest("scoring")).adapter is None
+        assert {run.name: run.in_use for run in workspace.training.runs()} == {
+            "mine": True,
+            "unfinished": False,
+        }
+
+    def test_it_is_not_for_another_model(self, workspace: Workspace) -> None:
+        """A named model that is not the adapter's base is used without the adapter."""
+        workspace.training.use("mine")
+        workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
+        options = ModelRequest("scoring", "copy", tuned=True)
+
+        assert workspace.models_in_use.resolve(options).adapter is None
+        named = ModelRequest("scoring", "copy", "mine", tuned=True)
+        assert workspace.models_in_use.resolve(named).adapter is not None
+
+    def test_what_is_in_use_is_kept(self, workspace: Workspace) -> None:
+        """A run whose adapter is in use cannot be deleted until another is in use; a run without an adapter cannot be
+        used.
+        """
+        workspace.training.use("mine")
+        with pytest.raises(UsageError, match="in use"):
+            workspace.training.delete("mine")
+        with pytest.raises(UsageError, match="no adapter"):
+            workspace.training.use("unfinished")
+
+        workspace.training.use(None)
+        workspace.training.delete("mine")
+        assert [run.name for run in workspace.training.runs()] == ["unfinished"]
+
+    def test_it_is_gone(self, workspace: Workspace, tmp_path: Path) -> None:
+        """When the adapter file in use is gone, scoring fails with its name instead of scoring without it."""
+        path = write_adapter(tmp_path / "file.gguf")
+        adapter_in_use.put(workspace.project, str(path))
+        assert workspace.models_in_use.resolve(TUNED).adapter is not None
+        path.unlink()
+
+        with pytest.raises(UsageError, match=r"file\.gguf"):
+            workspace.models_in_use.resolve(TUNED)
+
+    def test_none_was_chosen(
+        self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Without a choice, mode tuned loads the shipped adapter of the built-in model, and none for another model."""
+        brought = tmp_path / "brought"
+        brought.mkdir()
+        monkeypatch.setattr("engine.model.catalog.BUNDLED_ADAPTERS", brought)
+        assert workspace.models_in_use.resolve(TUNED).adapter is None
+
+        write_adapter(brought / "demo.gguf")
+        found = workspace.models_in_use.resolve(TUNED).adapter
+        assert found == "demo"
+        workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
+        assert (
+            workspace.models_in_use.resolve(ModelRequest("scoring", "copy", tuned=True)).adapter
+            is None
+        )

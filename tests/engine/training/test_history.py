@@ -1,0 +1,277 @@
+"""The history of a training run, read from its events."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.training.history import CURVE_POINTS, RunHistory
+from engine.training.run_directory.events import EventLog, RunDirectory, locked
+from tests.engine.training.training_project import bare_run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    """A run without events."""
+    return bare_run(tmp_path / "p.wb")
+
+
+def say(run: RunDirectory, *events: tuple[str, dict[str, Any]]) -> None:
+    """Appends events as the trainer does."""
+    log = EventLog(run.events)
+    for name, fields in events:
+        log.write(name, **fields)
+    log.close()
+
+
+def started(step: int = 0) -> tuple[str, dict[str, Any]]:
+    """The first event of a process."""
+    return "started", {"step": step, "steps": 40, "examples": 9, "tokens": 900, "pid": 1}
+
+
+def step(number: int, loss: float = 0.5) -> tuple[str, dict[str, Any]]:
+    """A step."""
+    return "step", {
+        "step": number,
+        "epoch": number / 20,
+        "loss": loss,
+        "tokens_per_s": 100.0 + number,
+        "seconds_left": 60.0,
+        "memory": 1 << 30,
+    }
+
+
+def valid(number: int, auroc: float | None, best: bool) -> tuple[str, dict[str, Any]]:
+    """A validation."""
+    return "valid", {
+        "step": number, "loss": 0.4, "auroc": auroc, "f1": 0.5, "n": 20, "best": best,
+    }  # fmt: skip
+
+
+class TestCurves:
+    def test_what_was_written_since_is_taken_in(self, run: RunDirectory) -> None:
+        """A history that is read again has the new events once, and an incomplete line only when it is complete."""
+        history = RunHistory(run)
+        say(run, started(), step(1), step(2))
+        assert [point.step for point in history.detail().loss] == [1, 2]
+
+        say(run, step(3))
+        with run.events.open("a") as file:
+            file.write('{"event": "step", "time": 1, "step": 4, "lo')
+        assert [point.step for point in history.detail().loss] == [1, 2, 3]
+        with run.events.open("a") as file:
+            file.write('ss": 0.25}\n')
+        assert [point.step for point in history.detail().loss] == [1, 2, 3, 4]
+
+    def test_a_validation_that_goes_on(self, run: RunDirectory) -> None:
+        """The progress of a validation is shown while it lasts and a process works, with its remaining time."""
+        history = RunHistory(run)
+        say(
+            run,
+            started(),
+            step(10),
+            ("validating", {"step": 10, "done": 3, "of": 9, "seconds_left": 7.0}),
+        )
+        assert history.row().validated is None
+        with locked(run) as had:
+            assert had
+            row = history.row()
+            assert (row.validated, row.to_validate, row.phase) == (3, 9, "validating")
+            assert row.seconds_left == pytest.approx(7, abs=2)
+            say(run, valid(10, 0.7, True))
+            row = history.row()
+            assert (row.validated, row.to_validate, row.phase) == (None, None, "")
+            assert row.seconds_left == pytest.approx(60, abs=2)
+
+    def test_the_time_that_is_left_is_never_an_old_one(self, run: RunDirectory) -> None:
+        """A validation that ended is no longer counted, and a process that resumes has said nothing yet."""
+        history = RunHistory(run)
+
+        def at(time: float, event: tuple[str, dict[str, Any]]) -> float | None:
+            say(run, (event[0], {**event[1], "time": time}))
+            return history.row().seconds_left
+
+        with locked(run) as had:
+            assert had
+            assert at(100.0, started()) is None
+            assert at(110.0, step(10)) == 60.0
+            assert at(150.0, valid(10, 0.7, True)) == 20.0
+            assert at(180.0, valid(10, 0.7, True)) is None
+            assert at(181.0, step(11)) == 60.0
+            assert at(200.0, started(11)) is None
+
+    def test_what_is_done_again_is_told_once(self, run: RunDirectory) -> None:
+        """After a resume, steps since the checkpoint are repeated: the curve shows the repetition only, and where it
+        begins.
+        """
+        say(
+            run,
+            started(), step(9, 0.9), valid(10, 0.7, True), step(11, 0.8), valid(20, 0.9, True), step(21),
+            started(10), step(11, 0.6),
+        )  # fmt: skip
+        detail = RunHistory(run).detail()
+
+        assert [(point.step, point.loss) for point in detail.loss] == [(9, 0.9), (11, 0.6)]
+        assert [point.step for point in detail.valid] == [10]
+        assert detail.resumed == (10,)
+        assert (detail.run.auroc, detail.run.best_step) == (0.7, 10)
+
+    def test_the_best_is_the_one_that_was_best(self, run: RunDirectory) -> None:
+        """The figures of a run are those of its best validation, not of its last."""
+        say(run, started(), valid(10, 0.9, True), valid(20, 0.8, False))
+        row = RunHistory(run).row()
+
+        assert (row.auroc, row.best_step) == (0.9, 10)
+
+    def test_long_curves_are_thinned(self, run: RunDirectory) -> None:
+        """A curve of many steps has about a thousand points, the last step among them."""
+        say(run, started(), *(step(n, float(n % 2)) for n in range(1, 5001)))
+        loss = RunHistory(run).detail().loss
+
+        assert len(loss) <= CURVE_POINTS
+        assert loss[-1].step == 5000
+        assert all(0.3 < point.loss < 0.7 for point in loss)
+
+    def test_a_run_that_was_begun_anew(self, run: RunDirectory) -> None:
+        """Events of a new file under the same name are not mixed with those of the old one."""
+        history = RunHistory(run)
+        say(run, started(), step(1), step(2))
+        assert len(history.detail().loss) == 2
+        os.replace(run.events, run.events.with_name("old"))
+        say(run, started(), step(7))
+
+        assert [point.step for point in history.detail().loss] == [7]
+
+    def test_lines_that_say_nothing_are_passed_over(self, run: RunDirectory) -> None:
+        """Unknown events, and events with missing or invalid fields, are ignored."""
+        say(
+            run,
+            ("music", {}), ("step", {}), ("valid", {"step": "two"}), ("sample", {"step": 1}),
+            ("parity", {"top1": None, "tokens": 3}), started(), step(1),
+        )  # fmt: skip
+        run.events.write_bytes(run.events.read_bytes() + b'[1]\n"x"\n\xff\n')
+        detail = RunHistory(run).detail()
+
+        assert [point.step for point in detail.loss] == [1]
+        assert detail.run.steps == 40
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            {"event": "step", "step": 2, "loss": 0.1, "epoch": [1], "tokens_per_s": 1.0},
+            {"event": "step", "step": 2, "loss": 10**400},
+            {"event": "started", "step": 0, "steps": "many"},
+            {"event": "done", "step": 2, "best_step": 1.5},
+            {"event": "step", "step": 2, "loss": 0.1, "time": float("inf")},
+        ],
+    )
+    def test_other_types(self, run: RunDirectory, line: dict[str, Any]) -> None:
+        """An event with something else where a figure belongs is ignored, as is one nested without end."""
+        say(run, started(), step(1))
+        with run.events.open("a") as file:
+            file.write(json.dumps(line) + "\n" + "[" * 100_000 + "\n")
+        detail = RunHistory(run).detail()
+
+        assert [point.step for point in detail.loss] == [1]
+        assert (detail.run.steps, detail.run.best_step) == (40, None)
+
+    def test_a_run_that_diverged(self, run: RunDirectory) -> None:
+        """A loss that is infinite is a figure."""
+        say(run, started(), step(1, math.inf))
+
+        assert RunHistory(run).detail().run.loss == math.inf
+
+    @pytest.mark.parametrize(
+        "manifest", ['{"counts": {"train": [3]}}', '{"counts": 3}', "[" * 100_000]
+    )
+    def test_a_damaged_manifest(self, run: RunDirectory, manifest: str) -> None:
+        """Without counts in the manifest those of the trainer are used."""
+        say(run, started())
+        run.manifest.write_text(manifest, "utf-8")
+
+        assert RunHistory(run).row().conversations == 9
+
+    def test_validation_without_figures(self, run: RunDirectory) -> None:
+        """A validation with an undefined figure is kept without that figure."""
+        say(run, started(), valid(10, None, False))
+
+        assert RunHistory(run).detail().valid[0].auroc is None
+
+
+class TestStates:
+    @pytest.mark.parametrize(
+        ("ending", "state"),
+        [
+            (("done", {"step": 40, "reason": "finished", "best_step": 20}), "finished"),
+            (("done", {"step": 30, "reason": "no-better", "best_step": 20}), "finished"),
+            (("done", {"step": 12, "reason": "stopped", "best_step": 10}), "stopped"),
+            (("error", {"message": "It broke.", "hint": "Mend it."}), "failed"),
+            (step(3), "interrupted"),
+        ],
+    )
+    def test_the_last_word_counts(
+        self, ending: tuple[str, dict[str, Any]], state: str, run: RunDirectory
+    ) -> None:
+        """Without a process the last state event determines the state of a run."""
+        say(run, started(), step(1), ending, ("warning", {"message": "late"}))
+
+        assert RunHistory(run).row().state == state
+
+    def test_new(self, run: RunDirectory) -> None:
+        """A run that was never started is new and has no problem."""
+        row = RunHistory(run).row()
+
+        assert (row.state, row.problem, row.step) == ("new", "", None)
+
+    def test_want_of_memory_in_an_error(self, run: RunDirectory) -> None:
+        """An out-of-memory error without advice gets the settings to lower; its own advice is kept."""
+        say(run, started(), ("error", {"message": "CUDA out of memory.", "hint": ""}))
+        assert "max_tokens" in RunHistory(run).row().hint
+
+        say(run, ("error", {"message": "CUDA out of memory.", "hint": "Lower rows."}))
+        assert RunHistory(run).row().hint == "Lower rows."
+
+    def test_time_is_that_of_its_processes(self, run: RunDirectory) -> None:
+        """The running time of a run is that of its processes, without the time between them."""
+        lines = [
+            {"event": "started", "time": 1000.0, "step": 0, "steps": 9},
+            {"event": "step", "time": 1060.0, "step": 1, "loss": 1.0},
+            {"event": "started", "time": 9000.0, "step": 1, "steps": 9},
+            {"event": "step", "time": 9030.0, "step": 2, "loss": 1.0},
+        ]
+        run.events.write_text("".join(f"{line}\n".replace("'", '"') for line in lines))
+
+        assert RunHistory(run).row().seconds == 90.0
+
+
+class TestLog:
+    def test_its_end(self, run: RunDirectory) -> None:
+        """Of a long log the end is given, and of a progress bar its last state."""
+        run.log.write_bytes(b"x" * 5000 + b"\nfirst\r50%\r100%\nlast \xff line\n")
+        history = RunHistory(run)
+
+        assert history.log(most=40).splitlines()[1:] == ["100%", "last \ufffd line"]
+        assert history.detail().last_lines[-1] == "last \ufffd line"
+
+    def test_none(self, run: RunDirectory) -> None:
+        """A run without a log has an empty one."""
+        assert RunHistory(run).log() == ""
+
+
+def test_a_run_with_a_retired_recipe_can_be_read(run: RunDirectory) -> None:
+    """A run of the recipe `evaluator`, which earlier versions trained, is listed with its figures, and says so."""
+    run.config.write_text(run.config.read_text().replace('"boundary"', '"evaluator"'))
+    reply = {"step": 0, "id": "a", "text": "t", "wanted": "w", "says": "s"}
+    say(run, started(), ("reply", reply), step(1), valid(1, 0.7, best=True))
+    detail = RunHistory(run).detail()
+
+    assert (detail.run.recipe, detail.run.base, detail.run.auroc) == ("evaluator", "tiny", 0.7)
+    assert [setting.value for setting in detail.config if setting.name == "recipe"] == ["evaluator"]
+    assert detail.warnings == (
+        "The recipe evaluator is no longer trained; this run can only be read.",
+    )

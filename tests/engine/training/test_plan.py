@@ -1,0 +1,225 @@
+"""The plan of a training run: settings, counts, and the sources of the estimate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.errors import UsageError
+from engine.conversations.filters import parse_filter
+from engine.model.catalog import Catalog
+from engine.project.project import Project
+from engine.training import plan as planning
+from engine.training.base import Machine
+from engine.training.plan import TrainingPlanner
+from engine.training.presets import GIB
+from engine.training.request import TrainingRequest
+from engine.training.run_directory.events import EventLog
+from engine.training.run_files import create_run
+from engine.training.runs import TrainingRuns
+from engine.training.service import TrainingService
+from tests.engine.project.support import fill, talk
+from tests.engine.training.training_project import fill_with_talks
+
+CPU = Machine("CPU", 16 * GIB)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Forty conversations of three turns."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        fill_with_talks(opened)
+        yield opened
+
+
+@pytest.fixture
+def counted() -> list[Path]:
+    """Records the bases whose tokens are counted."""
+    return []
+
+
+@pytest.fixture
+def planner(project: Project, tmp_path: Path, counted: list[Path]) -> TrainingPlanner:
+    """A planner for a machine without a GPU and a tokenizer of four characters a token."""
+
+    def count(path: Path, logs: Sequence[Sequence[str]]) -> list[int]:
+        counted.append(path)
+        return [sum(map(len, log)) // 4 for log in logs]
+
+    return TrainingPlanner(
+        project,
+        Catalog(tmp_path / "data", tmp_path / "cache"),
+        TrainingRuns(Path(project.path)),
+        machine=lambda: CPU,
+        count=count,
+    )
+
+
+class TestCounts:
+    def test_sides_tokens_and_steps(self, planner: TrainingPlanner) -> None:
+        """The estimate has the conversations to train on, their tokens, and the steps that follow from the settings."""
+        plan = planner.plan(TrainingRequest(settings=(("epochs", "2"), ("batch", "4"))))
+        found = plan.estimate
+
+        assert found.matched == 40 == found.train + found.held_out
+        assert found.steps == 2 * -(-found.train // 4)
+        chars = sum(one.chars for one in plan.data.split.train)
+        assert found.tokens == pytest.approx(chars / 4, rel=0.02)
+
+    def test_a_filter_and_a_limit(self, planner: TrainingPlanner) -> None:
+        """Only conversations that the filter matches are counted, and at most the limit is trained on."""
+        found = planner.plan(TrainingRequest(parse_filter('name:"talk/1"'), limit=3)).estimate
+
+        assert (found.matched, found.train) == (11, 3)
+
+    def test_what_cannot_be_used_is_said(self, project: Project, planner: TrainingPlanner) -> None:
+        """Conversations without an answer, duplicates and too long logs are counted apart from the rest."""
+        fill(
+            project, [talk("alone", "Anybody?"), talk("long", "Go.", "word " * 4000, "On.", "Ok.")]
+        )
+        found = planner.plan(TrainingRequest(held_out=0.1, settings=(("max_tokens", "500"),)))
+
+        assert any("1 have no answer" in note for note in found.estimate.notes)
+        assert any("only the last 500 tokens" in note for note in found.estimate.notes)
+
+    def test_of_many_conversations_some_are_read(
+        self, planner: TrainingPlanner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An estimate from a sample of many conversations says so; a plan for a run reads all."""
+        monkeypatch.setattr(planning, "SURVEYED", 10)
+        rough, exact = (planner.plan(TrainingRequest(), whole=whole) for whole in (False, True))
+
+        assert not rough.whole
+        assert "10 of 40" in rough.estimate.notes[0]
+        assert rough.estimate.train + rough.estimate.held_out == pytest.approx(40, abs=4)
+        assert exact.whole
+        assert len(exact.data.split.train) == exact.estimate.train
+
+    def test_new_conversations_are_counted(
+        self, project: Project, planner: TrainingPlanner
+    ) -> None:
+        """Conversations that were imported since an earlier plan are counted."""
+        before = planner.plan(TrainingRequest()).estimate.matched
+        fill(project, [talk("new", "Hello there.", "Hello.", "Bye.", "Bye.")], label="b.jsonl")
+
+        assert planner.plan(TrainingRequest()).estimate.matched == before + 1
+
+
+class TestFigures:
+    def test_nothing_was_measured(self, planner: TrainingPlanner, counted: list[Path]) -> None:
+        """Without an earlier run and a tuned model the time is unknown; tokens are counted once."""
+        found = [planner.plan(TrainingRequest(name=name)).estimate for name in ("a", "b")]
+
+        assert [(one.seconds, one.measured) for one in found] == [(None, False)] * 2
+        assert len(counted) == 1
+
+    def test_earlier_runs_tell_speed_and_tokens(
+        self, project: Project, planner: TrainingPlanner, counted: list[Path]
+    ) -> None:
+        """The speed comes from earlier runs on this machine with the same base and recipe, not from other machines."""
+        plan = planner.plan(TrainingRequest(name="first"))
+        run = create_run(project, plan.name, plan.config, plan.data)
+        chars = json.loads(run.manifest.read_text())["chars"]["train"]
+        log = EventLog(run.events)
+        log.write("started", step=0, steps=9, tokens=chars // 2, pid=1)
+        log.write("step", step=1, loss=1.0, tokens_per_s=50.0)
+        log.close()
+        counted.clear()
+        found = planner.plan(TrainingRequest(name="second")).estimate
+
+        assert found.measured
+        assert counted == []
+        assert found.tokens == pytest.approx(chars / 2, rel=0.01)
+        assert (found.seconds or 0) > 3 * chars / 2 / 50.0
+        other = planner.plan(TrainingRequest(name="other", recipe="paper")).estimate
+        assert not other.measured
+
+        manifest = json.loads(run.manifest.read_text())
+        run.manifest.write_text(json.dumps({**manifest, "machine": "another"}))
+        assert not planner.plan(TrainingRequest(name="third")).estimate.measured
+
+    def test_a_machine_with_too_little_memory(self, project: Project, tmp_path: Path) -> None:
+        """Where the memory does not suffice, the estimate says so and names the setting to lower."""
+        planner = TrainingPlanner(
+            project,
+            Catalog(tmp_path / "data", tmp_path / "cache"),
+            TrainingRuns(Path(project.path)),
+            machine=lambda: Machine("CPU", GIB),
+            count=lambda path, logs: [2000 for _ in logs],
+        )
+        found = planner.plan(TrainingRequest()).estimate
+
+        assert not found.fits
+        assert "Lower max_tokens" in found.advice
+
+    def test_a_run_that_has_no_room_is_not_started(self, project: Project, tmp_path: Path) -> None:
+        """Where less is free than the run needs, nothing is written unless it is forced; the error says how much."""
+        machine = Machine("CPU", 16 * GIB, free=GIB // 2)
+        catalog = Catalog(tmp_path / "data", tmp_path / "cache")
+        service = TrainingService(project, catalog, machine=lambda: machine)
+        plan = service.planner.plan(TrainingRequest(), whole=True)
+        with pytest.raises(UsageError, match=r"0\.5 GB are free \(CPU\)") as caught:
+            service.prepare(plan)
+        assert "--force" in caught.value.hint
+        assert service.runs() == []
+        service.prepare(plan, force=True)
+        assert len(service.runs()) == 1
+
+    def test_a_base_from_a_file_stays_whole(self, project: Project, tmp_path: Path) -> None:
+        """Four-bit weights need a folder of weights, so no preset chooses them for a GGUF file."""
+        planner = TrainingPlanner(
+            project,
+            Catalog(tmp_path / "data", tmp_path / "cache"),
+            TrainingRuns(Path(project.path)),
+            machine=lambda: Machine("a GPU", GIB),
+            count=lambda path, logs: [8000 for _ in logs],
+        )
+
+        assert not planner.plan(TrainingRequest(preset="8g")).config.four_bit
+
+
+class TestRequests:
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"held_out": 0.0}, {"held_out": 1.0}, {"limit": 0}, {"recipe": "x"}, {"recipe": "evaluator"},
+            {"preset": "x"}, {"base": "nowhere"}, {"name": "a/b"}, {"settings": (("recipe", "paper"),)},
+            {"settings": (("batch", "-1"),)}, {"settings": (("batch", "x"),)}, {"contaminate": 1.5},
+        ],
+    )  # fmt: skip
+    def test_what_cannot_be_is_refused(
+        self, fields: dict[str, Any], planner: TrainingPlanner
+    ) -> None:
+        """A request with an impossible value is refused before anything is written."""
+        with pytest.raises(UsageError):
+            planner.plan(TrainingRequest(**fields))
+
+    def test_folders(self, planner: TrainingPlanner, tmp_path: Path) -> None:
+        """A folder of weights is a base under its own name; one without weights is refused."""
+        folder = tmp_path / "some-7b"
+        folder.mkdir()
+        with pytest.raises(UsageError, match="without weights"):
+            planner.plan(TrainingRequest(base=str(folder)))
+        sizes = {
+            "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4,
+            "vocab_size": 259,
+        }  # fmt: skip
+        (folder / "config.json").write_text(json.dumps(sizes))
+        plan = planner.plan(TrainingRequest(base=str(folder)))
+
+        assert (plan.config.base, plan.config.base_name) == (str(folder), "some-7b")
+        assert plan.name == "some-7b-boundary-1"
+        assert plan.estimate.memory
+
+    def test_every_choice_has_its_help(self, project: Project, tmp_path: Path) -> None:
+        """Each recipe, preset, base and setting has a sentence that explains it."""
+        choices = TrainingService(project, Catalog(tmp_path / "data", tmp_path / "cache")).choices()
+
+        assert [recipe.name for recipe in choices.recipes] == ["boundary", "paper", "no-end-tag"]
+        for choice in (*choices.recipes, *choices.presets, *choices.settings, *choices.bases):
+            assert len(choice.help) > 10
+        assert choices.preset in [preset.name for preset in choices.presets]

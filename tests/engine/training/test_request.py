@@ -1,0 +1,48 @@
+"""The declaration of a training request: parsing from text, and invalid values."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.base.errors import UsageError
+from engine.conversations.filters import parse_filter
+from engine.training.request import OPTIONS, TYPED, TrainingRequest, read_request, read_settings
+
+
+def test_nothing_typed_is_the_default() -> None:
+    """Empty or missing texts give the defaults."""
+    assert read_request({}) == read_request(dict.fromkeys(TYPED, " ")) == TrainingRequest()
+
+
+def test_every_field_is_read() -> None:
+    """Each text becomes the value of its field."""
+    texts = {
+        "name": "mine", "recipe": "paper", "preset": "8g", "base": "b.gguf", "held_out": "0.25", "limit": "7",
+        "seed": "3", "contaminate": "0.4",
+    }  # fmt: skip
+    assert set(texts) == set(TYPED)
+    assert read_request(texts, ["rank=4", "epochs=2"], parse_filter("turns>2")) == TrainingRequest(
+        parse_filter("turns>2"), "mine", "paper", "8g", "b.gguf", 0.25, 7, 3, 0.4,
+        (("rank", "4"), ("epochs", "2")),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("held_out", "half"), ("held_out", "1"), ("held_out", "nan"), ("limit", "0"), ("limit", "1.5"), ("seed", "x"),
+     ("contaminate", "-1"), ("recipe", "poem"), ("preset", "9g")],
+)  # fmt: skip
+def test_what_cannot_be_names_the_field(name: str, text: str) -> None:
+    """The error names the field, its text, and what it must be."""
+    with pytest.raises(UsageError) as caught:
+        read_request({name: text})
+    assert caught.value.message == (
+        f"{name.replace('_', ' ')} is {text!r}; it must be {OPTIONS[name].must}."
+    )
+
+
+@pytest.mark.parametrize("word", ["rank", "rank=", "=4", ""])
+def test_settings_have_a_name_and_a_value(word: str) -> None:
+    """A word that is not FIELD=VALUE is refused."""
+    with pytest.raises(UsageError, match="field=value"):
+        read_settings([word])

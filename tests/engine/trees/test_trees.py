@@ -1,0 +1,74 @@
+"""Trees in the project file: configurations side by side; a tree that grew further replaces the former one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.project.project import Project
+from engine.trees import tables as trees
+from engine.trees.tree import TreeOptions
+from tests.screens.trees.tree_project import CONFIG, entry, grown, imported, run_of, store
+
+OTHER = replace(CONFIG, config_hash="beef", alpha=0.1, model="toy-two")
+OPTIONS = TreeOptions(0.05, max_tokens=3)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """Two conversations with a tree each, the first one with another under a later configuration."""
+    with imported(tmp_path / "p.wb", 3) as made:
+        run_id = run_of(made, CONFIG)
+        store(made, [entry(n, grown(b"a%d" % n, OPTIONS), run_id) for n in (1, 2)])
+        store(made, [entry(1, grown(b"b", OPTIONS), run_id, OTHER)], OTHER)
+        yield made
+
+
+def test_configurations(project: Project) -> None:
+    """Configurations come in the order in which they began, with their trees; for one place, those with a tree
+    there.
+    """
+    with project.reading() as conn:
+        assert trees.configs(conn) == [(CONFIG, 2), (OTHER, 1)]
+        assert trees.configs(conn, (2, 2)) == [(CONFIG, 1)]
+        assert trees.configs(conn, (3, 2)) == []
+
+
+def test_the_one_that_is_shown(project: Project) -> None:
+    """The newest configuration is shown until another is chosen; a tree of any can be read."""
+    with project.reading() as conn:
+        assert [row.model for row in trees.measures(conn)] == ["toy-two"]
+        assert trees.trees(conn, 2) == []
+        assert len(trees.trees(conn, 2, "cafe")) == 1
+        assert trees.frame(conn, 2, 2) is None
+        assert trees.frame(conn, 2, 2, "cafe") is not None
+    project.write(lambda conn: trees.choose(conn, "cafe"))
+    with project.reading() as conn:
+        assert [row.conversation_id for row in trees.measures(conn)] == [1, 2]
+
+
+def test_grown_on(project: Project) -> None:
+    """A tree that is stored again replaces the former one."""
+    more = grown(b"a1", TreeOptions(0.01, max_tokens=3))
+    run_id = run_of(project, CONFIG)
+    project.write(lambda conn: trees.add(conn, "cafe", [entry(1, more, run_id)]))
+    with project.reading() as conn:
+        (row,) = trees.trees(conn, 1, "cafe")
+    assert (row.nodes, row.run_id) == (len(more.tree.nodes), run_id)
+
+
+def test_seconds(project: Project) -> None:
+    """The mean time of a conversation, all its trees together, with this alpha, mode and place only."""
+    every = replace(CONFIG, config_hash="f00d", place="every")
+    run_id = run_of(project, every)
+    several = [entry(1, grown(b"c%d" % n, OPTIONS), run_id, every) for n in (1, 2, 3)]
+    steps = [replace(e, row=replace(e.row, step=2 * n)) for n, e in enumerate(several, 1)]
+    store(project, steps, every)
+    with project.reading() as conn:
+        assert trees.seconds(conn, 0.02, "path", "last-answer") == 0.25
+        assert trees.seconds(conn, 0.02, "path", "every") == 0.75
+        assert trees.seconds(conn, 0.02, "token", "every") is None
+        assert trees.seconds(conn, 0.5, "path", "every") is None
