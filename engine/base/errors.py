@@ -107,9 +107,10 @@ class ProjectTooNew(ProjectError):
 class ProjectTooOld(ProjectError):
     """The project is of an older version and could not be brought up to date.
 
-    Why: Updating it needs to write the file, and it cannot be written here.
+    Why: Updating it needs to write the file, and it cannot be written here; or the file is of a version before 1.0.
 
-    What to do: Open it once where it can be written, or copy it to such a place.
+    What to do: Open it once where it can be written, or copy it to such a place. The error of a file before 1.0 names
+    the commit of the program that brings it up to date.
     """
 
 

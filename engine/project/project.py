@@ -31,8 +31,14 @@ from engine.project.file.backups import copy_whole, free_name
 from engine.project.file.failures import damaged, translate_file_errors, translate_sqlite_errors
 from engine.project.file.lock import ProjectFile, WriteLock, check_readable, has_log
 from engine.project.file.writer import Writer
-from engine.project.migrations.m001_conversations import APPLICATION_ID
-from engine.project.migrations.schema import SCHEMA, foreign_object, migrate
+from engine.project.schema import (
+    APPLICATION_ID,
+    FIRST,
+    LAST_TO_OPEN_EARLIER,
+    SCHEMA,
+    foreign_object,
+    migrate,
+)
 
 T = TypeVar("T")
 
@@ -190,7 +196,7 @@ class Project:
         if 0 < schema < SCHEMA:
             _back_up(conn, self._real, schema)
         if schema < SCHEMA:
-            migrate(conn)
+            migrate(conn, schema)
         conn.execute("PRAGMA foreign_keys = ON")
         if schema < SCHEMA or mode != "wal":
             lock.note_write()
@@ -557,6 +563,11 @@ def _check_schema(given: str, conn: sqlite3.Connection, *, allow_empty: bool) ->
             f"{given} was written by a newer version of this program"
             f" (schema {schema}, this one knows {SCHEMA}).",
             "Update the program.",
+        )
+    if schema < FIRST:
+        raise ProjectTooOld(
+            f"{given} is of a version before 1.0 (schema {schema}), which this one cannot open.",
+            f"Open it once with the program of commit {LAST_TO_OPEN_EARLIER}, which brings it up to date.",
         )
     if (foreign := foreign_object(conn, schema)) is not None:
         raise NotAProject(

@@ -21,8 +21,7 @@ from engine.base.atomic_files import replacing
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.project.file.failures import translate_file_errors
 from engine.project.file.lock import WriteLock, check_log
-from engine.project.migrations.m001_conversations import APPLICATION_ID
-from engine.project.migrations.schema import SCHEMA, foreign_object
+from engine.project.schema import APPLICATION_ID, SCHEMA, foreign_object
 
 KEEP = 5
 """How many backups of `back_up` stay, when nothing else is said."""

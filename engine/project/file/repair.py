@@ -17,8 +17,15 @@ from typing import Any
 from engine.base.atomic_files import replacing
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.project import cjk_index
-from engine.project.migrations.m001_conversations import APPLICATION_ID
-from engine.project.migrations.schema import SCHEMA, SchemaObject, is_foreign, objects, objects_of
+from engine.project.schema import (
+    APPLICATION_ID,
+    FIRST,
+    SCHEMA,
+    SchemaObject,
+    is_foreign,
+    objects,
+    objects_of,
+)
 
 MAIN_INDEX = "message_fts"
 _LARGEST_ID = 1 << 62
@@ -103,8 +110,11 @@ def _contents(source: sqlite3.Connection, path: str, report: Repair) -> list[Sch
         raise ProjectDamaged(
             f"The table of contents of {path} cannot be read ({error}).", hint
         ) from error
-    if application != APPLICATION_ID or not 0 < schema <= SCHEMA:
-        raise NotAProject(f"{path} is not a project of this program, or of a newer version.", hint)
+    if application != APPLICATION_ID or not FIRST <= schema <= SCHEMA:
+        raise NotAProject(
+            f"{path} is not a project of this program, or of a version that this one does not know.",
+            hint,
+        )
     kept: list[SchemaObject] = []
     for one in found:
         if not is_foreign(one, schema):

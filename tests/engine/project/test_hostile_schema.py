@@ -13,11 +13,8 @@ from engine.base.errors import ProjectError
 from engine.opener.merging import merge
 from engine.project.file.backups import backups_of
 from engine.project.file.repair import repair
-from engine.project.migrations.schema import SCHEMA, foreign_object
 from engine.project.project import Project
 from tests.engine.project.support import fill, talk
-
-RELEASED = Path(__file__).parent / "released"
 
 
 @pytest.fixture
@@ -90,14 +87,6 @@ def test_tables_of_strangers_are_left_alone(path: Path) -> None:
     """A table of another name hinders nothing, since nothing reads it."""
     change(path, "CREATE TABLE mine (a)")
     Project.open(path).close()
-
-
-@pytest.mark.parametrize("schema", range(1, SCHEMA + 1))
-def test_released_files_have_nothing_foreign(schema: int) -> None:
-    """In a file of every version that was released there is nothing that the program would refuse."""
-    with closing(sqlite3.connect(":memory:")) as conn:
-        conn.executescript((RELEASED / f"schema_{schema}.sql").read_text("utf-8"))
-        assert foreign_object(conn, schema) is None
 
 
 def test_no_native_code_is_loaded(path: Path) -> None:

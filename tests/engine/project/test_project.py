@@ -11,9 +11,8 @@ import pytest
 from engine.base.errors import ProjectError, ProjectReadOnly
 from engine.conversations.tables import imports
 from engine.project import runs, settings
-from engine.project.migrations.m001_conversations import APPLICATION_ID
-from engine.project.migrations.schema import SCHEMA
 from engine.project.project import Project
+from engine.project.schema import APPLICATION_ID, SCHEMA
 from tests.engine.project.support import check_whole, fill, in_child, talk
 
 

@@ -23,13 +23,11 @@ from engine.formats.records import Parsed
 from engine.opener.conversation_store import ConversationStore
 from engine.opener.search.field_values import conversations_by_value
 from engine.opener.search.triage import TriageStore
-from engine.opener.workspace import Workspace
 from engine.project.project import Project
 from engine.questions.tables.verdicts import repeat, undo
 from engine.trees import tables as trees
 from engine.trees.records import TreeRow
 from engine.trees.tables import TreeConfig, TreeEntry
-from tests.engine.project.released.dump import load
 from tests.engine.project.support import fill, give_scores, talk
 from tests.screens.goals.goal_project import clustered, group_id
 
@@ -348,18 +346,6 @@ def _pair_of(project: Project, conversation_id: int) -> tuple[str, str]:
             (conversation_id,),
         ).fetchone()
     return row[0], row[1]
-
-
-def test_goals_that_an_earlier_version_stored(tmp_path: Path) -> None:
-    """The goals of an older file are found as soon as it is opened, also when it is only read."""
-    path = tmp_path / "old.wb"
-    load(Path(__file__).parents[1] / "released" / "schema_10.sql", path)
-    with Workspace(path, read_only=True) as workspace:
-        conversations = workspace.services().conversations
-        goals = workspace.services().goals
-        (group, *_) = goals.groups()
-        found = list(conversations.ids(ListQuery(parse_filter(f'goal:"{group.label}"'))))
-        assert found == sorted(row.conversation_id for row in goals.members(group.id)) != []
 
 
 def test_what_a_watch_saw(tmp_path: Path) -> None:

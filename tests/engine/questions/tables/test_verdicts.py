@@ -22,8 +22,8 @@ from engine.opener.records import (
 from engine.opener.search import triage_queue
 from engine.opener.search.triage import TriageStore
 from engine.project import settings as project_settings
-from engine.project.migrations.schema import migrate
 from engine.project.project import Project
+from engine.project.schema import migrate
 from engine.questions.records.triage import (
     QueueOrder,
     TriagePlace,
@@ -115,7 +115,7 @@ def plain_act(act: Act | None) -> tuple[str, int, int, Verdict | None, str] | No
 def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]]) -> None:
     """After any sequence of acts the current verdicts are those of an undo stack and a redo stack."""
     conn = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(conn)
+    migrate(conn, 0)
     conn.execute("INSERT INTO source VALUES (1, 'p', 'l', 'f', 'w')")
     conn.executemany(
         "INSERT INTO conversation VALUES (?, 1, ?, ?, '', 1, 1, 1, NULL, '{}', NULL)",

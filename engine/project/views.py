@@ -1,15 +1,19 @@
-"""The eleventh migration: what filters ask for, and views of SQL. A released migration is never edited."""
+"""Views of the project file for other programs; their names and columns stay. The goals are written out in each view,
+with a condition on the conversation inside, since SQLite pushes none into a union with groups.
+"""
 
 from __future__ import annotations
 
-import sqlite3
+_CLUSTERING = "(SELECT CAST(value AS INTEGER) FROM setting WHERE key = 'clustering')"
+_SCORES = "(SELECT json_extract(value, '$') FROM setting WHERE key = 'score_config')"
+_TREES = "(SELECT json_extract(value, '$') FROM setting WHERE key = 'tree_config')"
+_THRESHOLD = (
+    "coalesce((SELECT json_extract(value, '$.threshold') FROM setting WHERE key = 'rule'), 0.5)"
+)
+_BAND = "coalesce((SELECT json_extract(value, '$.band') FROM setting WHERE key = 'rule'), 0.1)"
+_TREE = f"FROM tree AS t WHERE t.config_hash = {_TREES} AND t.conversation_id = c.id"
 
-from engine.conversations.tables import facets
-from engine.goals.tables import clusterings
-
-_PAGE = 500
-
-_CURRENT = (
+_NOT_UNDONE = (
     "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
     " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
 )
@@ -17,14 +21,6 @@ _OF_THIS_TEXT = (
     "v.id > coalesce((SELECT max(e.verdict_id) FROM earlier_state AS e"
     " WHERE e.conversation_id = v.conversation_id), 0)"
 )
-_SHOWN = "(SELECT CAST(value AS INTEGER) FROM setting WHERE key = 'clustering')"
-_SCORES = "(SELECT json_extract(value, '$') FROM setting WHERE key = 'score_config')"
-_TREES = "(SELECT json_extract(value, '$') FROM setting WHERE key = 'tree_config')"
-_TREE = "FROM tree AS t WHERE t.config_hash = " + _TREES + " AND t.conversation_id = c.id"
-_THRESHOLD = (
-    "coalesce((SELECT json_extract(value, '$.threshold') FROM setting WHERE key = 'rule'), 0.5)"
-)
-_BAND = "coalesce((SELECT json_extract(value, '$.band') FROM setting WHERE key = 'rule'), 0.1)"
 _CLUSTER_GROUP = "CASE WHEN v.conversation_id IS NULL THEN 'c' || m.cluster ELSE v.group_id END"
 _ASSIGNED_GROUP = "CASE WHEN v.conversation_id IS NULL THEN a.group_id ELSE v.group_id END"
 
@@ -39,10 +35,27 @@ _GOAL_LABEL = """CREATE VIEW goal_label AS
         AND l.config_hash = clustering.label_config
     WHERE g.current = g.group_id"""
 
+_JUDGED = f"""(SELECT n.kind FROM second_goal AS n
+            JOIN goal_group AS b ON b.clustering_id = n.clustering_id AND b.group_id = n.group_id
+            WHERE n.clustering_id = {_CLUSTERING} AND n.conversation_id = q.conversation_id
+            AND b.current = q.group_id AND n.kind <> 'undo'
+            AND NOT EXISTS (SELECT 1 FROM second_goal AS u WHERE u.target = n.id)
+            ORDER BY n.id DESC LIMIT 1)"""
+
 
 def _goals(of: str = "") -> str:
-    """The query (conversation_id, group_id, goal, share, main); `of` is a further condition on `conversation_id`."""
-    return f"""
+    """The query (conversation_id, group_id, goal, share, main, confirmed) of main and second goals.
+
+    Second goals that a person removed are left out; groups that were merged are one second goal, of the sum of their
+    shares. `confirmed` is 1 where a person confirmed a second goal, else 0.
+
+    Args:
+        of: A further condition on `conversation_id`.
+    """
+    of_member, of_assigned = (f" AND m.{of}", f" AND a.{of}") if of else ("", "")
+    return f"""SELECT conversation_id, group_id, goal, share, main, judged IS 'confirm' AS confirmed
+        FROM (SELECT q.*, CASE WHEN q.main = 0 THEN {_JUDGED} END AS judged
+            FROM (
     SELECT r.conversation_id, r.group_id, l.label AS goal, r.share, r.main FROM (
         SELECT m.conversation_id, g.current AS group_id,
             1 - CASE WHEN other.current <> g.current THEN m.second_share ELSE 0 END AS share,
@@ -52,28 +65,34 @@ def _goals(of: str = "") -> str:
         JOIN goal_group AS g ON g.clustering_id = m.clustering_id AND g.group_id = {_CLUSTER_GROUP}
         LEFT JOIN goal_group AS other ON other.clustering_id = m.clustering_id
             AND other.group_id = 'c' || m.second
-        WHERE m.clustering_id = {_SHOWN}{of and f" AND m.{of}"}
+        WHERE m.clustering_id = {_CLUSTERING}{of_member}
         UNION ALL
         SELECT a.conversation_id, g.current, a.score, 1 FROM assignment AS a
         LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)
         JOIN goal_group AS g ON g.clustering_id = a.clustering_id AND g.group_id = {_ASSIGNED_GROUP}
-        WHERE a.clustering_id = {_SHOWN}{of and f" AND a.{of}"}
+        WHERE a.clustering_id = {_CLUSTERING}{of_assigned}
         UNION ALL
         SELECT m.conversation_id, other.current, m.second_share, 0 FROM membership AS m
         LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)
         JOIN goal_group AS g ON g.clustering_id = m.clustering_id AND g.group_id = {_CLUSTER_GROUP}
         JOIN goal_group AS other ON other.clustering_id = m.clustering_id
             AND other.group_id = 'c' || m.second
-        WHERE m.clustering_id = {_SHOWN} AND m.second_share >= 0.15 AND g.current <> other.current
-            {of and f" AND m.{of}"}
+        WHERE m.clustering_id = {_CLUSTERING} AND m.second_share >= 0.15
+            AND g.current <> other.current{of_member}
         UNION ALL
-        SELECT a.conversation_id, g.current, json_extract(o.value, '$[1]'), 0
+        SELECT a.conversation_id, g.current, sum(json_extract(o.value, '$[1]')), 0
         FROM assignment AS a JOIN json_each(a.others) AS o
+        LEFT JOIN goal_move AS v USING (clustering_id, conversation_id)
+        LEFT JOIN goal_group AS own ON own.clustering_id = a.clustering_id
+            AND own.group_id = {_ASSIGNED_GROUP}
         JOIN goal_group AS g ON g.clustering_id = a.clustering_id
             AND g.group_id = json_extract(o.value, '$[0]')
-        WHERE a.clustering_id = {_SHOWN} AND a.others <> '[]'
-            {of and f" AND a.{of}"}
-    ) AS r JOIN goal_label AS l ON l.clustering_id = {_SHOWN} AND l.group_id = r.group_id"""
+        WHERE a.clustering_id = {_CLUSTERING} AND a.others <> '[]'
+            AND g.current IS NOT own.current{of_assigned}
+        GROUP BY a.conversation_id, g.current
+    ) AS r JOIN goal_label AS l ON l.clustering_id = {_CLUSTERING} AND l.group_id = r.group_id
+            ) AS q)
+        WHERE judged IS NOT 'remove'"""
 
 
 _OF_C = _goals("conversation_id = c.id")
@@ -83,8 +102,10 @@ _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
         c.created_at AS date, c.messages, c.turns, c.chars AS length,
         (SELECT goal FROM ({_OF_C}) WHERE main = 1) AS goal,
         (SELECT share FROM ({_OF_C}) WHERE main = 1) AS goal_share,
-        (SELECT json_group_array(json_object('goal', goal, 'share', share)) FROM (
-            SELECT goal, share FROM ({_OF_C}) WHERE main = 0 ORDER BY share DESC)) AS other_goals,
+        (SELECT json_group_array(json_object('goal', goal, 'share', share,
+            'confirmed', json(CASE confirmed WHEN 1 THEN 'true' ELSE 'false' END)))
+            FROM (SELECT goal, share, confirmed FROM ({_OF_C}) WHERE main = 0 ORDER BY share DESC))
+            AS other_goals,
         CASE WHEN s.p_end_normalised IS NULL THEN 'unscored'
             WHEN abs(s.p_end_normalised - {_THRESHOLD}) < {_BAND} THEN 'borderline'
             WHEN s.p_end_normalised >= {_THRESHOLD} THEN 'complete' ELSE 'incomplete' END AS state,
@@ -95,13 +116,13 @@ _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
         (SELECT r.text FROM remaining AS r WHERE r.conversation_id = c.id
             AND r.score_config_hash = {_SCORES} ORDER BY r.run_id DESC LIMIT 1) AS remaining,
         (SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = c.id AND v.kind = 'give'
-            AND {_CURRENT} AND {_OF_THIS_TEXT} ORDER BY v.id DESC LIMIT 1) AS verdict,
+            AND {_NOT_UNDONE} AND {_OF_THIS_TEXT} ORDER BY v.id DESC LIMIT 1) AS verdict,
         (SELECT v.note FROM verdict AS v WHERE v.conversation_id = c.id
-            AND v.kind IN ('give', 'note') AND (v.kind = 'note' OR v.note <> '') AND {_CURRENT}
+            AND v.kind IN ('give', 'note') AND (v.kind = 'note' OR v.note <> '') AND {_NOT_UNDONE}
             ORDER BY v.id DESC LIMIT 1) AS note,
         (SELECT json_group_array(tag) FROM (SELECT v.note AS tag, v.kind AS kind, max(v.id)
             FROM verdict AS v WHERE v.conversation_id = c.id AND v.kind IN ('tag', 'untag')
-            AND {_CURRENT} GROUP BY v.note) WHERE kind = 'tag') AS tags,
+            AND {_NOT_UNDONE} GROUP BY v.note) WHERE kind = 'tag') AS tags,
         (SELECT max(t.leaves) {_TREE} AND t.reason IS NULL) AS leaves,
         (SELECT min(t.max_log_prob) {_TREE} AND t.reason IS NULL) AS max_logprob,
         (SELECT max(t.entropy_high) {_TREE} AND t.reason IS NULL) AS entropy,
@@ -111,58 +132,5 @@ _CONVERSATION_TABLE = f"""CREATE VIEW conversation_table AS
     FROM conversation AS c JOIN source ON source.id = c.source_id
     LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = {_SCORES}"""
 
-
-def m011_one_query(conn: sqlite3.Connection) -> None:
-    """Adds the index of facets, the current groups as tables, the shares of second goals, and views of SQL."""
-    for statement in (
-        # an index of tools, models, metadata and truth: engine/conversations/tables/facets.py
-        """CREATE TABLE facet (
-            id INTEGER PRIMARY KEY,
-            key TEXT NOT NULL COLLATE NOCASE,
-            value TEXT NOT NULL COLLATE NOCASE,
-            number REAL,
-            UNIQUE (key, value)
-        ) STRICT""",
-        "CREATE INDEX facet_by_number ON facet (key, number) WHERE number IS NOT NULL",
-        """CREATE TABLE conversation_facet (
-            facet_id INTEGER NOT NULL REFERENCES facet (id),
-            conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-            PRIMARY KEY (facet_id, conversation_id)
-        ) STRICT, WITHOUT ROWID""",
-        # current: of the group that it is or became; label: NULL if it is that of its cluster
-        """CREATE TABLE goal_group (
-            clustering_id INTEGER NOT NULL REFERENCES clustering (id),
-            group_id TEXT NOT NULL,
-            current TEXT,
-            label TEXT,
-            PRIMARY KEY (clustering_id, group_id)
-        ) STRICT, WITHOUT ROWID""",
-        # conversations whose group is not the one that their cluster became; group_id: NULL for none
-        """CREATE TABLE goal_move (
-            clustering_id INTEGER NOT NULL REFERENCES clustering (id),
-            conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-            group_id TEXT,
-            PRIMARY KEY (clustering_id, conversation_id)
-        ) STRICT, WITHOUT ROWID""",
-        "ALTER TABLE membership ADD COLUMN second_share REAL",
-        "CREATE INDEX membership_by_cluster ON membership (clustering_id, cluster)",
-        "CREATE INDEX membership_by_second ON membership (clustering_id, second, second_share)"
-        " WHERE second_share >= 0.15",
-        "CREATE INDEX tree_by_measure ON tree"
-        " (config_hash, conversation_id, leaves, max_log_prob, entropy_high) WHERE reason IS NULL",
-        _GOAL_LABEL,
-        f"CREATE VIEW conversation_goal AS {_goals()}",
-        _CONVERSATION_TABLE,
-    ):
-        conn.execute(statement)
-    for (clustering_id,) in conn.execute("SELECT id FROM clustering").fetchall():
-        clusterings.put_second_shares(conn, clustering_id)
-    last = 0
-    while ids := [
-        row[0]
-        for row in conn.execute(
-            "SELECT id FROM conversation WHERE id > ? ORDER BY id LIMIT ?", (last, _PAGE)
-        )
-    ]:
-        facets.add_stored(conn, ids)
-        last = ids[-1]
+VIEWS = (_GOAL_LABEL, f"CREATE VIEW conversation_goal AS {_goals()}", _CONVERSATION_TABLE)
+"""The statements that make the views."""

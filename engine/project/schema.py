@@ -1,8 +1,8 @@
-"""The schema as a sequence of migrations. Append only: a released migration is never edited.
+"""The schema of a project file, as version 1.0 has it, and how a file gets it.
 
-Each migration runs in one transaction together with its record and with `user_version`, the number of
-migrations applied. `executescript` is not used, because it commits first. Foreign keys are not watched meanwhile, for a
-table that others refer to may be made anew.
+A later schema is one more migration with the next number: a function of a connection in `MIGRATIONS`. Each runs in one
+transaction together with its record and with `user_version`. `executescript` is not used, because it commits first.
+Foreign keys are not watched meanwhile, for a table that others refer to may be made anew.
 """
 
 from __future__ import annotations
@@ -12,55 +12,42 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import cache
+from importlib import resources
 from types import MappingProxyType
 from typing import NamedTuple
 
-from engine.project.migrations.m001_conversations import m001_conversations_scores_verdicts
-from engine.project.migrations.m002_scale import m002_scale_tags_trees
-from engine.project.migrations.m003_goals import m003_goals
-from engine.project.migrations.m004_cjk_index import m004_signs
-from engine.project.migrations.m005_plays import m005_plays
-from engine.project.migrations.m006_both_sides import m006_both_sides
-from engine.project.migrations.m007_probes import m007_probes
-from engine.project.migrations.m008_taught import m008_taught
-from engine.project.migrations.m009_reasoning import m009_reasoning
-from engine.project.migrations.m010_earlier_states import m010_earlier_states
-from engine.project.migrations.m011_one_query import m011_one_query
-from engine.project.migrations.m012_checks import m012_checks
-from engine.project.migrations.m013_watch import m013_watch
-from engine.project.migrations.m014_annotators import m014_annotators
-from engine.project.migrations.m015_generated import m015_generated
-from engine.project.migrations.m016_second_goals import m016_second_goals
-from engine.project.migrations.m017_own_group import m017_own_group
-from engine.project.migrations.m018_divergences import m018_divergences
-from engine.project.migrations.m019_requests import m019_requests
-from engine.project.migrations.m020_request_goals import m020_request_goals
+from engine.project.views import VIEWS
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
-    m001_conversations_scores_verdicts,
-    m002_scale_tags_trees,
-    m003_goals,
-    m004_signs,
-    m005_plays,
-    m006_both_sides,
-    m007_probes,
-    m008_taught,
-    m009_reasoning,
-    m010_earlier_states,
-    m011_one_query,
-    m012_checks,
-    m013_watch,
-    m014_annotators,
-    m015_generated,
-    m016_second_goals,
-    m017_own_group,
-    m018_divergences,
-    m019_requests,
-    m020_request_goals,
-)
+APPLICATION_ID = 0x57_42_43_48
+"""Marks a SQLite file as a project of this program (`WBCH`)."""
 
-SCHEMA = len(MIGRATIONS)
-"""The schema this program writes; a file's own number is its `user_version`."""
+FIRST = 20
+"""The number of the schema of version 1.0. Files of earlier numbers were never released."""
+
+LAST_TO_OPEN_EARLIER = "d576de11"
+"""The last commit of this program whose `workbench` brings a file of an earlier number up to date."""
+
+
+def create(conn: sqlite3.Connection) -> None:
+    """Makes the tables, indexes and views of version 1.0 in an empty file."""
+    conn.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    text = resources.files("engine.project").joinpath("schema.sql").read_text("utf-8")
+    statement = ""
+    for line in text.splitlines():
+        statement += f"{line}\n"
+        if sqlite3.complete_statement(statement):
+            conn.execute(statement)
+            statement = ""
+    for view in VIEWS:
+        conn.execute(view)
+
+
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {FIRST: create}
+"""What makes the schema of each number out of the one before; the first makes it out of an empty file."""
+
+SCHEMA = max(MIGRATIONS)
+"""The schema that this program writes; a file's own number is its `user_version`."""
+
 
 _OF_LIBRARIES = re.compile(r"message_fts(_signs)?_[a-z]+|(idx_)?_sqlite_migrations(_[a-z_]+)?")
 """Names of tables and an index whose statement is that of SQLite's full-text search or of sqlite_utils, in any version
@@ -83,8 +70,9 @@ class SchemaObject(NamedTuple):
 def objects(schema: int) -> Mapping[str, SchemaObject]:
     """What a project of a schema number has, by name, without what libraries add."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as conn:
-        for function in MIGRATIONS[:schema]:
-            function(conn)
+        for number, function in MIGRATIONS.items():
+            if number <= schema:
+                function(conn)
         found = {one.name: one for one in objects_of(conn)}
     return MappingProxyType(found)
 
@@ -127,15 +115,16 @@ def _plain(sql: str) -> str:
     return re.sub(r"[\s\"'`]+", "", sql).lower()
 
 
-def migrate(conn: sqlite3.Connection) -> None:
-    """Brings the file behind `conn` to `SCHEMA`; each migration happens entirely or not at all."""
+def migrate(conn: sqlite3.Connection, schema: int) -> None:
+    """Brings the file behind `conn` from its number (0: empty) to `SCHEMA`; each step happens entirely or not."""
     # imported here because a file that is up to date, the usual case, does not need it
     from sqlite_utils import Database
     from sqlite_utils.migrations import Migrations
 
     migrations = Migrations("workbench")
-    for number, function in enumerate(MIGRATIONS, start=1):
-        migrations(name=function.__name__)(_numbered(number, function))
+    for number, function in MIGRATIONS.items():
+        if number > schema:
+            migrations(name=f"schema_{number}")(_numbered(number, function))
     migrations.apply(Database(conn, execute_plugins=False))
 
 
