@@ -166,7 +166,8 @@ def _identity(project: Path) -> tuple[str | None, Path | None]:
     path = os.path.realpath(project)
     # A new file may have the number of a deleted one, but not its time of change.
     file = (status.st_dev, status.st_ino, status.st_ctime_ns)
-    if path in _identities and _identities[path][0] == file:
+    log = _log_of(path)
+    if path in _identities and _identities[path][0] in ((file, None), (file, log)):
         return _identities[path][1]
     try:
         with Project.open(project, read_only=True) as opened, opened.reading() as conn:
@@ -174,13 +175,24 @@ def _identity(project: Path) -> tuple[str | None, Path | None]:
     except ProjectError:
         return None, None
     found = known, Path(last) if isinstance(last, str) else None
-    if known is not None:
-        _identities[path] = file, found
+    # An id stays; a project that has none gets it by a write, which may be only in the log.
+    _identities[path] = (file, log if known is None else None), found
     return found
 
 
-_identities: dict[str, tuple[tuple[int, int, int], tuple[str | None, Path | None]]] = {}
-"""Path of a project -> its file when it was read, and what was read."""
+def _log_of(path: str) -> tuple[int, int]:
+    """Returns size and time of change of SQLite's log of a project; zeros without content."""
+    try:
+        status = os.stat(path + "-wal")
+    except OSError:
+        return 0, 0
+    return (status.st_size, status.st_mtime_ns) if status.st_size else (0, 0)
+
+
+_File = tuple[int, int, int]
+_Log = tuple[int, int]
+_identities: dict[str, tuple[tuple[_File, _Log | None], tuple[str | None, Path | None]]] = {}
+"""Path of a project -> its file when it was read, with its log if it has no id, and what was read."""
 
 
 def free_name(project: Path, stem: str) -> str:

@@ -47,12 +47,13 @@ class ProjectFile:
     """A descriptor of a project file, beside those of SQLite.
 
     When a process closes any descriptor of a file, it loses all its POSIX locks on it, those of SQLite too. So the
-    descriptors of one file are closed together, with the last one.
+    users of one file share a descriptor, one to read and one to write, which are closed together with the last user.
     """
 
     _guard: ClassVar = threading.Lock()
     _in_use: ClassVar[dict[_Identity, int]] = {}
-    _left: ClassVar[dict[_Identity, list[int]]] = {}
+    _descriptors: ClassVar[dict[_Identity, list[tuple[int, int]]]] = {}
+    """Of each file in use, the descriptors, each with the access that it was opened for."""
     _locked: ClassVar[set[_Identity]] = set()
     """The files whose lock this process holds: POSIX locks do not keep a process from itself."""
 
@@ -62,14 +63,26 @@ class ProjectFile:
         Raises:
             OSError: It cannot be opened.
         """
+        access = flags & os.O_ACCMODE
         with self._guard:
-            self.fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
+            shared = self._shared(path, access)
+            self.fd = os.open(path, flags | os.O_CLOEXEC, 0o600) if shared is None else shared
             status = os.fstat(self.fd)
             self._identity = (status.st_dev, status.st_ino)
             self._in_use[self._identity] = self._in_use.get(self._identity, 0) + 1
-            self._left.setdefault(self._identity, []).append(self.fd)
+            if shared is None:
+                self._descriptors.setdefault(self._identity, []).append((self.fd, access))
         self._closed = False
         self._holds = False
+
+    def _shared(self, path: str, access: int) -> int | None:
+        """A descriptor of the file of this path that is open for this access already."""
+        try:
+            status = os.stat(path)
+        except OSError:
+            return None
+        open_ones = self._descriptors.get((status.st_dev, status.st_ino), [])
+        return next((fd for fd, mode in open_ones if mode == access), None)
 
     def close(self) -> None:
         """Lets go of the lock and the descriptor. May be called twice; close what SQLite has open before."""
@@ -83,7 +96,7 @@ class ProjectFile:
             self._in_use[self._identity] -= 1
             if not self._in_use[self._identity]:
                 del self._in_use[self._identity]
-                for fd in self._left.pop(self._identity):
+                for fd, _ in self._descriptors.pop(self._identity):
                     os.close(fd)
 
     def is_at(self, path: str) -> bool:

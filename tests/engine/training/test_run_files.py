@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from engine.completeness.training_data import split
 from engine.completeness.training_view import usable
 from engine.formats.records import Parsed
 from engine.opener.merging import merge
+from engine.project import project_id, settings
 from engine.project.project import Project
 from engine.training.run_directory.config import TrainConfig
 from engine.training.run_directory.events import RunDirectory, locked
@@ -307,3 +309,27 @@ class TestFolders:
 
         delete(run)
         assert list(run.path.parent.iterdir()) == []
+
+
+def test_a_project_without_an_id_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking for the runs of a project of no id, which cannot get one, opens it once, and again when it was written."""
+    path = tmp_path / "q.wb"
+    looks = []
+    get = project_id.get
+
+    def counted(conn: sqlite3.Connection) -> str | None:
+        looks.append(get(conn))
+        return looks[-1]
+
+    monkeypatch.setattr(project_id, "get", counted)
+    with Project.open(path, create=True) as project:
+        project.write(lambda conn: settings.put(conn, project_id.PROJECT_ID, None))
+        looks.clear()
+        for _ in range(3):
+            assert all_runs(path) == []
+        project.write(lambda conn: settings.put(conn, project_id.PROJECT_ID, "abc"))
+        for _ in range(3):
+            assert all_runs(path) == []
+    assert looks == [None, "abc"]

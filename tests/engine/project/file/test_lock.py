@@ -117,6 +117,24 @@ def test_a_lock_file_with_nonsense_in_it(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_readers_of_a_file_share_a_descriptor(tmp_path: Path) -> None:
+    """Opening and closing a project for reading, beside a writer in the same process, leaves no descriptors open."""
+    with Project.open(tmp_path / "p.wb", create=True):
+        before = 0
+        for nth in range(10):
+            with Project.open(tmp_path / "p.wb", read_only=True) as reader:
+                settings.get(reader.reader(), "x", "none")
+            if nth == 0:
+                before = descriptors()
+        assert descriptors() == before
+    assert descriptors() < before
+
+
+def descriptors() -> int:
+    """How many files and the like this process has open."""
+    return len(os.listdir("/dev/fd"))
+
+
 def test_never_two_holders(tmp_path: Path) -> None:
     """Processes that take and release the lock as fast as possible never hold it together. Each holder creates a file
     that must not exist and removes it again; what makes this hard is that releasing removes the lock file.
