@@ -200,6 +200,7 @@ class Project:
         conn.execute("PRAGMA foreign_keys = ON")
         if schema < SCHEMA or mode != "wal":
             lock.note_write()
+        self._file.lock_anew()  # from now on SQLite always has a lock of its own, as a log is used
         self._writer = Writer(conn, lock)
         self.write(runs.interrupt_running)
         self.write(project_id.ensure)

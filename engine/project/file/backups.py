@@ -105,7 +105,7 @@ def restore(path: str, backup: str) -> str | None:
                 ):
                     _check(conn, backup)
                     _vacuum(conn, made)
-                kept = _set_aside(real) if os.path.exists(real) else None
+                kept = _set_aside(real, lock) if os.path.exists(real) else None
         finally:
             lock.release()
     return kept
@@ -136,10 +136,12 @@ def free_name(name: str) -> str:
     return taken
 
 
-def _set_aside(real: str) -> str:
+def _set_aside(real: str, lock: WriteLock) -> str:
     """Renames a project, with what SQLite keeps beside it; returns the new name."""
     with contextlib.suppress(sqlite3.Error), closing(sqlite3.connect(real)) as conn:
         conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if lock.file is not None:
+        lock.file.lock_anew()
     kept = free_name(f"{real}.before-restore")
     # the log before the file: a file that is restored must never meet the log of another
     for suffix in ("-wal", "-shm", ""):

@@ -135,6 +135,12 @@ class ProjectFile:
             self._holds = True
         return True
 
+    def lock_anew(self) -> None:
+        """Takes a lock that it holds once more: with the last of its own locks SQLite releases all of the process."""
+        with self._guard:
+            if self._holds:
+                _set_locks(self.fd, fcntl.F_WRLCK)
+
     def holder(self) -> int | None:
         """Id of the process that holds the lock of the file; 0 where that is not known, None if nobody does."""
         with self._guard:
@@ -144,7 +150,7 @@ class ProjectFile:
                 kind, pid = _ask(self.fd, fcntl.F_GETLK)
                 if kind != fcntl.F_UNLCK:
                     return max(pid, 0)  # of another machine it is negative
-                if sys.platform == "linux" and _ask(self.fd, fcntl.F_OFD_GETLK)[0] != fcntl.F_UNLCK:
+                if _ask(self.fd, _OFD_GETLK)[0] != fcntl.F_UNLCK:
                     return 0
         return None
 
@@ -492,12 +498,15 @@ def _present_path(fd: int) -> str | None:
 
 
 # Locks of bytes. A POSIX lock tells others the id of its process, and is lost when the process closes any descriptor of
-# the file; Linux has locks that are not lost so (OFD), but name nobody. So there both are set, on two bytes.
+# the file; locks of descriptors (OFD) are not lost so, but name nobody. So both are set, on two bytes. Python does not
+# name the requests of macOS for the latter, which are those of its <sys/fcntl.h>.
+_OFD_SETLK, _OFD_GETLK = (
+    (90, 92) if sys.platform == "darwin" else (fcntl.F_OFD_SETLK, fcntl.F_OFD_GETLK)
+)
 
 
 def _set_locks(fd: int, kind: int) -> None:
-    if sys.platform == "linux":
-        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _request(kind, _BYTE + 1))
+    fcntl.fcntl(fd, _OFD_SETLK, _request(kind, _BYTE + 1))
     fcntl.fcntl(fd, fcntl.F_SETLK, _request(kind, _BYTE))
 
 

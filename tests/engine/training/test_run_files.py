@@ -314,7 +314,7 @@ class TestFolders:
 def test_a_project_without_an_id_is_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Looking for the runs of a project of no id, which cannot get one, opens it once, and again when it was written."""
+    """Looking for the runs of a project without an id opens it once, and again when it was written."""
     path = tmp_path / "q.wb"
     looks = []
     get = project_id.get

@@ -15,7 +15,7 @@ import pytest
 
 from engine.base.errors import ProjectLocked, ProjectReadOnly
 from engine.project import settings
-from engine.project.file.lock import WriteLock
+from engine.project.file.lock import ProjectFile, WriteLock
 from engine.project.project import Project
 from tests.engine.project.support import REPOSITORY, in_child
 
@@ -115,6 +115,23 @@ def test_a_lock_file_with_nonsense_in_it(tmp_path: Path) -> None:
     first.release()
     first.release()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_writes_a_new_project_is_known_under_any_name(tmp_path: Path) -> None:
+    """The lock of the file tells other processes who holds it, also of a project that was just made."""
+    with Project.open(tmp_path / "p.wb", create=True):
+        path = str(tmp_path / "p.wb")
+        assert in_child(lambda: holder_of(path)) == os.getpid()
+        with Project.open(path, read_only=True) as reader:
+            reader.reader()
+        assert in_child(lambda: holder_of(path)) == os.getpid()
+
+
+def holder_of(path: str) -> int | None:
+    """What a process that has nothing open reads from the lock of a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ProjectFile, "_locked", set())
+        return ProjectFile(path, os.O_RDONLY).holder()
 
 
 def test_readers_of_a_file_share_a_descriptor(tmp_path: Path) -> None:

@@ -298,7 +298,7 @@ def test_the_loser_of_a_race_on_a_new_path(tmp_path: Path) -> None:
     path = tmp_path / "new.wb"
     reached, go_on = threading.Event(), threading.Event()
 
-    def wait(conn: sqlite3.Connection) -> None:
+    def wait(conn: sqlite3.Connection, schema: int) -> None:
         reached.set()
         go_on.wait(10)
 
