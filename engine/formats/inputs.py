@@ -165,6 +165,7 @@ class _Opener:
 
     def _files(self, folder: str, wanted: list[str], others: list[str]) -> Iterator[Input]:
         size = 0
+        looked_into: list[str] = []
         for path in wanted:
             name = stem(Path(os.path.relpath(path, folder)).as_posix())
             try:
@@ -173,12 +174,12 @@ class _Opener:
                 found = [self._refused(Content(path, name, None), error)]
             for opened in found:
                 if isinstance(opened, PassedOver):
-                    others += opened.names
+                    looked_into += opened.names
                     size += opened.size
                 else:
                     yield opened
-        if others:
-            yield PassedOver(folder, others, size)
+        if looked_into or others:
+            yield PassedOver(folder, [*looked_into, *others], size)
 
     def _all_opened(self, path: str, found: list[Content]) -> list[Input]:
         """Opens what is in a file. What fits no format becomes an input with a rejected record; of files that need not
@@ -189,6 +190,7 @@ class _Opener:
         for content in found:
             if content.kind == "other":
                 passed.append(content.label)
+                size += content.size or 0
                 continue
             if self._is_companion(content, found):
                 continue
@@ -265,7 +267,7 @@ class _Opener:
             for path in paths
             if os.path.isfile(path) and suffix(path) == suffix(content.label)
             for one in contents(path, stem(Path(path).name), self._bounds)
-            if one.label == path
+            if one.label == path and one.kind != "other"
         ]
 
     def _files_beside(

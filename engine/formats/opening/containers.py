@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, BinaryIO, Literal, cast
 
 from engine.base.errors import FormatError, TooMuch
+from engine.base.files_in_use import is_in_use
 from engine.formats.json_values import BadRecord, json_text
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Bounds, Expansion, Reading
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables
@@ -31,6 +32,7 @@ DEEPEST_ARCHIVE = 2
 """How deep archives within archives are opened."""
 
 _BEGINNING = 512
+_HOW_TO_MERGE = "To take in what another project has, see `workbench merge`."
 _HAS_OWN_MAGIC = (zipfile.ZIP_BZIP2, 93)
 """Compression in zip archives whose data are as in a file: bzip2 and zstd."""
 
@@ -121,7 +123,7 @@ def is_other(name: str) -> bool:
 
 
 def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content]:
-    """Returns what a file has, at least one content that may be a log.
+    """Returns what a file has, at least one content that may be a log; of a project that is open, only its name.
 
     Args:
         name: Name of the file for conversations without an id.
@@ -133,6 +135,9 @@ def contents(path: str, name: str, bounds: Bounds | None = None) -> list[Content
     """
     size = os.path.getsize(path)
     expansion = Expansion(size, bounds or Bounds())
+    if is_in_use(path):
+        error = FormatError(f"{path} is an open project and not read as a log.", _HOW_TO_MERGE)
+        return [Content(path, name, size, kind="other", error=error)]
     found = list(_contents(_File(path, path, name, size, 0, expansion)))
     if all(content.kind == "other" for content in found):
         raise FormatError(f"The archive {path} has no logs in it.", "Check the file.")

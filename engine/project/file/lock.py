@@ -25,6 +25,7 @@ import time
 from typing import ClassVar
 
 from engine.base.errors import ProjectError, ProjectLinked, ProjectLocked, ProjectMoved
+from engine.base.files_in_use import Identity, in_use
 from engine.project.sql import utc_now
 
 PASSING_SECONDS = 2.0
@@ -40,8 +41,6 @@ _PAGE = 4096
 _IN_THE_WAY = (errno.EACCES, errno.EAGAIN)
 _ATTEMPTS = 50
 
-_Identity = tuple[int, int]
-
 
 class ProjectFile:
     """A descriptor of a project file, beside those of SQLite.
@@ -51,10 +50,10 @@ class ProjectFile:
     """
 
     _guard: ClassVar = threading.Lock()
-    _in_use: ClassVar[dict[_Identity, int]] = {}
-    _descriptors: ClassVar[dict[_Identity, list[tuple[int, int]]]] = {}
+    _users: ClassVar[dict[Identity, int]] = {}
+    _descriptors: ClassVar[dict[Identity, list[tuple[int, int]]]] = {}
     """Of each file in use, the descriptors, each with the access that it was opened for."""
-    _locked: ClassVar[set[_Identity]] = set()
+    _locked: ClassVar[set[Identity]] = set()
     """The files whose lock this process holds: POSIX locks do not keep a process from itself."""
 
     def __init__(self, path: str, flags: int) -> None:
@@ -69,7 +68,8 @@ class ProjectFile:
             self.fd = os.open(path, flags | os.O_CLOEXEC, 0o600) if shared is None else shared
             status = os.fstat(self.fd)
             self._identity = (status.st_dev, status.st_ino)
-            self._in_use[self._identity] = self._in_use.get(self._identity, 0) + 1
+            self._users[self._identity] = self._users.get(self._identity, 0) + 1
+            in_use.add(self._identity)
             if shared is None:
                 self._descriptors.setdefault(self._identity, []).append((self.fd, access))
         self._closed = False
@@ -93,9 +93,10 @@ class ProjectFile:
             if self._holds:
                 self._locked.discard(self._identity)
                 _set_locks(self.fd, fcntl.F_UNLCK)
-            self._in_use[self._identity] -= 1
-            if not self._in_use[self._identity]:
-                del self._in_use[self._identity]
+            self._users[self._identity] -= 1
+            if not self._users[self._identity]:
+                del self._users[self._identity]
+                in_use.discard(self._identity)
                 for fd, _ in self._descriptors.pop(self._identity):
                     os.close(fd)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import random
@@ -28,7 +29,7 @@ from engine.opener import (
 )
 from engine.project import runs
 from engine.project.project import Project
-from tests.engine.project.support import REPOSITORY, check_whole, content
+from tests.engine.project.support import REPOSITORY, check_whole, content, in_child
 
 
 @pytest.fixture
@@ -403,3 +404,29 @@ class TestSharedText:
         stage, _ = execute(project, path)
         assert stage.new == 0
         assert sorted(self._openings(project)) == [f"Buy {n} blue lamps" for n in range(9)]
+
+
+def test_the_project_itself_is_no_log(tmp_path: Path) -> None:
+    """A folder that holds the project is imported without it, which is named as skipped, and stays locked."""
+    path = tmp_path / "p.db"
+    (tmp_path / "a.jsonl").write_text(line("a", "hello", "hi"))
+    (tmp_path / "link.db").symlink_to(path)
+    with Project.open(path, create=True) as project:
+        stage, outcome = execute(project, tmp_path)
+        assert isinstance(outcome, JobDone)
+        assert "hold no conversations: link.db, p.db, p.db-shm" in stage.sources[1].detection.why
+        assert stage.new == 1
+        stage, outcome = execute(project, path)
+        assert isinstance(outcome, JobFailed)
+        assert "is an open project and not read as a log" in stage.refused[0].message
+        assert in_child(lambda: is_locked(path))
+
+
+def is_locked(path: Path) -> bool:
+    """Whether SQLite in another process has locks on a database."""
+    with path.open("r+b") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 512, 1 << 30)
+        except OSError:
+            return True
+    return False
