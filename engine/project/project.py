@@ -401,8 +401,7 @@ class Project:
             try:
                 self._lock.check()
             except ProjectMoved as moved:
-                is_same = self._lock.looks_as_before() and _is_whole(self._real)
-                if moved.overwritten and not is_same:
+                if moved.overwritten:
                     _leave_log_out(conn, self._real)
                     return
         # after a full disk the log cannot be folded in; the next open does it
@@ -470,15 +469,6 @@ def _closed() -> ProjectError:
 def _fold_log(conn: sqlite3.Connection) -> None:
     """Writes what is in the log into the file, and empties the log."""
     conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def _is_whole(real: str) -> bool:
-    """Whether file and log, as they are on disk, fit together."""
-    try:
-        with contextlib.closing(_connect(real, "ro")) as conn:
-            return _damage(conn) is None
-    except sqlite3.Error:
-        return False
 
 
 def _leave_log_out(conn: sqlite3.Connection, real: str) -> None:

@@ -167,6 +167,7 @@ class WriteLock:
         self._project = project_path
         self._path = project_path + ".lock"
         self._fd: int | None = None
+        self._owner: dict[str, object] = {}
         self._written = (0, 0)
         self._sample = b""
         self.file: ProjectFile | None = None
@@ -190,18 +191,25 @@ class WriteLock:
         except BaseException:
             self.release()
             raise
-        self.note_write()
-        owner: dict[str, object] = {
+        assert self._fd is not None
+        self._owner = {
             "pid": os.getpid(),
             "host": socket.gethostname(),
             "time": utc_now(),
+            "lock": os.fstat(self._fd).st_ino,
         }
         if self.file is not None:
-            owner["file"] = os.fstat(self.file.fd).st_ino
+            self._owner["file"] = os.fstat(self.file.fd).st_ino
+            self.note_write()
+        else:
+            self._write_owner()
+
+    def _write_owner(self) -> None:
         assert self._fd is not None
+        text = json.dumps(self._owner).encode()
         with contextlib.suppress(OSError):  # on a full disk the lock holds without a name
-            os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, json.dumps(owner).encode(), 0)
+            os.pwrite(self._fd, text, 0)
+            os.ftruncate(self._fd, len(text))
 
     def _lock_name(self, until: float) -> None:
         while True:
@@ -253,8 +261,9 @@ class WriteLock:
 
     def _check_locked(self, file: ProjectFile) -> None:
         assert self._fd is not None
-        number = os.fstat(file.fd).st_ino
-        if has_log(self._project) and _owner(self._fd).get("file", number) != number:
+        number, owner = os.fstat(file.fd).st_ino, _owner(self._fd)
+        is_same = owner.get("file", number) == number or _is_copy(file, owner)
+        if has_log(self._project) and not is_same:
             raise _log_of_another(self._project)
         if os.fstat(file.fd).st_nlink > 1:
             raise _linked(self._project)
@@ -280,7 +289,9 @@ class WriteLock:
                 "Remove the other name, then open it again; what was stored is in the file.",
             )
         if (mine.st_size, mine.st_mtime_ns) != self._written:
-            raise _overwritten(self._project)
+            if not self._looks_as_before():
+                raise _overwritten(self._project)
+            self._written = mine.st_size, mine.st_mtime_ns  # only its time was changed
 
     def _moved(self, what: str) -> ProjectMoved:
         assert self.file is not None
@@ -310,9 +321,13 @@ class WriteLock:
         self._check_log_written(
             frames
         )  # what others write after the look at the time is noticed by that
-        self._written, self._sample = (status.st_size, status.st_mtime_ns), sample
+        self._written = status.st_size, status.st_mtime_ns
+        if sample != self._sample:
+            self._sample = sample
+            self._owner["sample"] = sample.hex()
+            self._write_owner()
 
-    def looks_as_before(self) -> bool:
+    def _looks_as_before(self) -> bool:
         """Whether the content is still that of `note_write`, as far as samples tell, though the time has changed."""
         return self.file is not None and self.file.sample() == self._sample
 
@@ -388,6 +403,8 @@ def check_readable(project_path: str, file: ProjectFile) -> None:
             "Quit that one first; everything is in the file then.",
         )
     said, dead = _named_in(owner)
+    if (dead or _was_copied(project_path + ".lock", owner)) and _is_copy(file, owner):
+        return
     if not dead:
         raise ProjectLocked(
             f"{name} was put in the place of a project that {said} still has open.",
@@ -395,6 +412,19 @@ def check_readable(project_path: str, file: ProjectFile) -> None:
         )
     if has_log(project_path):
         raise _log_of_another(project_path)
+
+
+def _is_copy(file: ProjectFile, owner: dict[str, object]) -> bool:
+    """Whether a file has the content, as far as samples tell, of the one that its lock file is of."""
+    return owner.get("sample") == file.sample().hex()
+
+
+def _was_copied(lock_path: str, owner: dict[str, object]) -> bool:
+    """Whether a lock file is a copy, so that who is named in it has the original open, if any."""
+    try:
+        return owner.get("lock") != os.stat(lock_path).st_ino
+    except OSError:
+        return False
 
 
 def check_log(project_path: str) -> None:
@@ -450,7 +480,8 @@ def _log_of_another(path: str) -> ProjectError:
     name = os.path.basename(path)
     return ProjectError(
         f"{name}-wal has changes of another file, which was moved away or replaced while it was open.",
-        f"Move that file back to {name} and open it once. If you do not need it, remove {name}-wal and {name}.lock.",
+        f"Move that file back to {name} and open it once. Otherwise copy {name}, {name}-wal and {name}.lock to another"
+        f" folder first: what is in the log is nowhere else. Then remove {name}-wal and {name}.lock here.",
     )
 
 
