@@ -54,7 +54,7 @@ def backups_of(path: str) -> list[Backup]:
     found = [
         name
         for name in glob.glob(glob.escape(real) + ".backup-*")
-        if not name.endswith(_SIDE_FILES)
+        if not name.endswith(_NO_BACKUPS) and os.path.isfile(name)
     ]
     return sorted(map(_described, found), key=lambda one: (one.made, one.path), reverse=True)
 
@@ -124,7 +124,8 @@ def _vacuum(conn: sqlite3.Connection, target: Path) -> None:
         os.fsync(file.fileno())
 
 
-_SIDE_FILES = ("-wal", "-shm", "-journal", ".lock")
+_NO_BACKUPS = ("-wal", "-shm", "-journal", ".lock", ".partial")
+"""Endings of what lies beside a backup, and of one that an earlier version did not finish."""
 
 
 def free_name(name: str) -> str:
@@ -170,7 +171,11 @@ def _check(conn: sqlite3.Connection, backup: str) -> None:
 def _described(path: str) -> Backup:
     status = os.stat(path)
     schema = conversations = None
-    with contextlib.suppress(sqlite3.Error), closing(_opened(path, path)) as conn:
+    # of one that cannot be read only the name is told: the others are of use
+    with (
+        contextlib.suppress(sqlite3.Error, OSError, ProjectError),
+        closing(_opened(path, path)) as conn,
+    ):
         (schema,) = conn.execute("PRAGMA user_version").fetchone()
         if schema > SCHEMA or foreign_object(conn, schema) is not None:
             raise sqlite3.DatabaseError("its own SQL is not run")

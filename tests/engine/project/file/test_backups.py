@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -67,6 +68,41 @@ def test_backed_up_while_it_is_open(path: Path) -> None:
         with pytest.raises(ProjectLocked):
             restore(str(path), made)
     assert names(made) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("kind", ["no permission", "lock of another", "link to nothing"])
+def test_a_bad_backup_is_in_nobodys_way(
+    path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A backup that cannot be opened is listed without its content, and others are made, listed and restored."""
+    bad = Path(f"{path}.backup-20260101T000000Z")
+    if kind == "link to nothing":
+        bad.symlink_to("nothing")
+    else:
+        shutil.copy(path, bad)
+    if kind == "lock of another":
+        Path(f"{bad}-wal").write_bytes(b"log")
+        Path(f"{bad}.lock").write_text('{"file": 1, "pid": 0, "host": "other"}')
+    if kind == "no permission":
+        opened = os.open
+
+        def refusing(name: str, *more: int) -> int:
+            if name == str(bad):
+                raise PermissionError(errno.EACCES, "Permission denied", name)
+            return opened(name, *more)
+
+        monkeypatch.setattr(os, "open", refusing)
+    made, _ = back_up(str(path))
+    listed = {backup.path: backup.conversations for backup in backups_of(str(path))}
+    expected = {made: 2, str(bad): None}
+    assert listed == ({made: 2} if kind == "link to nothing" else expected)
+    restore(str(path), made)
+
+
+def test_what_was_not_finished_is_no_backup(path: Path) -> None:
+    """What an earlier version left of a backup that it did not finish is not listed."""
+    shutil.copy(path, f"{path}.backup-20260101T000000Z.partial")
+    assert backups_of(str(path)) == []
 
 
 def test_paths_need_not_be_text(tmp_path: Path) -> None:
