@@ -301,15 +301,21 @@ class Project:
 
         Raises:
             NameTaken: There is such a file.
-            ProjectError: The content was overwritten, the project is read-only from the beginning, or the disk is full.
+            ProjectReadOnly: The project is read-only from the beginning.
+            ProjectError: The content was overwritten, the project is closed, or the disk is full.
         """
         if self._moved is not None and self._moved.overwritten:
             raise self._moved
         if os.path.lexists(target):
             raise NameTaken(f"{target} is there already.", "Choose another name.")
         with translate_file_errors(target):
-            if self._writer is None or self._closed:
+            if self._closed:
                 raise _closed()
+            if self._writer is None:
+                raise ProjectReadOnly(
+                    f"Only who writes a project saves it as a new file, and this one is read-only: {self.read_only}.",
+                    f"Copy it by `workbench backup {os.path.basename(self._real)}`.",
+                )
             self._writer.submit(lambda conn: copy_whole(conn, target), transaction=False).result()
 
     def reader(self) -> sqlite3.Connection:
@@ -361,10 +367,12 @@ class Project:
         mine: _Reader | None = getattr(self._local, "reader", None)
         if mine is None:
             self._check_same_file()
+            real, immutable = self._real, self._immutable
             if self._moved is not None and self.is_replaced():
-                raise self._moved  # the path would lead to another file, or to none
-            with translate_file_errors(self._real):
-                conn = _connect(self._real, "ro", immutable=self._immutable)
+                # the path would lead to another file, or to none
+                real, immutable = self._moved_to(self._moved), True
+            with translate_file_errors(real):
+                conn = _connect(real, "ro", immutable=immutable)
                 conn.execute("PRAGMA query_only = ON")
             mine = self._local.reader = _Reader(conn, threading.current_thread())
             with self._guard:
@@ -373,6 +381,18 @@ class Project:
                     reader.conn.close()
                 self._readers.append(mine)
         return mine
+
+    def _moved_to(self, moved: ProjectMoved) -> str:
+        """Where the file is that was moved, if all is in it: it stays as it is until the project is closed, since
+        nobody else can get its lock.
+
+        Raises:
+            ProjectMoved: That is not known, or a part is only in the log.
+        """
+        where = moved.where
+        if where is None or not self._file.is_at(where) or has_log(self._real) or has_log(where):
+            raise moved
+        return where
 
     def close(self, timeout: float = 5.0) -> None:
         """Finishes what is being written, folds the write-ahead log into the file and lets go of the lock.

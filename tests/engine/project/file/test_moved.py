@@ -171,6 +171,43 @@ def test_a_folder_that_is_moved(path: Path, open_project: Project) -> None:
     shutil.rmtree(folder)
 
 
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_moved_file_can_be_read_by_any_thread(
+    path: Path, open_project: Project, folder: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """After a move that is noticed, a thread that has not read before reads all that was stored."""
+    there = tmp_path_factory.mktemp("moves") / "moved"
+    if folder:
+        path.parent.rename(there)
+    else:
+        path.rename(there)
+    with pytest.raises(ProjectMoved):
+        write(open_project)
+    counts: list[int] = []
+
+    def read() -> None:
+        with open_project.reading() as conn:
+            counts.extend(conn.execute("SELECT count(*) FROM conversation").fetchone())
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+    assert counts == [2]
+    open_project.close()
+    assert names(there / "p.wb" if folder else there) == ["first", "stored"]
+    if folder:
+        there.rename(path.parent)
+
+
+def test_what_is_only_read_is_not_saved_as_a_new_file(path: Path) -> None:
+    """Saving a project that is open for reading says that it is read-only, and not that it is closed."""
+    with (
+        Project.open(path, read_only=True) as project,
+        pytest.raises(ProjectReadOnly, match=r"read-only: opened for reading only"),
+    ):
+        project.save_copy(str(path.with_name("saved.wb")))
+
+
 def test_a_hard_link(path: Path) -> None:
     """A file with two names opens read-only, says what to do, and can be written when the other name is gone."""
     path.with_name("u.wb").hardlink_to(path)
