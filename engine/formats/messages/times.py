@@ -54,7 +54,7 @@ def date_of(value: Any) -> str | None:
         if _RFC.match(value):
             try:
                 return parsedate_to_datetime(value).isoformat()
-            except ValueError:
+            except (ValueError, OverflowError):  # the latter of an offset without end
                 return None
         value = float(value) if _DIGITS.match(value) else None
     time = as_time(value) if isinstance(value, int | float) else None
