@@ -244,16 +244,17 @@ def _value_by_value(database: Database, name: str, where: str) -> tuple[Any, ...
     columns = database.columns(f"select * from {name} limit 0")
     row: list[Any] = []
     size = 0
-    for column in columns:
-        try:
+    try:
+        for column in columns:
             ((value,),) = database.rows(f"select {quoted(column)} from {name} where {where}")
-        except ValueTooLarge:
-            return None
-        size += len(value) if isinstance(value, str | bytes) else 0
-        if size > MAX_RECORD:
-            return None
-        row.append(value)
-    database.limit_values(_most_of_value(len(columns)))
+            size += len(value) if isinstance(value, str | bytes) else 0
+            if size > MAX_RECORD:
+                return None
+            row.append(value)
+    except ValueTooLarge:
+        return None
+    finally:
+        database.limit_values(_most_of_value(len(columns)))
     return tuple(row)
 
 

@@ -184,6 +184,26 @@ class TestRecords:
         assert last.reason.startswith("record is larger than 1 MiB")
         assert last.reason.endswith("what follows is not read")
 
+    def test_a_row_that_is_too_large_raises_no_limit(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After a row that is passed over, the values of the next are as limited as before it."""
+        monkeypatch.setattr(databases, "_ROW_MEMORY", 2 * MIB)
+        path = tmp_path / "a.db"
+        bombs.database(path, "select 1", "create table wide (id, a, b, c, d, e, f)")
+        with closing(sqlite3.connect(path)) as conn:
+            cells = [(1, 2 * MIB, 0), (2, 700_000, 700_000), (3, 10, 10)]
+            conn.executemany(
+                "insert into wide (id, a, b) values (?, zeroblob(?), zeroblob(?))", cells
+            )
+            conn.commit()
+        limits = []
+        with databases.Database(str(path), SMALL) as database:
+            for row in databases._rows(database, "wide", 7):
+                limit = database._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
+                limits.append((row is None, limit))
+        assert limits == [(True, 2 * MIB // 7), (True, 2 * MIB // 7), (False, 2 * MIB // 7)]
+
     def test_a_computed_value(self, tmp_path: Path) -> None:
         """A view, or a computed column, that makes a large value is refused; the tables beside it are read."""
         column = f"create table made (id, messages as (hex(zeroblob({4 * MIB}))))"
