@@ -168,12 +168,19 @@ def sqlite_rows(path: str, table: str, count: Reading) -> Iterator[Frame]:
     except (DatabaseDamaged, TooMuch) as error:
         yield Frame(number + 1, b"", None, str(error))
     except ValueTooLarge:
-        most = _most_of_value(len(columns))
-        value = f", or has a value of more than {most >> 20} MiB" if most < MAX_RECORD else ""
-        yield Frame(number + 1, b"", None, f"{too_large()}{value}; what follows is not read")
+        yield Frame(
+            number + 1, b"", None, f"{row_too_large(len(columns))}; what follows is not read"
+        )
 
 
-def _most_of_value(columns: int) -> int:
+def row_too_large(columns: int) -> str:
+    """Why a row of so many columns is not read."""
+    most = most_of_value(columns)
+    value = f", or has a value of more than {most >> 20} MiB" if most < MAX_RECORD else ""
+    return f"{too_large()}{value}"
+
+
+def most_of_value(columns: int) -> int:
     """Number of bytes that a value may have while SQLite computes so many of them together."""
     return min(MAX_RECORD, _ROW_MEMORY // max(1, columns))
 
@@ -194,8 +201,8 @@ def _rows(database: Database, table: str, columns: int) -> Iterator[tuple[Any, .
         ValueTooLarge: There is such a row.
     """
     name = quoted(table)
-    database.limit_values(_most_of_value(columns))
-    key = _key_of(database, table)
+    database.limit_values(most_of_value(columns))
+    key = key_of(database, table)
     if key is None:
         number = 0
         try:
@@ -220,7 +227,7 @@ def _rows(database: Database, table: str, columns: int) -> Iterator[tuple[Any, .
             after = f" where {key} > {last}"
 
 
-def _key_of(database: Database, table: str) -> str | None:
+def key_of(database: Database, table: str) -> str | None:
     """The name of the number that SQLite gives each row of a table; None if it gives none, or columns hide it."""
     query = "select sql from sqlite_master where type = 'table' and name = ?"
     text = next((sql for (sql,) in database.rows(query, (table,))), "")
@@ -254,7 +261,7 @@ def _value_by_value(database: Database, name: str, where: str) -> tuple[Any, ...
     except ValueTooLarge:
         return None
     finally:
-        database.limit_values(_most_of_value(len(columns)))
+        database.limit_values(most_of_value(len(columns)))
     return tuple(row)
 
 

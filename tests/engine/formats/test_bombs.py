@@ -12,9 +12,10 @@ import socket
 import sqlite3
 import threading
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
@@ -25,7 +26,7 @@ from engine.conversations.stages.importing import ImportStage
 from engine.formats.input_kinds import _Ids
 from engine.formats.inputs import open_inputs
 from engine.formats.opening import bounds as bounds_module
-from engine.formats.opening import databases, framing, source, tables, text_turns, values
+from engine.formats.opening import databases, framing, llm_logs, source, tables, text_turns, values
 from engine.formats.opening import parquet as parquet_module
 from engine.formats.opening.bounds import Bounds, Expansion, Reading
 from engine.formats.opening.tables import column_names
@@ -40,7 +41,7 @@ SMALL = Bounds(unpacked=4 * MIB)
 @pytest.fixture(autouse=True)
 def small_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """A record is at most 1 MiB."""
-    for module in (databases, framing, parquet_module, tables, text_turns, values):
+    for module in (databases, framing, llm_logs, parquet_module, tables, text_turns, values):
         monkeypatch.setattr(module, "MAX_RECORD", MIB)
 
 
@@ -203,6 +204,53 @@ class TestRecords:
                 limit = database._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
                 limits.append((row is None, limit))
         assert limits == [(True, 2 * MIB // 7), (True, 2 * MIB // 7), (False, 2 * MIB // 7)]
+
+    @pytest.mark.parametrize("large", ["threads", "turns", "responses"])
+    def test_rows_of_an_llm_log_that_are_large_together(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: str
+    ) -> None:
+        """Of tables whose computed values are large together, no more rows are fetched than fit in a record, and the
+        conversations beside one that is too large are read."""
+        path = tmp_path / "a.db"
+        tables = {
+            "threads": "id, tip_message_hash",
+            "messages": "hash, parent_hash, role",
+            "parts": "message_hash, position, type, text",
+            "turns": "thread_id, tip_message_hash, datetime_utc",
+            "conversations": "id",
+            "responses": "id, conversation_id, prompt, response, datetime_utc",
+        }
+        with closing(sqlite3.connect(path)) as conn:
+            for name, columns in tables.items():
+                computed = ", x as (hex(zeroblob(100000)))" if name == large else ""
+                conn.execute(f"create table {name} ({columns}{computed})")
+            conn.executemany("insert into threads (id) values (?)", [(at,) for at in range(40)])
+            conn.executemany("insert into turns (thread_id) values (?)", [(7,)] * 40)
+            rows = [(at, "c" if at < 40 else "d") for at in range(41)]
+            conn.executemany("insert into responses (id, conversation_id) values (?, ?)", rows)
+            conn.commit()
+        size = largest = 0
+        rows_of = databases.Database.rows
+
+        def noted(
+            database: databases.Database, query: str, cells: Sequence[Any] = ()
+        ) -> Iterator[tuple[Any, ...]]:
+            nonlocal size, largest
+            for row in rows_of(database, query, cells):
+                size += sum(len(cell) for cell in row if isinstance(cell, str))
+                largest = max(largest, size)
+                yield row
+
+        monkeypatch.setattr(databases.Database, "rows", noted)
+        reasons = []
+        for frame in llm_logs.llm_conversations(str(path), counting(Bounds(unpacked=64 * MIB))):
+            reasons.append(frame.reason)
+            size = 0
+        expected: list[str | None] = [None] * 42
+        if large != "threads":
+            expected[{"turns": 7, "responses": 40}[large]] = "record is larger than 1 MiB"
+        assert reasons == expected
+        assert largest < 1.5 * MIB
 
     def test_a_computed_value(self, tmp_path: Path) -> None:
         """A view, or a computed column, that makes a large value is refused; the tables beside it are read."""
