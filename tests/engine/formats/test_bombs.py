@@ -124,6 +124,36 @@ class TestRecords:
         assert len(ids) == 2
         assert reasons == ["record is larger than 1 MiB"]
 
+    @pytest.mark.parametrize("kind", ["string", "string_view", "json", "opaque"])
+    def test_a_parquet_text_of_many_rows(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    ) -> None:
+        """Rows that repeat one text of their dictionary are measured whatever its type, and only few are in memory."""
+        text = pyarrow.array(['"' + "a" * 500_000 + '"'] * 40)
+        types = {"json": pyarrow.json_(), "opaque": pyarrow.opaque(pyarrow.string(), "t", "v")}
+        if kind in types:
+            text = pyarrow.ExtensionArray.from_storage(types[kind], text)
+        elif kind == "string_view":
+            text = text.cast(pyarrow.string_view())
+        path = tmp_path / "a.parquet"
+        parquet.write_table(
+            pyarrow.table({"t": text}), path, compression="zstd", dictionary_pagesize_limit=2 * MIB
+        )
+        memory = []
+        sizes_of = parquet_module._sizes
+
+        def noted(batch: Any) -> list[int]:
+            sizes = sizes_of(batch)
+            assert min(sizes) > 500_000
+            memory.append(batch.nbytes)
+            return sizes
+
+        monkeypatch.setattr(parquet_module, "_sizes", noted)
+        count = counting(Bounds(unpacked=64 * MIB))
+        frames = list(parquet_module.parquet_rows(str(path), count))
+        assert [len(frame.value["t"]) for frame in frames] == [500_002] * 40
+        assert 0 < max(memory) < 1.5 * MIB
+
     def test_honest_parquet_is_read_whole(self, tmp_path: Path) -> None:
         """Rows of every kind of value and of encoding are read as they were written, though the limits are small."""
         rows = [
