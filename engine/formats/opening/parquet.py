@@ -106,7 +106,7 @@ def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
                     yield Frame(number + 1, b"", None, reason)
                     number += about.num_rows
                     continue
-                for frame in _group_rows(path, group, columns, number, count):
+                for frame in _group_rows(path, file.metadata, group, columns, number, count):
                     yield frame
                     if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
                         yield Frame(None, b"", None, count.bounds.too_much)
@@ -174,14 +174,18 @@ def _of_rows(rows: int, what: str) -> str:
 
 
 def _group_rows(
-    path: str, group: int, columns: list[_Column], number: int, count: Reading
+    path: str, metadata: Any, group: int, columns: list[_Column], number: int, count: Reading
 ) -> Iterator[Frame]:
     """Yields the rows of a group, of which the first has the number after `number`."""
     by_index = [column.name for column in columns if column.by_index]
     largest = sum(column.page + column.dictionary for column in columns if not column.by_index)
     size = max(1, min(_MOST_ROWS, MAX_RECORD // max(1, largest)))
     with _parquet().ParquetFile(
-        path, buffer_size=1 << 20, pre_buffer=False, read_dictionary=by_index
+        path,
+        metadata=metadata,
+        buffer_size=1 << 20,
+        pre_buffer=False,
+        read_dictionary=by_index,
     ) as file:
         for batch in file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
             count.bounds.stop_if_cancelled()

@@ -154,6 +154,25 @@ class TestRecords:
         assert [len(frame.value["t"]) for frame in frames] == [500_002] * 40
         assert 0 < max(memory) < 1.5 * MIB
 
+    def test_the_footer_of_parquet_is_read_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each group of rows is read with the footer that the file was opened with, which has a part for each group."""
+        table = pyarrow.table({"a": list(range(20))})
+        parquet.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+        footers = []
+        open_file = parquet.ParquetFile
+
+        def noted(path: str, metadata: Any = None, **options: Any) -> Any:
+            footers.append(metadata)
+            return open_file(path, metadata=metadata, **options)
+
+        monkeypatch.setattr(parquet, "ParquetFile", noted)
+        count = counting(Bounds(unpacked=64 * MIB))
+        frames = list(parquet_module.parquet_rows(str(tmp_path / "a.parquet"), count))
+        assert [frame.value for frame in frames] == table.to_pylist()
+        assert footers.count(None) == 1
+
     def test_honest_parquet_is_read_whole(self, tmp_path: Path) -> None:
         """Rows of every kind of value and of encoding are read as they were written, though the limits are small."""
         rows = [
