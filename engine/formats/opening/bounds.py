@@ -29,6 +29,9 @@ FORGIVEN = 3
 SECONDS = 30.0
 """Processor time that SQL of a file may take from one row to the next, for each `FREELY_UNPACKED` that is allowed."""
 
+IN_ALL = 10
+"""How many times that the SQL of a file may take for all rows of all its tables and views together."""
+
 _A_SECOND = 1 << 20
 """Number of bytes of the file for which it may take a second more."""
 
@@ -74,6 +77,7 @@ class Expansion:
 
     Attributes:
         bounds: The limits.
+        computed: Processor time that its SQL took, in seconds.
     """
 
     def __init__(self, size: int | None, bounds: Bounds) -> None:
@@ -85,6 +89,7 @@ class Expansion:
         self._size = size
         self._parts: dict[str, int] = {}
         self._total = 0
+        self.computed = 0.0
         self._forgiven: set[str] = set()
 
     def reading(self, part: str, size: int | None) -> Reading:
@@ -123,18 +128,19 @@ class Reading:
     """Counts one reading of a part of a file.
 
     Attributes:
+        expansion: Counts all parts of the file.
         is_over: Whether it unpacked to more than it may, or may not be begun.
     """
 
     def __init__(self, expansion: Expansion, part: str, size: int | None) -> None:
-        self._expansion, self._part, self._size = expansion, part, size
+        self.expansion, self._part, self._size = expansion, part, size
         self._count = 0
         self.is_over = not expansion.may_begin(part)
 
     @property
     def bounds(self) -> Bounds:
         """The limits."""
-        return self._expansion.bounds
+        return self.expansion.bounds
 
     def add(self, count: int, position: int = 0) -> bool:
         """Counts unpacked bytes; False if that is too much.
@@ -148,7 +154,7 @@ class Reading:
         self.bounds.stop_if_cancelled()
         self._count += count
         size = position if self._size is None else self._size
-        self.is_over = self._expansion.is_over(self._part, self._count, size)
+        self.is_over = self.expansion.is_over(self._part, self._count, size)
         return not self.is_over
 
 

@@ -40,7 +40,7 @@ def llm_conversations(path: str, count: Reading) -> Iterator[Frame]:
     number = 0
     log: _Log | None = None
     try:
-        with Database(path, count.bounds) as database:
+        with Database(path, count.expansion) as database:
             log = _Log(database)
             for record in chain(log.threads(), log.conversations()):
                 number += 1

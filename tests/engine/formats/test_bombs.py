@@ -11,6 +11,7 @@ import random
 import socket
 import sqlite3
 import threading
+import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -248,7 +249,7 @@ class TestRecords:
             )
             conn.commit()
         limits = []
-        with databases.Database(str(path), SMALL) as database:
+        with databases.Database(str(path), Expansion(None, SMALL)) as database:
             for row in databases._rows(database, "wide", 7):
                 limit = database._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
                 limits.append((row is None, limit))
@@ -451,6 +452,24 @@ class TestComputing:
         ids, reasons = read(tmp_path / "a.db", Bounds(unpacked=1_000 << 10))
         assert len(ids) == 1_001  # two of them are of the table
         assert ["unpacks to more than" in reason for reason in reasons] == [True]
+
+    def test_a_view_that_yields_slowly(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Rows that each come in time end at a processor time of the file in all, also over several readings of it."""
+        clock = iter(range(10**9))
+        monkeypatch.setattr(time, "thread_time", lambda: next(clock) * 0.1)
+        bombs.database(tmp_path / "a.db", bombs.VIEWS["endless rows"])
+        count = counting(Bounds(unpacked=64 * MIB))
+        seconds = count.bounds.seconds((tmp_path / "a.db").stat().st_size)
+        numbers = []
+        for _ in range(2):
+            *rows, last = databases.sqlite_rows(str(tmp_path / "a.db"), "v", count)
+            assert last.reason is not None
+            assert f"computes for more than {10 * seconds:.0f} s in all" in last.reason
+            assert "`import --most-unpacked`" in last.reason
+            numbers.append(len(rows))
+        assert numbers[1] < numbers[0] / 2
 
     def test_an_import_is_stopped_within_a_query(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
