@@ -221,7 +221,7 @@ def as_time(value: Any) -> str | None:
         value = value.get("$date")
     if isinstance(value, str) and len(value) <= 64 and _A_TIME.search(value):
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool) and value < 1e20:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e20:
         for unit in (1, 1e3, 1e6, 1e9):
             if 1e8 < value / unit < 1e11:
                 return datetime.fromtimestamp(value / unit, UTC).isoformat()

@@ -1,4 +1,7 @@
-"""When a conversation took place: dates as texts that sort, and the metadata in which they are."""
+"""When a conversation took place, and the metadata in which it stands.
+
+Dates are texts that sort within a time zone: each keeps the offset that it was written with.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ _FIRST, _LAST = "1990", "2100"
 
 
 def dated(conversation: Conversation) -> tuple[Conversation, str]:
-    """The conversation with a time that sorts, and the field of the metadata that it was taken from, as
+    """The conversation with a time as `date_of` gives it, and the field of the metadata that it was taken from, as
     `metadata.date`; an empty name where the format has the time itself, or nothing has it."""
     known = conversation.created_at
     if known is not None:
@@ -54,7 +57,7 @@ def date_of(value: Any) -> str | None:
         if _RFC.match(value):
             try:
                 return parsedate_to_datetime(value).isoformat()
-            except ValueError:
+            except (ValueError, OverflowError):  # the latter of an offset without end
                 return None
         value = float(value) if _DIGITS.match(value) else None
     time = as_time(value) if isinstance(value, int | float) else None

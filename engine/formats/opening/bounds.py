@@ -23,8 +23,14 @@ LEAST_OF_RECORD = 1 << 10
 """Number of bytes that a record counts for at least, so that there is a limit on their number too: about one for each
 byte of the file, and a quarter of a million of a small one."""
 
+FORGIVEN = 3
+"""Number of parts of a file that may be too much by themselves and take nothing from the others."""
+
 SECONDS = 30.0
 """Processor time that SQL of a file may take from one row to the next, for each `FREELY_UNPACKED` that is allowed."""
+
+IN_ALL = 10
+"""How many times that the SQL of a file may take for all rows of all its tables and views together."""
 
 _A_SECOND = 1 << 20
 """Number of bytes of the file for which it may take a second more."""
@@ -71,6 +77,7 @@ class Expansion:
 
     Attributes:
         bounds: The limits.
+        computed: Processor time that its SQL took, in seconds.
     """
 
     def __init__(self, size: int | None, bounds: Bounds) -> None:
@@ -82,6 +89,8 @@ class Expansion:
         self._size = size
         self._parts: dict[str, int] = {}
         self._total = 0
+        self.computed = 0.0
+        self._forgiven: set[str] = set()
 
     def reading(self, part: str, size: int | None) -> Reading:
         """Counts one reading of a part from its beginning.
@@ -94,13 +103,22 @@ class Expansion:
 
     def is_over(self, part: str, count: int, size: int) -> bool:
         """Whether a part of so many bytes of the file, of which `count` were unpacked, is too much, by itself or with
-        the others. What is read again is not counted again, and a part that is too much by itself takes nothing from
-        the others."""
+        the others. What is read again is not counted again, and the first `FORGIVEN` parts that are too much by
+        themselves take nothing from the others."""
         before = self._parts.get(part, 0)
         is_over = count > self._most(size)
-        self._parts[part] = 0 if is_over else max(count, before)
+        if is_over and len(self._forgiven) < FORGIVEN:
+            self._forgiven.add(part)
+        self._parts[part] = 0 if is_over and part in self._forgiven else max(count, before)
         self._total += self._parts[part] - before
-        return is_over or (self._size is not None and self._total > self._most(self._size))
+        return is_over or self._all_are_over()
+
+    def may_begin(self, part: str) -> bool:
+        """Whether a part may be read that was not read yet: not where the others were too much."""
+        return part in self._parts or not self._all_are_over()
+
+    def _all_are_over(self) -> bool:
+        return self._size is not None and self._total > self._most(self._size)
 
     def _most(self, size: int) -> int:
         return max(self.bounds.unpacked, MOST_TIMES * size)
@@ -110,18 +128,19 @@ class Reading:
     """Counts one reading of a part of a file.
 
     Attributes:
-        is_over: Whether it unpacked to more than it may.
+        expansion: Counts all parts of the file.
+        is_over: Whether it unpacked to more than it may, or may not be begun.
     """
 
     def __init__(self, expansion: Expansion, part: str, size: int | None) -> None:
-        self._expansion, self._part, self._size = expansion, part, size
+        self.expansion, self._part, self._size = expansion, part, size
         self._count = 0
-        self.is_over = False
+        self.is_over = not expansion.may_begin(part)
 
     @property
     def bounds(self) -> Bounds:
         """The limits."""
-        return self._expansion.bounds
+        return self.expansion.bounds
 
     def add(self, count: int, position: int = 0) -> bool:
         """Counts unpacked bytes; False if that is too much.
@@ -135,7 +154,7 @@ class Reading:
         self.bounds.stop_if_cancelled()
         self._count += count
         size = position if self._size is None else self._size
-        self.is_over = self._expansion.is_over(self._part, self._count, size)
+        self.is_over = self.expansion.is_over(self._part, self._count, size)
         return not self.is_over
 
 

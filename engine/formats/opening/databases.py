@@ -16,7 +16,14 @@ from typing import Any
 from urllib.parse import quote
 
 from engine.base.errors import FormatError, TooMuch
-from engine.formats.opening.bounds import LEAST_OF_RECORD, RAISED, Bounds, Reading
+from engine.formats.opening.bounds import (
+    IN_ALL,
+    LEAST_OF_RECORD,
+    RAISED,
+    Bounds,
+    Expansion,
+    Reading,
+)
 from engine.formats.opening.framing import MAX_RECORD, Frame, too_large
 from engine.formats.opening.tables import column_names, row_frame
 
@@ -44,7 +51,7 @@ class Database:
     Nothing is written beside the database either, unless there is a log of writes that are not in it yet.
     """
 
-    def __init__(self, path: str, bounds: Bounds) -> None:
+    def __init__(self, path: str, expansion: Expansion) -> None:
         """
         Raises:
             DatabaseDamaged: It cannot be opened.
@@ -52,10 +59,10 @@ class Database:
         log = f"{path}-wal"
         unwritten = os.path.exists(log) and os.path.getsize(log) > 0
         mode = "mode=ro" if unwritten else "mode=ro&immutable=1"
-        self._bounds = bounds
-        self._seconds = bounds.seconds(os.path.getsize(path))
+        self._expansion = expansion
+        self._seconds = expansion.bounds.seconds(os.path.getsize(path))
         self._since = time.thread_time()
-        self._is_over = False
+        self._over: str | None = None
         try:
             self._connection = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True)
             self._connection.execute("pragma trusted_schema = off")
@@ -94,20 +101,28 @@ class Database:
             DatabaseDamaged: They cannot be read further.
             ValueTooLarge: The next one has a value that is larger than the limit.
             KeyboardInterrupt: It was pressed while SQLite computed.
-            TooMuch: SQLite computes too long to the next one.
+            TooMuch: SQLite computes too long to the next one, or for the file in all.
             Cancelled: A person wants to stop.
         """
         try:
             self._since = time.thread_time()
             for row in self._connection.execute(query, values):
+                self._expansion.computed += time.thread_time() - self._since
                 yield row
                 self._since = time.thread_time()
+            self._expansion.computed += time.thread_time() - self._since
         except _DAMAGES as error:
+            self._expansion.computed += time.thread_time() - self._since
             raise self._ended(error) from None
 
     def _must_stop(self) -> bool:
-        self._is_over = time.thread_time() - self._since > self._seconds
-        return self._is_over or self._bounds.is_cancelled()
+        seconds = time.thread_time() - self._since
+        in_all = IN_ALL * self._seconds
+        if seconds > self._seconds:
+            self._over = f"{self._seconds:.0f} s without another row"
+        elif self._expansion.computed + seconds > in_all:
+            self._over = f"{in_all:.0f} s in all"
+        return self._over is not None or self._expansion.bounds.is_cancelled()
 
     def _ended(self, error: Exception) -> BaseException:
         """What to raise for an error of SQLite."""
@@ -115,11 +130,10 @@ class Database:
         if code == sqlite3.SQLITE_TOOBIG:
             return ValueTooLarge()
         if code == sqlite3.SQLITE_INTERRUPT:
-            self._bounds.stop_if_cancelled()
-            if self._is_over:
-                return TooMuch(
-                    f"it computes for more than {self._seconds:.0f} s without another row {RAISED}"
-                )
+            self._expansion.bounds.stop_if_cancelled()
+            if self._over is not None:
+                over, self._over = self._over, None
+                return TooMuch(f"it computes for more than {over} {RAISED}")
             return KeyboardInterrupt()  # ctrl+c, which SQLite swallows where it calls Python
         return DatabaseDamaged(f"the database cannot be read further: {error}")
 
@@ -135,7 +149,7 @@ def sqlite_tables(path: str, label: str, bounds: Bounds) -> list[str]:
         " and name not like 'sqlite\\_%' escape '\\' order by name"
     )
     try:
-        with Database(path, bounds) as database:
+        with Database(path, Expansion(None, bounds)) as database:
             listed = list(database.rows(query))
             return [name for name, kind in listed if kind == "view" or _has_rows(database, name)]
     except (DatabaseDamaged, ValueTooLarge, TooMuch) as error:
@@ -156,7 +170,7 @@ def sqlite_rows(path: str, table: str, count: Reading) -> Iterator[Frame]:
     number = 0
     columns: list[str] = []
     try:
-        with Database(path, count.bounds) as database:
+        with Database(path, count.expansion) as database:
             columns = column_names(database.columns(f"select * from {quoted(table)} limit 0"))
             for row in _rows(database, table, len(columns)):
                 number += 1
@@ -168,12 +182,19 @@ def sqlite_rows(path: str, table: str, count: Reading) -> Iterator[Frame]:
     except (DatabaseDamaged, TooMuch) as error:
         yield Frame(number + 1, b"", None, str(error))
     except ValueTooLarge:
-        most = _most_of_value(len(columns))
-        value = f", or has a value of more than {most >> 20} MiB" if most < MAX_RECORD else ""
-        yield Frame(number + 1, b"", None, f"{too_large()}{value}; what follows is not read")
+        yield Frame(
+            number + 1, b"", None, f"{row_too_large(len(columns))}; what follows is not read"
+        )
 
 
-def _most_of_value(columns: int) -> int:
+def row_too_large(columns: int) -> str:
+    """Why a row of so many columns is not read."""
+    most = most_of_value(columns)
+    value = f", or has a value of more than {most >> 20} MiB" if most < MAX_RECORD else ""
+    return f"{too_large()}{value}"
+
+
+def most_of_value(columns: int) -> int:
     """Number of bytes that a value may have while SQLite computes so many of them together."""
     return min(MAX_RECORD, _ROW_MEMORY // max(1, columns))
 
@@ -194,8 +215,8 @@ def _rows(database: Database, table: str, columns: int) -> Iterator[tuple[Any, .
         ValueTooLarge: There is such a row.
     """
     name = quoted(table)
-    database.limit_values(_most_of_value(columns))
-    key = _key_of(database, table)
+    database.limit_values(most_of_value(columns))
+    key = key_of(database, table)
     if key is None:
         number = 0
         try:
@@ -220,7 +241,7 @@ def _rows(database: Database, table: str, columns: int) -> Iterator[tuple[Any, .
             after = f" where {key} > {last}"
 
 
-def _key_of(database: Database, table: str) -> str | None:
+def key_of(database: Database, table: str) -> str | None:
     """The name of the number that SQLite gives each row of a table; None if it gives none, or columns hide it."""
     query = "select sql from sqlite_master where type = 'table' and name = ?"
     text = next((sql for (sql,) in database.rows(query, (table,))), "")
@@ -244,16 +265,17 @@ def _value_by_value(database: Database, name: str, where: str) -> tuple[Any, ...
     columns = database.columns(f"select * from {name} limit 0")
     row: list[Any] = []
     size = 0
-    for column in columns:
-        try:
+    try:
+        for column in columns:
             ((value,),) = database.rows(f"select {quoted(column)} from {name} where {where}")
-        except ValueTooLarge:
-            return None
-        size += len(value) if isinstance(value, str | bytes) else 0
-        if size > MAX_RECORD:
-            return None
-        row.append(value)
-    database.limit_values(_most_of_value(len(columns)))
+            size += len(value) if isinstance(value, str | bytes) else 0
+            if size > MAX_RECORD:
+                return None
+            row.append(value)
+    except ValueTooLarge:
+        return None
+    finally:
+        database.limit_values(most_of_value(len(columns)))
     return tuple(row)
 
 

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from engine.base.errors import TooMuch
 from engine.formats.json_values import json_text, object_or_empty, storable
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Reading
-from engine.formats.opening.databases import Database, DatabaseDamaged, ValueTooLarge
+from engine.formats.opening.databases import (
+    Database,
+    DatabaseDamaged,
+    ValueTooLarge,
+    key_of,
+    most_of_value,
+    row_too_large,
+)
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, MAX_RECORD, Frame, too_large
 
 _THREADS = frozenset(("threads", "messages", "parts", "turns"))
@@ -30,11 +38,15 @@ def is_llm_log(tables: list[str]) -> bool:
 def llm_conversations(path: str, count: Reading) -> Iterator[Frame]:
     """Yields a frame for each conversation, with `thread`, `messages` and `turns`."""
     number = 0
+    log: _Log | None = None
     try:
-        with Database(path, count.bounds) as database:
+        with Database(path, count.expansion) as database:
             log = _Log(database)
-            for record in (*log.threads(), *log.conversations()):
+            for record in chain(log.threads(), log.conversations()):
                 number += 1
+                if record is None:
+                    yield Frame(number, b"", None, row_too_large(log.widest))
+                    continue
                 value = storable(record)
                 raw = json_text(value).encode()
                 if len(raw) > MAX_RECORD:
@@ -47,46 +59,77 @@ def llm_conversations(path: str, count: Reading) -> Iterator[Frame]:
     except (DatabaseDamaged, TooMuch) as error:
         yield Frame(number + 1, b"", None, str(error))
     except ValueTooLarge:
-        yield Frame(number + 1, b"", None, f"{too_large()}; what follows is not read")
+        columns = 1 if log is None else log.widest
+        yield Frame(number + 1, b"", None, f"{row_too_large(columns)}; what follows is not read")
 
 
 class _Log:
+    """What the tables hold, one conversation in memory at a time.
+
+    Attributes:
+        widest: Number of columns of the widest table that was read.
+    """
+
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.widest = 0
+        self._size = 0
         query = "select name from sqlite_master where type = 'table'"
         self._tables = {name for (name,) in database.rows(query)}
         self._columns: dict[str, list[str]] = {}
 
-    def _rows(self, table: str, where: str = "1", *values: Any) -> _Rows:
-        if table not in self._tables:
-            return []
+    def _columns_of(self, table: str) -> list[str]:
         if table not in self._columns:
-            self._columns[table] = self._database.columns(f'select * from "{table}" limit 0')
-        columns = self._columns[table]
-        return [
-            {name: cell for name, cell in zip(columns, row, strict=True) if cell is not None}
-            for row in self._database.rows(f'select * from "{table}" where {where}', values)
-        ]
+            columns = self._database.columns(f'select * from "{table}" limit 0')
+            self._columns[table] = columns
+            self.widest = max(self.widest, len(columns))
+            self._database.limit_values(most_of_value(self.widest))
+        return self._columns[table]
 
-    def threads(self) -> Iterator[dict[str, Any]]:
-        """The threads of the newer tables."""
+    def _rows(self, table: str, where: str = "1", *values: Any) -> Iterator[dict[str, Any]]:
+        """Yields rows without their empty cells.
+
+        Raises:
+            ValueTooLarge: They are too large together with what was read of the conversation before.
+        """
+        if table not in self._tables:
+            return
+        columns = self._columns_of(table)
+        for row in self._database.rows(f'select * from "{table}" where {where}', values):
+            self._count(*row)
+            yield {name: cell for name, cell in zip(columns, row, strict=True) if cell is not None}
+
+    def _count(self, *cells: Any) -> None:
+        self._size += sum(len(cell) for cell in cells if isinstance(cell, str | bytes))
+        if self._size > MAX_RECORD:
+            raise ValueTooLarge
+
+    def threads(self) -> Iterator[dict[str, Any] | None]:
+        """The threads of the newer tables; None for one that is larger than a record may be."""
         for thread in self._rows("threads"):
-            turns = self._rows("turns", "thread_id = ? order by datetime_utc", thread["id"])
-            ends = {turn.get("tip_message_hash"): turn for turn in turns}
-            chain: _Rows = []
-            at = thread.get("tip_message_hash")
-            while at is not None and len(chain) <= _LONGEST:
-                found = self._rows("messages", "hash = ?", at)
-                chain += found
-                at = found[0].get("parent_hash") if found else None
-            messages = []
-            for row in reversed(chain):
-                turn = ends.get(row["hash"], {})
-                facts = {key: turn[key] for key in _FACTS if key in turn}
-                parts = self._rows("parts", "message_hash = ? order by position", row["hash"])
-                content = [self._part(part) for part in parts]
-                messages.append({"role": row.get("role"), "content": content, **facts})
-            yield {"thread": thread, "messages": messages, "turns": turns}
+            try:
+                yield self._thread(thread)
+            except ValueTooLarge:
+                yield None
+            self._size = 0
+
+    def _thread(self, thread: dict[str, Any]) -> dict[str, Any]:
+        turns = list(self._rows("turns", "thread_id = ? order by datetime_utc", thread["id"]))
+        ends = {turn.get("tip_message_hash"): turn for turn in turns}
+        path: _Rows = []
+        at = thread.get("tip_message_hash")
+        while at is not None and len(path) <= _LONGEST:
+            found = list(self._rows("messages", "hash = ?", at))
+            path += found
+            at = found[0].get("parent_hash") if found else None
+        messages = []
+        for row in reversed(path):
+            turn = ends.get(row["hash"], {})
+            facts = {key: turn[key] for key in _FACTS if key in turn}
+            parts = self._rows("parts", "message_hash = ? order by position", row["hash"])
+            content = [self._part(part) for part in parts]
+            messages.append({"role": row.get("role"), "content": content, **facts})
+        return {"thread": thread, "messages": messages, "turns": turns}
 
     def _part(self, part: dict[str, Any]) -> dict[str, Any]:
         payload = _object(part.get("payload"))
@@ -102,35 +145,51 @@ class _Log:
             }
         return found
 
+    def _first(self, table: str, where: str, *values: Any) -> dict[str, Any]:
+        return next(self._rows(table, where, *values), {})
+
     def _piece(self, piece: dict[str, Any]) -> str:
         if "literal" in piece:
             return str(piece["literal"])
-        rows = self._rows("fragments", "id = ?", piece.get("fragment"))
-        return str(rows[0].get("content", "")) if rows else ""
+        row = self._first("fragments", "id = ?", piece.get("fragment"))
+        return str(row.get("content", ""))
 
     def _attachment(self, key: Any) -> dict[str, Any]:
-        rows = self._rows("attachments", "id = ?", key)
-        row = rows[0] if rows else {}
+        row = self._first("attachments", "id = ?", key)
         return {"mime_type": row.get("type"), "url": row.get("url"), "path": row.get("path")}
 
-    def conversations(self) -> Iterator[dict[str, Any]]:
-        """The conversations of the older tables."""
-        known = {row["id"]: row for row in self._rows("conversations")}
-        groups: dict[str, _Rows] = {}
-        for response in self._rows("responses", "1 order by datetime_utc, id"):
-            groups.setdefault(response.get("conversation_id") or response["id"], []).append(
-                response
-            )
-        for key, responses in groups.items():
-            messages: list[dict[str, Any]] = []
-            system = None
-            for response in responses:
-                if response.get("system") and response["system"] != system:
-                    system = response["system"]
-                    messages.append({"role": "system", "content": system})
-                messages += self._exchange(response)
-            turns = [{one: row[one] for one in row if one not in _SPOKEN} for row in responses]
-            yield {"thread": known.get(key, {"id": key}), "messages": messages, "turns": turns}
+    def conversations(self) -> Iterator[dict[str, Any] | None]:
+        """The conversations of the older tables; None for one that is larger than a record may be."""
+        if "responses" not in self._tables:
+            return
+        key = key_of(self._database, "responses") or "id"
+        named = "conversation_id" in self._columns_of("responses")
+        name = "coalesce(nullif(conversation_id, ''), id)" if named else "id"
+        query = f"select {key}, {name} from responses order by datetime_utc, id"
+        groups: dict[Any, list[Any]] = {}
+        for number, of in self._database.rows(query):
+            self._count(number, of)
+            groups.setdefault(of, []).append(number)
+        for of, numbers in groups.items():
+            self._size = 0
+            try:
+                yield self._conversation(of, key, numbers)
+            except ValueTooLarge:
+                yield None
+
+    def _conversation(self, name: Any, key: str, numbers: list[Any]) -> dict[str, Any]:
+        thread = self._first("conversations", "id = ?", name) or {"id": name}
+        messages: list[dict[str, Any]] = []
+        turns: _Rows = []
+        system = None
+        for number in numbers:
+            response = self._first("responses", f"{key} = ?", number)
+            if response.get("system") and response["system"] != system:
+                system = response["system"]
+                messages.append({"role": "system", "content": system})
+            messages += self._exchange(response)
+            turns.append({one: response[one] for one in response if one not in _SPOKEN})
+        return {"thread": thread, "messages": messages, "turns": turns}
 
     def _exchange(self, response: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """The answers of tools and the prompt that were sent, and what the model answered."""

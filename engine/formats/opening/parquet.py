@@ -56,6 +56,7 @@ class _Column:
     Attributes:
         name: Its path.
         is_text: Whether its values are texts or bytes of any length.
+        indexable: Whether Arrow can give its values as indices of a dictionary.
         nested: Whether a row may have many values.
         packed: Number of bytes in the file.
         page: Number of bytes of its largest page, unpacked.
@@ -67,6 +68,7 @@ class _Column:
 
     name: str
     is_text: bool
+    indexable: bool
     nested: bool
     packed: int
     page: int = 0
@@ -77,8 +79,8 @@ class _Column:
 
     @property
     def by_index(self) -> bool:
-        """Whether Arrow can leave the values as indices, so that a text is in memory once."""
-        return self.is_text and self.indices == self.values and self.expanded > _TOGETHER
+        """Whether Arrow leaves the values as indices, so that a text is in memory once."""
+        return self.indexable and self.indices == self.values and self.expanded > _TOGETHER
 
     @property
     def in_memory(self) -> int:
@@ -96,14 +98,15 @@ def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
     number = 0
     try:
         with parquet.ParquetFile(path) as file, open(path, "rb") as pages:
+            indexable = _indexable(path, file.metadata)
             for group in range(file.metadata.num_row_groups):
                 about = file.metadata.row_group(group)
-                columns = _columns(file.metadata, about, pages)
+                columns = _columns(file.metadata, about, indexable, pages)
                 if reason := _too_large(columns, about.num_rows, count):
                     yield Frame(number + 1, b"", None, reason)
                     number += about.num_rows
                     continue
-                for frame in _group_rows(path, group, columns, number, count):
+                for frame in _group_rows(path, file.metadata, group, columns, number, count):
                     yield frame
                     if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
                         yield Frame(None, b"", None, count.bounds.too_much)
@@ -125,6 +128,28 @@ def _parquet() -> Any:
     except ImportError:
         raise missing_library("Parquet", "pyarrow") from None
     return parquet
+
+
+def _indexable(path: str, metadata: Any) -> list[bool]:
+    """Whether Arrow gives the values of each column as indices of a dictionary if it is told to. It does not for all
+    types of a text, such as JSON."""
+    names = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+    with _parquet().ParquetFile(path, metadata=metadata, read_dictionary=names) as file:
+        found = [is_index for kind in file.schema_arrow.types for is_index in _are_indices(kind)]
+    return found if len(found) == len(names) else [False] * len(names)
+
+
+def _are_indices(kind: Any) -> Iterator[bool]:
+    """Whether the values of each column that a type has are indices."""
+    import pyarrow
+
+    if isinstance(kind, pyarrow.BaseExtensionType):
+        kind = kind.storage_type
+    if pyarrow.types.is_nested(kind):
+        for at in range(kind.num_fields):
+            yield from _are_indices(kind.field(at).type)
+    else:
+        yield pyarrow.types.is_dictionary(kind)
 
 
 def _too_large(columns: list[_Column], rows: int, count: Reading) -> str | None:
@@ -149,14 +174,18 @@ def _of_rows(rows: int, what: str) -> str:
 
 
 def _group_rows(
-    path: str, group: int, columns: list[_Column], number: int, count: Reading
+    path: str, metadata: Any, group: int, columns: list[_Column], number: int, count: Reading
 ) -> Iterator[Frame]:
     """Yields the rows of a group, of which the first has the number after `number`."""
     by_index = [column.name for column in columns if column.by_index]
     largest = sum(column.page + column.dictionary for column in columns if not column.by_index)
     size = max(1, min(_MOST_ROWS, MAX_RECORD // max(1, largest)))
     with _parquet().ParquetFile(
-        path, buffer_size=1 << 20, pre_buffer=False, read_dictionary=by_index
+        path,
+        metadata=metadata,
+        buffer_size=1 << 20,
+        pre_buffer=False,
+        read_dictionary=by_index,
     ) as file:
         for batch in file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
             count.bounds.stop_if_cancelled()
@@ -191,6 +220,10 @@ def _value_sizes(values: Any) -> Any:
     from pyarrow import compute, types
 
     kind = values.type
+    if isinstance(values, pyarrow.ExtensionArray):
+        return _value_sizes(values.storage)
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return _value_sizes(values.cast(pyarrow.large_binary()))
     if types.is_dictionary(kind):
         sizes = _value_sizes(values.dictionary).take(values.indices)
         return compute.fill_null(sizes, _BESIDE)
@@ -229,13 +262,14 @@ def _sums(values: Any, offsets: Any) -> Any:
     return compute.subtract(ends.take(offsets[1:]), ends.take(offsets[:-1]))
 
 
-def _columns(metadata: Any, group: Any, file: BinaryIO) -> list[_Column]:
+def _columns(metadata: Any, group: Any, indexable: list[bool], file: BinaryIO) -> list[_Column]:
     found = []
     for at in range(group.num_columns):
         chunk = group.column(at)
         column = _Column(
             chunk.path_in_schema,
             chunk.physical_type == "BYTE_ARRAY",
+            indexable[at],
             metadata.schema.column(at).max_repetition_level > 0,
             chunk.total_compressed_size,
         )

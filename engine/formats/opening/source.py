@@ -197,6 +197,9 @@ class Source:
         yield from plain
 
     def _counted(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        if self.count.is_over:
+            self.error = self.count.bounds.too_much
+            return
         for chunk in chunks:
             yield chunk
             if not self.count.add(len(chunk), self.position):

@@ -59,7 +59,7 @@ def _seconds(header: str | None, now: datetime | None) -> float | None:
         return sum(float(amount) * _UNITS[unit] for amount, unit in parts)
     try:
         date = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     if date.tzinfo is None:
         date = date.replace(tzinfo=UTC)

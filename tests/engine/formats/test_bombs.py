@@ -11,10 +11,12 @@ import random
 import socket
 import sqlite3
 import threading
+import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
@@ -25,7 +27,7 @@ from engine.conversations.stages.importing import ImportStage
 from engine.formats.input_kinds import _Ids
 from engine.formats.inputs import open_inputs
 from engine.formats.opening import bounds as bounds_module
-from engine.formats.opening import databases, framing, source, tables, text_turns, values
+from engine.formats.opening import databases, framing, llm_logs, source, tables, text_turns, values
 from engine.formats.opening import parquet as parquet_module
 from engine.formats.opening.bounds import Bounds, Expansion, Reading
 from engine.formats.opening.tables import column_names
@@ -40,7 +42,7 @@ SMALL = Bounds(unpacked=4 * MIB)
 @pytest.fixture(autouse=True)
 def small_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """A record is at most 1 MiB."""
-    for module in (databases, framing, parquet_module, tables, text_turns, values):
+    for module in (databases, framing, llm_logs, parquet_module, tables, text_turns, values):
         monkeypatch.setattr(module, "MAX_RECORD", MIB)
 
 
@@ -123,6 +125,55 @@ class TestRecords:
         assert len(ids) == 2
         assert reasons == ["record is larger than 1 MiB"]
 
+    @pytest.mark.parametrize("kind", ["string", "string_view", "json", "opaque"])
+    def test_a_parquet_text_of_many_rows(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    ) -> None:
+        """Rows that repeat one text of their dictionary are measured whatever its type, and only few are in memory."""
+        text = pyarrow.array(['"' + "a" * 500_000 + '"'] * 40)
+        types = {"json": pyarrow.json_(), "opaque": pyarrow.opaque(pyarrow.string(), "t", "v")}
+        if kind in types:
+            text = pyarrow.ExtensionArray.from_storage(types[kind], text)
+        elif kind == "string_view":
+            text = text.cast(pyarrow.string_view())
+        path = tmp_path / "a.parquet"
+        parquet.write_table(
+            pyarrow.table({"t": text}), path, compression="zstd", dictionary_pagesize_limit=2 * MIB
+        )
+        memory = []
+        sizes_of = parquet_module._sizes
+
+        def noted(batch: Any) -> list[int]:
+            sizes = sizes_of(batch)
+            assert min(sizes) > 500_000
+            memory.append(batch.nbytes)
+            return sizes
+
+        monkeypatch.setattr(parquet_module, "_sizes", noted)
+        count = counting(Bounds(unpacked=64 * MIB))
+        frames = list(parquet_module.parquet_rows(str(path), count))
+        assert [len(frame.value["t"]) for frame in frames] == [500_002] * 40
+        assert 0 < max(memory) < 1.5 * MIB
+
+    def test_the_footer_of_parquet_is_read_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each group of rows is read with the footer that the file was opened with, which has a part for each group."""
+        table = pyarrow.table({"a": list(range(20))})
+        parquet.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+        footers = []
+        open_file = parquet.ParquetFile
+
+        def noted(path: str, metadata: Any = None, **options: Any) -> Any:
+            footers.append(metadata)
+            return open_file(path, metadata=metadata, **options)
+
+        monkeypatch.setattr(parquet, "ParquetFile", noted)
+        count = counting(Bounds(unpacked=64 * MIB))
+        frames = list(parquet_module.parquet_rows(str(tmp_path / "a.parquet"), count))
+        assert [frame.value for frame in frames] == table.to_pylist()
+        assert footers.count(None) == 1
+
     def test_honest_parquet_is_read_whole(self, tmp_path: Path) -> None:
         """Rows of every kind of value and of encoding are read as they were written, though the limits are small."""
         rows = [
@@ -184,6 +235,73 @@ class TestRecords:
         assert last.reason.startswith("record is larger than 1 MiB")
         assert last.reason.endswith("what follows is not read")
 
+    def test_a_row_that_is_too_large_raises_no_limit(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After a row that is passed over, the values of the next are as limited as before it."""
+        monkeypatch.setattr(databases, "_ROW_MEMORY", 2 * MIB)
+        path = tmp_path / "a.db"
+        bombs.database(path, "select 1", "create table wide (id, a, b, c, d, e, f)")
+        with closing(sqlite3.connect(path)) as conn:
+            cells = [(1, 2 * MIB, 0), (2, 700_000, 700_000), (3, 10, 10)]
+            conn.executemany(
+                "insert into wide (id, a, b) values (?, zeroblob(?), zeroblob(?))", cells
+            )
+            conn.commit()
+        limits = []
+        with databases.Database(str(path), Expansion(None, SMALL)) as database:
+            for row in databases._rows(database, "wide", 7):
+                limit = database._connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
+                limits.append((row is None, limit))
+        assert limits == [(True, 2 * MIB // 7), (True, 2 * MIB // 7), (False, 2 * MIB // 7)]
+
+    @pytest.mark.parametrize("large", ["threads", "turns", "responses"])
+    def test_rows_of_an_llm_log_that_are_large_together(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: str
+    ) -> None:
+        """Of tables whose computed values are large together, no more rows are fetched than fit in a record, and the
+        conversations beside one that is too large are read."""
+        path = tmp_path / "a.db"
+        tables = {
+            "threads": "id, tip_message_hash",
+            "messages": "hash, parent_hash, role",
+            "parts": "message_hash, position, type, text",
+            "turns": "thread_id, tip_message_hash, datetime_utc",
+            "conversations": "id",
+            "responses": "id, conversation_id, prompt, response, datetime_utc",
+        }
+        with closing(sqlite3.connect(path)) as conn:
+            for name, columns in tables.items():
+                computed = ", x as (hex(zeroblob(100000)))" if name == large else ""
+                conn.execute(f"create table {name} ({columns}{computed})")
+            conn.executemany("insert into threads (id) values (?)", [(at,) for at in range(40)])
+            conn.executemany("insert into turns (thread_id) values (?)", [(7,)] * 40)
+            rows = [(at, "c" if at < 40 else "d") for at in range(41)]
+            conn.executemany("insert into responses (id, conversation_id) values (?, ?)", rows)
+            conn.commit()
+        size = largest = 0
+        rows_of = databases.Database.rows
+
+        def noted(
+            database: databases.Database, query: str, cells: Sequence[Any] = ()
+        ) -> Iterator[tuple[Any, ...]]:
+            nonlocal size, largest
+            for row in rows_of(database, query, cells):
+                size += sum(len(cell) for cell in row if isinstance(cell, str))
+                largest = max(largest, size)
+                yield row
+
+        monkeypatch.setattr(databases.Database, "rows", noted)
+        reasons = []
+        for frame in llm_logs.llm_conversations(str(path), counting(Bounds(unpacked=64 * MIB))):
+            reasons.append(frame.reason)
+            size = 0
+        expected: list[str | None] = [None] * 42
+        if large != "threads":
+            expected[{"turns": 7, "responses": 40}[large]] = "record is larger than 1 MiB"
+        assert reasons == expected
+        assert largest < 1.5 * MIB
+
     def test_a_computed_value(self, tmp_path: Path) -> None:
         """A view, or a computed column, that makes a large value is refused; the tables beside it are read."""
         column = f"create table made (id, messages as (hex(zeroblob({4 * MIB}))))"
@@ -243,6 +361,30 @@ class TestExpansion:
         ids, reasons = read(tmp_path / "a.zip")
         assert 2_500 <= len(ids) < 10_000
         assert all("unpacks to more than" in reason for reason in reasons)
+
+    @pytest.mark.parametrize(("members", "is_read"), [(bounds_module.FORGIVEN, True), (30, False)])
+    def test_many_members_that_are_each_too_much(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, members: int, is_read: bool
+    ) -> None:
+        """A few members that are too much by themselves take nothing from the others; many end the reading of all."""
+        with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_BZIP2) as archive:
+            for number in range(members):
+                archive.writestr(f"{number:02}.jsonl", bombs.lines(1) + bytes(3 * MIB))
+            archive.writestr("good.jsonl", bombs.lines(5))
+        unpacked = 0
+        add = Reading.add
+
+        def noted(reading: Reading, count: int, position: int = 0) -> bool:
+            nonlocal unpacked
+            unpacked += count
+            return add(reading, count, position)
+
+        monkeypatch.setattr(Reading, "add", noted)
+        ids, reasons = read(tmp_path / "a.zip", Bounds(unpacked=MIB))
+        assert ids.count("c4") == is_read  # which only the good one has
+        assert len(reasons) == members + (not is_read)
+        assert all("unpacks to more than 1 MiB" in reason for reason in reasons)
+        assert unpacked < 12 * MIB
 
     def test_a_hole_in_a_tar_archive(self, tmp_path: Path) -> None:
         """A file of 200 GiB that is a hole counts as the nothing that it takes."""
@@ -310,6 +452,24 @@ class TestComputing:
         ids, reasons = read(tmp_path / "a.db", Bounds(unpacked=1_000 << 10))
         assert len(ids) == 1_001  # two of them are of the table
         assert ["unpacks to more than" in reason for reason in reasons] == [True]
+
+    def test_a_view_that_yields_slowly(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Rows that each come in time end at a processor time of the file in all, also over several readings of it."""
+        clock = iter(range(10**9))
+        monkeypatch.setattr(time, "thread_time", lambda: next(clock) * 0.1)
+        bombs.database(tmp_path / "a.db", bombs.VIEWS["endless rows"])
+        count = counting(Bounds(unpacked=64 * MIB))
+        seconds = count.bounds.seconds((tmp_path / "a.db").stat().st_size)
+        numbers = []
+        for _ in range(2):
+            *rows, last = databases.sqlite_rows(str(tmp_path / "a.db"), "v", count)
+            assert last.reason is not None
+            assert f"computes for more than {10 * seconds:.0f} s in all" in last.reason
+            assert "`import --most-unpacked`" in last.reason
+            numbers.append(len(rows))
+        assert numbers[1] < numbers[0] / 2
 
     def test_an_import_is_stopped_within_a_query(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from engine.formats.coded.traces.spans import time_text
+from engine.formats.messages.order import order_keys
 from engine.formats.messages.times import date_of
 from tests.engine.formats.reading import one
 
@@ -31,6 +33,31 @@ def test_every_usual_form_of_a_date_is_the_same_moment(moment: datetime) -> None
         found = date_of(form)
         assert found is not None, form
         assert datetime.fromisoformat(found) == moment, form
+
+
+NUMBERS = (
+    st.integers()
+    | st.integers(-400, 400).map(lambda power: (-1) ** power * 10 ** abs(power))
+    | st.floats()
+)
+TEXTS = (
+    st.text(max_size=30)
+    | st.from_regex(r"\A\d{1,30}\Z")
+    | st.from_regex(r"\A\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?([+-]\d\d:\d\d)?)?\Z")
+    | st.from_regex(r"\A\d{1,2} (Jan|Feb) \d{4} \d\d:\d\d [+-]\d{1,20}\Z")
+)
+
+
+@given(NUMBERS | TEXTS)
+@example("1 Jan 2024 10:00 +99999999999999999999")
+@example(-(10**400))
+@example("\u00b2")
+@example("9" * 5_000)
+def test_any_text_or_number_is_a_time_or_none(value: Any) -> None:
+    """Whatever stands where a time is expected, reading it gives a time or nothing, and never an error."""
+    assert isinstance(date_of(value), str | None)
+    assert isinstance(time_text(value), str)
+    assert isinstance(order_keys([value]), list | None)
 
 
 @pytest.mark.parametrize(

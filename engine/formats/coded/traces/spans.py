@@ -352,6 +352,6 @@ def _tool_call(span: Span) -> list[ChatMessage]:
 
 def time_text(value: Any) -> str:
     """The time of a span as a text that sorts: ISO 8601, also of nanoseconds in a text; "" if there is none."""
-    if isinstance(value, str) and value.isdigit():
+    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     return as_time(value) or ""
