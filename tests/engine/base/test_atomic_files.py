@@ -16,6 +16,17 @@ from engine.conversations.service.line_files import write_file
 from engine.project.file.backups import back_up
 from engine.simulate.samples import sample_conversations, write_jsonl
 
+ADDING = """
+import sys
+from pathlib import Path
+from engine.base.atomic_files import write_atomically
+path = Path(sys.argv[1]) / "link"
+path.symlink_to(f"/proc/self/fd/{sys.stdout.fileno()}")
+print("first", flush=True)
+write_atomically(path, "new\\n")
+print("last", flush=True)
+"""
+
 HOLDING = """
 import sys
 from pathlib import Path
@@ -67,6 +78,30 @@ def test_a_link_and_a_device_stay(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert (tmp_path / "there" / "a.txt").read_text() == "new"
     assert null.is_char_device()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the link is one of Linux")
+@pytest.mark.parametrize("how", ["a", "w"])
+def test_redirected_output_is_added_to(tmp_path: Path, how: str) -> None:
+    """A file that standard output is redirected to keeps what is in it, and gets what is written in order."""
+    path = tmp_path / "all.txt"
+    path.write_text("before\n")
+    with path.open(how) as out:
+        subprocess.run([sys.executable, "-c", ADDING, tmp_path], stdout=out, check=True)
+
+    before = "before\n" if how == "a" else ""
+    assert path.read_text() == before + "first\nnew\nlast\n"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["all.txt", "link"]
+
+
+def test_a_folder_that_cannot_be_locked_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a file system whose files have another number at each look, writing ends with an error and leaves nothing."""
+    monkeypatch.setattr(os.path, "samestat", lambda *_: False)
+    with pytest.raises(OSError, match="can be locked"):
+        write_atomically(tmp_path / "a.txt", "text")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_only_the_dead_leave_leftovers(tmp_path: Path) -> None:
