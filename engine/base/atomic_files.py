@@ -131,6 +131,16 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
+def make_file(path: Path | str) -> None:
+    """Makes an empty file for its owner only, whatever the umask is; one that is there stays as it is.
+
+    Raises:
+        OSError: The file cannot be made.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
 def remove_leftovers(parent: Path) -> None:
     """Removes from a folder what processes that have ended left unfinished; what a live one writes stays."""
     with suppress(OSError):

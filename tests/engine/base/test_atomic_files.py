@@ -12,9 +12,13 @@ import pytest
 
 import workbench
 from engine.base.atomic_files import make_folder, private_folder, replacing, write_atomically
+from engine.base.folders import log_to_file
 from engine.conversations.service.line_files import write_file
+from engine.model.process.client import ModelProcess
+from engine.model.tables import ReplyCache
 from engine.project.file.backups import back_up
 from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.training.run_directory.events import EventLog
 
 ADDING = """
 import sys
@@ -150,3 +154,31 @@ def test_what_programs_make_is_private(tmp_path: Path) -> None:
     backup, _ = back_up(str(tmp_path / "p.wb"))
 
     assert (mode(backup), mode(tmp_path / "x.jsonl")) == (0o600, 0o600)
+
+
+def test_logs_and_caches_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache of replies, what SQLite keeps beside it, logs and events are for their owner only."""
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    replies = ReplyCache(tmp_path / "replies.sqlite")
+    replies.put("key", "value")
+    process = ModelProcess(tmp_path / "model.log")
+    EventLog(tmp_path / "events.jsonl").close()
+    try:
+        process.machine()
+        made = [log_to_file(), *(path for path in tmp_path.iterdir() if path.is_file())]
+        modes = {path.name: mode(path) for path in made}
+    finally:
+        process.close()
+        replies.close()
+
+    assert modes == dict.fromkeys(
+        (
+            "workbench.log",
+            "replies.sqlite",
+            "replies.sqlite-wal",
+            "replies.sqlite-shm",
+            "model.log",
+            "events.jsonl",
+        ),
+        0o600,
+    )
