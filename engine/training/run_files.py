@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.atomic_files import make_folder, private_folder, sync_tree
-from engine.base.errors import DiskFull, NameTaken, NotFound, NotYet, ProjectError, UsageError
+from engine.base.disk_full import disk_full, is_disk_full
+from engine.base.errors import NameTaken, NotFound, NotYet, ProjectError, UsageError
 from engine.base.folders import version
 from engine.base.text import one_line
 from engine.completeness.block import LogItem
@@ -27,7 +28,6 @@ from engine.project import project_id, settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.disk_full import DISK_FULL, is_disk_full
 from engine.training.run_directory.events import RunDirectory, locked
 
 FOLDER = "training_folder"
@@ -232,10 +232,7 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
             part.rename(target)
     except OSError as error:
         if is_disk_full(error):
-            raise DiskFull(
-                f"{DISK_FULL}: the run {name} could not be written to {target.parent}.",
-                "Free some space there, then start it again.",
-            ) from error
+            raise disk_full(f"the run {name} in {target.parent}") from error
         raise ProjectError(
             f"The run cannot be written to {target}: {error.strerror or error}.",
             "Make room there, or allow writing beside the project file.",

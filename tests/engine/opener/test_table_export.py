@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import DiskFull
 from engine.base.outcomes import (
     Verdict,
 )
@@ -174,6 +175,14 @@ def test_other_programs_read_the_views(project: Project) -> None:
     ]
     with sqlite3.connect(f"file:{project.path}?mode=ro", uri=True) as conn:
         assert conn.execute("SELECT count(*) FROM conversation_table").fetchone() == (COUNT,)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is always full")
+def test_a_full_disk_has_an_error_of_its_own() -> None:
+    """An export that finds no room raises the error that a project raises, and says what to do."""
+    with pytest.raises(DiskFull, match="/dev/full could not be written") as caught:
+        write_file([{"text": "a"}], Path("/dev/full"), "jsonl")
+    assert "Free some space" in caught.value.hint
 
 
 def test_spreadsheets_run_nothing(tmp_path: Path) -> None:
