@@ -22,7 +22,7 @@ ColumnType = Literal["text", "integer", "number", "truth value", "texts", "share
 _BATCH = 2_000
 
 _FORMULA = re.compile(r"[=+\-@\t\r]")
-_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*(e[+-]?[0-9]+)?", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?([0-9]+([.,][0-9]+)*|[.,][0-9]+)(e[+-]?[0-9]+)?%?", re.IGNORECASE)
 
 
 def write_lines(
