@@ -61,20 +61,6 @@ class DataPlan:
     contaminate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class PartToTest:
-    """The conversations that a run is tested on.
-
-    Attributes:
-        names: Their ids in the source.
-        unseen: Whether the checkpoint was selected without them. Runs of earlier versions have two parts: the
-            conversations that selected the checkpoint test it too.
-    """
-
-    names: frozenset[str]
-    unseen: bool
-
-
 def runs_folder(project: Path) -> Path:
     """Returns the folder of the runs of a project; it may not exist."""
     whole = Path(os.path.realpath(project))
@@ -301,17 +287,17 @@ def held_out_by(run: RunDirectory) -> frozenset[str]:
     return frozenset(map(str, names))
 
 
-def part_to_test(run: RunDirectory) -> PartToTest:
-    """Returns what a run is tested on.
+def part_to_test(run: RunDirectory) -> frozenset[str]:
+    """Returns the external ids of the conversations that a run is tested on. Runs of earlier versions have no part for
+    that: they are tested on all that they held out.
 
     Raises:
-        UsageError: The manifest does not name it.
+        UsageError: The manifest does not name them.
     """
-    manifest = manifest_of(run)
-    names = manifest.get("test")
+    names = manifest_of(run).get("test")
     if isinstance(names, list) and names:
-        return PartToTest(frozenset(map(str, names)), unseen=True)
-    return PartToTest(held_out_by(run), unseen=not manifest.get("valid"))
+        return frozenset(map(str, names))
+    return held_out_by(run)
 
 
 def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:

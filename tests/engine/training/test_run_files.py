@@ -22,7 +22,6 @@ from engine.training.run_directory.config import TrainConfig
 from engine.training.run_directory.events import RunDirectory, locked
 from engine.training.run_files import (
     DataPlan,
-    PartToTest,
     all_runs,
     check_name,
     create_run,
@@ -144,15 +143,15 @@ class TestData:
         for name in manifest["test"]:
             assert f"place {name.removeprefix('talk/')}." not in texts
         assert not set(manifest["test"]) & {*manifest["train"], *manifest["valid"]}
-        assert part_to_test(run) == PartToTest(frozenset(manifest["test"]), unseen=True)
+        assert part_to_test(run) == frozenset(manifest["test"])
 
     def test_a_run_of_an_earlier_version(self, project: Project) -> None:
-        """A run without a test part is tested on all that it held out, which its checkpoint has seen."""
+        """A run without a test part is tested on all that it held out."""
         run = create_run(project, "first", CONFIG, plan(project))
         manifest = {key: value for key, value in manifest_of(run).items() if key != "test"}
         run.manifest.write_text(json.dumps(manifest), "utf-8")
 
-        assert part_to_test(run) == PartToTest(frozenset(manifest["held_out"]), unseen=False)
+        assert part_to_test(run) == frozenset(manifest["held_out"])
 
     def test_the_same_plan_writes_the_same_data(self, project: Project) -> None:
         """The data depends on the plan alone."""
