@@ -73,7 +73,7 @@ def all_runs(project: Path) -> list[RunDirectory]:
     They are its own by its id, not by the name of its file: those beside it, under any name that the file has had, and
     those of the folder where it was last trained. Of two of the same name the one in its own folder is returned.
     """
-    return _runs_and_hidden(project)[0]
+    return runs_and_hidden(project)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +88,13 @@ class HiddenRun:
         return f"{one_line(f'{path.parent.name}/{path.name}')} ({one_line(self.why)})"
 
 
-def hidden_runs(project: Path) -> list[HiddenRun]:
-    """Returns the runs that may be looked for under a project and are not its own, in order of their names."""
-    return _runs_and_hidden(project)[1]
-
-
 def run_named(project: Path, name: str) -> RunDirectory:
     """Returns the run of a project with this name.
 
     Raises:
         UsageError: There is none.
     """
-    found, hidden = _runs_and_hidden(project)
+    found, hidden = runs_and_hidden(project)
     runs = {run.path.name: run for run in found}
     if name not in runs:
         for other in hidden:
@@ -113,7 +108,9 @@ def run_named(project: Path, name: str) -> RunDirectory:
     return runs[name]
 
 
-def _runs_and_hidden(project: Path) -> tuple[list[RunDirectory], list[HiddenRun]]:
+def runs_and_hidden(project: Path) -> tuple[list[RunDirectory], list[HiddenRun]]:
+    """Returns the runs of a project, as `all_runs`, and those that may be looked for under it and are not its own, in
+    order of their names."""
     home = runs_folder(project)
     known, last = _identity(project)
     folders = [home, *sorted(home.parent.glob(f"*{_SUFFIX}")), *([last] if last else [])]

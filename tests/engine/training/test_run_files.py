@@ -27,11 +27,11 @@ from engine.training.run_files import (
     create_run,
     delete,
     free_name,
-    hidden_runs,
     manifest_of,
     manifest_summary,
     part_to_test,
     run_named,
+    runs_and_hidden,
     runs_folder,
 )
 from tests.engine.project.support import fill, talk
@@ -197,7 +197,9 @@ class TestWhoseRuns:
             with Project.open(path, create=True) as opened:
                 fill_with_talks(opened)
             assert all_runs(path) == []
-            assert list(map(str, hidden_runs(path))) == ["t.training/b1 (of another project, t.wb)"]
+            assert list(map(str, runs_and_hidden(path)[1])) == [
+                "t.training/b1 (of another project, t.wb)"
+            ]
             with pytest.raises(
                 NotFound, match=r"b1 \(of another project, t.wb\) is not one of this"
             ):
@@ -236,7 +238,7 @@ class TestWhoseRuns:
         for stem, other in ("tu", "ut"):
             (run,) = all_runs(tmp_path / f"{stem}.wb")
             assert run.path.parent.name == f"{stem}.training"
-            (hidden,) = hidden_runs(tmp_path / f"{stem}.wb")
+            (hidden,) = runs_and_hidden(tmp_path / f"{stem}.wb")[1]
             assert str(hidden) == (
                 f"{other}.training/first (another run of this project has its name)"
             )
