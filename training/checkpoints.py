@@ -14,6 +14,7 @@ from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from engine.base.atomic_files import sync_tree, write_atomically
+from engine.base.errors import WorkbenchError
 from training.curves import Validation
 from training.selection import best_validation
 
@@ -31,13 +32,18 @@ def seal(checkpoint: Path) -> None:
     Raises:
         OSError: The disk refuses.
     """
-    (checkpoint / SEAL).unlink(missing_ok=True)
     sync_tree(checkpoint)
-    digests = {
-        str(path.relative_to(checkpoint)): _digest(path)
-        for path in sorted(checkpoint.rglob("*"))
-        if path.is_file()
-    }
+    _write_seal(
+        checkpoint,
+        {
+            str(path.relative_to(checkpoint)): _digest(path)
+            for path in sorted(checkpoint.rglob("*"))
+            if path.is_file() and path != checkpoint / SEAL
+        },
+    )
+
+
+def _write_seal(checkpoint: Path, digests: dict[str, str]) -> None:
     write_atomically(checkpoint / SEAL, json.dumps(digests, indent=1) + "\n")
 
 
@@ -58,6 +64,9 @@ def last_checkpoint(folder: Path, warn: Callable[[str], None]) -> Path | None:
 
     Args:
         warn: Called with a sentence for each checkpoint that was sealed and is damaged all the same.
+
+    Raises:
+        WorkbenchError: A checkpoint cannot be read now; it stays, because it may be whole.
     """
     discard_incomplete(folder)
     whole = []
@@ -75,7 +84,11 @@ def last_checkpoint(folder: Path, warn: Callable[[str], None]) -> Path | None:
 
 
 def _damaged_file(checkpoint: Path) -> str:
-    """Name of the first file of a sealed checkpoint that is not as it was written; empty if all are."""
+    """Name of the first file of a sealed checkpoint that is not as it was written; empty if all are.
+
+    Raises:
+        WorkbenchError: A file cannot be read, for another reason than that it is missing.
+    """
     try:
         text = (checkpoint / SEAL).read_text("utf-8")
         digests = json.loads(text) if text else {}
@@ -85,15 +98,20 @@ def _damaged_file(checkpoint: Path) -> str:
         state: Any = json.loads((checkpoint / TRAINER_STATE_NAME).read_text("utf-8"))
         if not isinstance(state, dict):
             return str(TRAINER_STATE_NAME)
+        # the seal of an earlier version has no digests
+        for path in checkpoint.iterdir():
+            if path.name != SEAL and not path.stat().st_size:
+                return path.name
     except FileNotFoundError as error:
         return os.path.basename(str(error.filename))
-    except (OSError, ValueError, AttributeError, TypeError):
+    except OSError as error:
+        raise WorkbenchError(
+            f"{checkpoint.name} cannot be read: {error.strerror or error}.",
+            "It stays as it is. Resume the run when it can be read, or delete it to resume at the one before.",
+        ) from error
+    except (ValueError, AttributeError, TypeError):
         return SEAL
-    # the seal of an earlier version has no digests
-    empty = (
-        path.name for path in checkpoint.iterdir() if path.name != SEAL and not path.stat().st_size
-    )
-    return next(empty, "")
+    return ""
 
 
 def _correct_best(folder: Path, whole: list[Path]) -> None:
@@ -120,6 +138,10 @@ def _correct_best(folder: Path, whole: list[Path]) -> None:
         best = folder / f"{PREFIX_CHECKPOINT_DIR}-{step}"
         state["best_global_step"] = state["best_metric"] = step
     state["best_model_checkpoint"] = str(best)
+    # a process that is killed between the two leaves a seal that says nothing of the state, so it is still whole
+    digests = json.loads((whole[-1] / SEAL).read_text("utf-8") or "{}")
+    digests.pop(TRAINER_STATE_NAME, None)
+    _write_seal(whole[-1], digests)
     write_atomically(state_file, json.dumps(state, indent=2) + "\n")
     seal(whole[-1])
 

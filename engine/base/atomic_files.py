@@ -18,6 +18,12 @@ from pathlib import Path
 UNFINISHED = ".workbench-unfinished-"
 """How the name of a private folder begins."""
 
+_MOST_LINKS = 40
+"""Links that Linux follows in one path."""
+
+_ATTEMPTS = 50
+"""How often a folder is made before its lock is given up."""
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -25,13 +31,22 @@ def replacing(path: Path) -> Iterator[Path]:
     by its owner only. After an exception, or a loss of power, `path` is as it was or whole.
 
     A device or a pipe, which nothing can take the place of, is given itself. A symbolic link stays, and what it names
-    is replaced.
+    is replaced. A file that is open as a descriptor of this process (`/dev/stdout`, `/dev/fd/3`) is not replaced, for
+    whoever opened it has other content in it: what was written is added where the descriptor stands.
 
     Raises:
         OSError: The file cannot be written.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         yield path
+        return
+    descriptor = _named_descriptor(path)
+    if descriptor is not None:
+        with private_folder(Path(tempfile.gettempdir())) as folder:
+            part = folder / "part"
+            yield part
+            with part.open("rb") as file, os.fdopen(os.dup(descriptor), "wb") as out:
+                shutil.copyfileobj(file, out)
         return
     target = Path(os.path.realpath(path))
     with private_folder(target.parent) as folder:
@@ -41,6 +56,19 @@ def replacing(path: Path) -> Iterator[Path]:
         _sync(part)
         part.replace(target)
         _sync(target.parent)
+
+
+def _named_descriptor(path: Path) -> int | None:
+    """The descriptor of this process that a path names, through links or not; None where it names none."""
+    of_this_process = {"/dev/fd", os.path.realpath("/proc/self/fd")}
+    for _ in range(_MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        if folder in of_this_process and path.name.isdecimal():
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = Path(folder, os.readlink(path))
+    return None
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -103,6 +131,16 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
+def make_file(path: Path | str) -> None:
+    """Makes an empty file for its owner only, whatever the umask is; one that is there stays as it is.
+
+    Raises:
+        OSError: The file cannot be made.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
 def remove_leftovers(parent: Path) -> None:
     """Removes from a folder what processes that have ended left unfinished; what a live one writes stays."""
     with suppress(OSError):
@@ -122,8 +160,13 @@ def _remove_if_unlocked(folder: Path) -> None:
 
 
 def _locked_folder(parent: Path) -> tuple[Path, int]:
-    """A new folder and the descriptor that holds its lock."""
-    while True:
+    """A new folder and the descriptor that holds its lock.
+
+    Raises:
+        OSError: The folder cannot be made, or is another one each time that it is looked at, as on a file system whose
+            files have no lasting numbers.
+    """
+    for _ in range(_ATTEMPTS):
         folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=parent))
         # another process may take it for a leftover before it is locked
         with suppress(FileNotFoundError):
@@ -134,3 +177,6 @@ def _locked_folder(parent: Path) -> tuple[Path, int]:
                 if os.path.samestat(os.fstat(lock), os.stat(folder)):
                     return folder, lock
             os.close(lock)
+        with suppress(OSError):
+            folder.rmdir()
+    raise OSError(f"no folder in {parent} can be locked: its file system changes their numbers")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from engine.base.atomic_files import make_folder
+from engine.base.atomic_files import make_file, make_folder
 from engine.base.errors import WorkbenchError
 
 APP = "conversation-workbench"
@@ -52,6 +52,7 @@ def log_to_file() -> Path:
     log = log_dir() / "workbench.log"
     try:
         make_folder(log.parent)
+        make_file(log)
         logging.basicConfig(
             filename=log,
             level=logging.INFO,

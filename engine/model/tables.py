@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from engine.base.atomic_files import make_folder
+from engine.base.atomic_files import make_file, make_folder
 
 MOST_BYTES = 2_000_000_000
 """Size above which the least recently used replies are deleted when the file is opened."""
@@ -67,6 +67,7 @@ class ReplyCache:
 
 
 def _open(path: Path) -> sqlite3.Connection:
+    make_file(path)  # what SQLite keeps beside it is for the same people
     conn = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30.0)
     try:
         conn.execute("PRAGMA journal_mode = WAL")

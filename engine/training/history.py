@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
+from engine.base.disk_full import DISK_FULL, FULL_HINT, is_disk_full
 from engine.training import process
 from engine.training.records import (
     LossPoint,
@@ -20,7 +21,6 @@ from engine.training.records import (
     ValidPoint,
 )
 from engine.training.run_directory.config import RETIRED_RECIPE, ConfigError, TrainConfig
-from engine.training.run_directory.disk_full import DISK_FULL, FULL_HINT, is_disk_full
 from engine.training.run_directory.events import (
     Event,
     RunDirectory,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.base.atomic_files import write_atomically
+from engine.base.atomic_files import make_file, write_atomically
 from engine.base.errors import UsageError, WorkbenchError
 from engine.base.network_guard import child_environment
 from engine.base.number_format import counted
@@ -208,6 +208,7 @@ class Trainers:
                 raise UsageError(f"{run.path.name} is running.", "Stop it first.")
             run.stop.unlink(missing_ok=True)
             try:
+                make_file(run.log)
                 with run.log.open("ab") as log:
                     child = subprocess.Popen(
                         [*command, str(run.path)],

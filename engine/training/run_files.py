@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.atomic_files import make_folder, private_folder, sync_tree
-from engine.base.errors import DiskFull, NameTaken, NotFound, NotYet, ProjectError, UsageError
+from engine.base.disk_full import disk_full, is_disk_full
+from engine.base.errors import NameTaken, NotFound, NotYet, ProjectError, UsageError
 from engine.base.folders import version
 from engine.base.text import one_line
 from engine.completeness.block import LogItem
@@ -27,7 +28,6 @@ from engine.project import project_id, settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.disk_full import DISK_FULL, is_disk_full
 from engine.training.run_directory.events import RunDirectory, locked
 
 FOLDER = "training_folder"
@@ -61,20 +61,6 @@ class DataPlan:
     contaminate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class PartToTest:
-    """The conversations that a run is tested on.
-
-    Attributes:
-        names: Their ids in the source.
-        unseen: Whether the checkpoint was selected without them. Runs of earlier versions have two parts: the
-            conversations that selected the checkpoint test it too.
-    """
-
-    names: frozenset[str]
-    unseen: bool
-
-
 def runs_folder(project: Path) -> Path:
     """Returns the folder of the runs of a project; it may not exist."""
     whole = Path(os.path.realpath(project))
@@ -87,7 +73,7 @@ def all_runs(project: Path) -> list[RunDirectory]:
     They are its own by its id, not by the name of its file: those beside it, under any name that the file has had, and
     those of the folder where it was last trained. Of two of the same name the one in its own folder is returned.
     """
-    return _runs_and_hidden(project)[0]
+    return runs_and_hidden(project)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +88,13 @@ class HiddenRun:
         return f"{one_line(f'{path.parent.name}/{path.name}')} ({one_line(self.why)})"
 
 
-def hidden_runs(project: Path) -> list[HiddenRun]:
-    """Returns the runs that may be looked for under a project and are not its own, in order of their names."""
-    return _runs_and_hidden(project)[1]
-
-
 def run_named(project: Path, name: str) -> RunDirectory:
     """Returns the run of a project with this name.
 
     Raises:
         UsageError: There is none.
     """
-    found, hidden = _runs_and_hidden(project)
+    found, hidden = runs_and_hidden(project)
     runs = {run.path.name: run for run in found}
     if name not in runs:
         for other in hidden:
@@ -127,7 +108,9 @@ def run_named(project: Path, name: str) -> RunDirectory:
     return runs[name]
 
 
-def _runs_and_hidden(project: Path) -> tuple[list[RunDirectory], list[HiddenRun]]:
+def runs_and_hidden(project: Path) -> tuple[list[RunDirectory], list[HiddenRun]]:
+    """Returns the runs of a project, as `all_runs`, and those that may be looked for under it and are not its own, in
+    order of their names."""
     home = runs_folder(project)
     known, last = _identity(project)
     folders = [home, *sorted(home.parent.glob(f"*{_SUFFIX}")), *([last] if last else [])]
@@ -244,10 +227,7 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
             part.rename(target)
     except OSError as error:
         if is_disk_full(error):
-            raise DiskFull(
-                f"{DISK_FULL}: the run {name} could not be written to {target.parent}.",
-                "Free some space there, then start it again.",
-            ) from error
+            raise disk_full(f"the run {name} in {target.parent}") from error
         raise ProjectError(
             f"The run cannot be written to {target}: {error.strerror or error}.",
             "Make room there, or allow writing beside the project file.",
@@ -316,17 +296,17 @@ def held_out_by(run: RunDirectory) -> frozenset[str]:
     return frozenset(map(str, names))
 
 
-def part_to_test(run: RunDirectory) -> PartToTest:
-    """Returns what a run is tested on.
+def part_to_test(run: RunDirectory) -> frozenset[str]:
+    """Returns the external ids of the conversations that a run is tested on. Runs of earlier versions have no part for
+    that: they are tested on all that they held out.
 
     Raises:
-        UsageError: The manifest does not name it.
+        UsageError: The manifest does not name them.
     """
-    manifest = manifest_of(run)
-    names = manifest.get("test")
+    names = manifest_of(run).get("test")
     if isinstance(names, list) and names:
-        return PartToTest(frozenset(map(str, names)), unseen=True)
-    return PartToTest(held_out_by(run), unseen=not manifest.get("valid"))
+        return frozenset(map(str, names))
+    return held_out_by(run)
 
 
 def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from engine.training.history import RunHistory, retired_warning
 from engine.training.process import Trainers
 from engine.training.run_directory.config import TrainConfig
 from engine.training.run_directory.events import RunDirectory
-from engine.training.run_files import all_runs, run_named
+from engine.training.run_files import HiddenRun, all_runs, run_named, runs_and_hidden
 
 CHANGEABLE = ("rows", "recompute", "processes", "threads", "patience")
 """Settings that may change when a run is resumed: they affect how it is computed and how long, not what is learned."""
@@ -34,7 +34,12 @@ class TrainingRuns:
 
     def histories(self) -> list[RunHistory]:
         """Returns all runs, newest first."""
-        return [self._history(run) for run in all_runs(self.project)]
+        return self.histories_and_hidden()[0]
+
+    def histories_and_hidden(self) -> tuple[list[RunHistory], list[HiddenRun]]:
+        """Returns all runs, newest first, and those beside the project that are not its own."""
+        runs, hidden = runs_and_hidden(self.project)
+        return [self._history(run) for run in runs], hidden
 
     def history(self, name: str) -> RunHistory:
         """Returns the history of a run; raises UsageError if there is none of this name."""

@@ -71,13 +71,13 @@ class TrainingService:
 
     def runs(self) -> list[TrainingRun]:
         """All runs, newest first."""
-        used = self._in_use()
-        histories = self.run_directories.histories()
-        return [history.row(history.run.path.name == used) for history in histories]
+        return self.runs_and_hidden()[0]
 
-    def hidden_runs(self) -> list[HiddenRun]:
-        """Runs beside the project that are not its own, and why."""
-        return run_files.hidden_runs(self.run_directories.project)
+    def runs_and_hidden(self) -> tuple[list[TrainingRun], list[HiddenRun]]:
+        """All runs, newest first, and those beside the project that are not its own, with why."""
+        used = self._in_use()
+        histories, hidden = self.run_directories.histories_and_hidden()
+        return [history.row(history.run.path.name == used) for history in histories], hidden
 
     def detail(self, name: str) -> RunDetail:
         """Returns the state, curves, samples and config of a run.

@@ -122,11 +122,11 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
         training, cursor = self.training, self._cursor_to or self._name_here()
 
         def read() -> tuple[list[TrainingRun], Sequence[HiddenRun], RunDetail | None]:
-            runs = training.runs()
+            runs, hidden = training.runs_and_hidden()
             names = [run.name for run in runs]
             name = cursor if cursor in names else next(iter(names), None)
             detail = None if name is None else training.detail(name)
-            return runs, training.hidden_runs(), detail
+            return runs, hidden, detail
 
         def arrived(read: tuple[list[TrainingRun], Sequence[HiddenRun], RunDetail | None]) -> None:
             self._show(*read)

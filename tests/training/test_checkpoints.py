@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.base.atomic_files import write_atomically
+from engine.base.errors import WorkbenchError
+from training import checkpoints
 from training.checkpoints import SEAL, last_checkpoint, seal
 
 BEST_AT_20 = {20: 0.9, 40: 0.6, 60: 0.7}
@@ -76,6 +81,46 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
 
     assert last_checkpoint(tmp_path, warnings.append) is None
     assert "optimizer.pt" in warnings[0]
+
+
+def test_an_error_that_passes_deletes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint that cannot be read now stays, and the error says so: it may be whole."""
+    whole = checkpoint(tmp_path, 20, BEST_AT_20, best=20)
+
+    def refused(*_: object) -> str:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "_digest", refused)
+        with pytest.raises(WorkbenchError, match="checkpoint-20 cannot be read: Too many open"):
+            last_checkpoint(tmp_path, refuse)
+    assert last_checkpoint(tmp_path, refuse) == whole
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2])
+def test_a_kill_while_the_best_is_corrected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    """In a project that was moved, the last checkpoint is whole after each write of its correction."""
+    checkpoint(tmp_path / "old", 20, BEST_AT_20, best=20)
+    moved = (tmp_path / "old").rename(tmp_path / "new")
+    written: list[Path] = []
+
+    def write(path: Path, text: str) -> None:
+        if len(written) == writes:
+            raise KeyboardInterrupt
+        written.append(path)
+        write_atomically(path, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "write_atomically", write)
+        with pytest.raises(KeyboardInterrupt):
+            last_checkpoint(moved, refuse)
+    last = last_checkpoint(moved, refuse)
+    assert last == moved / "checkpoint-20"
+    assert state_of(last)["best_model_checkpoint"] == str(last)
 
 
 def test_the_best_was_deleted_for_a_damaged_better_one(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from engine.base.errors import NotFound, WorkbenchError
+from engine.base.errors import NotFound, UsageError, WorkbenchError
 from engine.base.events import Event, JobProgress, Listener
 from engine.base.outcomes import (
     Verdict,
@@ -314,9 +314,11 @@ class Project:
             truth: Adds what is known from elsewhere.
 
         Raises:
-            UsageError: The filter cannot be understood, or the limit is negative.
+            UsageError: The filter cannot be understood, there is no such order, or the limit is negative.
         """
         check_limit(limit)
+        if sort not in get_args(SortKey):
+            raise UsageError(f"sort is {sort!r}.", f"Give one of {', '.join(get_args(SortKey))}.")
         ids = self._ids(filter, sort, reverse)[:limit]
         with (
             self._workspace.project.reading() as conn,

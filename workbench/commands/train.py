@@ -31,7 +31,6 @@ from engine.training.request import (
     read_settings,
 )
 from engine.training.run_directory.events import Event, read_events
-from engine.training.run_files import hidden_runs
 from engine.training.runs import TrainingRuns
 from workbench.commands.narration import ask_first, narrate, print_json, print_text
 from workbench.commands.options import read_filter
@@ -135,17 +134,18 @@ def status(arguments: argparse.Namespace) -> int:
         for warning in detail.warnings:
             print_text(f"  ! {one_line(warning, 400)}")
         return DONE
-    rows = [history.row(history.run.path.name == used) for history in runs.histories()]
+    histories, hidden = runs.histories_and_hidden()
+    rows = [history.row(history.run.path.name == used) for history in histories]
     if arguments.json:
-        others = [{"folder": str(one.run.path), "why": one.why} for one in hidden_runs(home)]
+        others = [{"folder": str(one.run.path), "why": one.why} for one in hidden]
         print_json({"runs": [asdict(row) for row in rows], "not_listed": others})
         return DONE
     if rows:
         print_text("\n".join(line for row in rows for line in _lines(row)))
     else:
         print_text("No training runs yet. `workbench train PROJECT` starts one.")
-    for hidden in hidden_runs(home):
-        print_text(f"  not listed: {hidden}")
+    for other in hidden:
+        print_text(f"  not listed: {other}")
     return DONE
 
 

@@ -200,7 +200,7 @@ def import_scores(
         scores.add(conn, key, run, entries)
         runs.count(conn, run, len(entries), len(entries))
         runs.finish(conn, run, "done", report.sentences()[1])
-        score_sets.put_in_force_unless_another_is(conn, key)
+        score_sets.put_in_force_unless_another_is(conn, key, finished=True)
         now = score_sets.config_in_force(conn)
         report.in_force = now is not None and now.config_hash == key
 

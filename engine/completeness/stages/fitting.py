@@ -224,7 +224,7 @@ class FittingStage(CpuStage):
         return scored
 
     def _put_in_force(self, conn: sqlite3.Connection, config_hash: str) -> None:
-        score_sets.put_in_force_unless_another_is(conn, config_hash)
+        score_sets.put_in_force_unless_another_is(conn, config_hash, finished=not self._provisional)
         if self._provisional:
             score_sets.mark_provisional(conn, config_hash)
         else:

@@ -135,7 +135,9 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         )
         self._project.write(lambda conn: _begin(conn, config, run_id, total))
         yield from self._in_blocks(run_id, blocks(every, chars), missing)
-        self._project.write(lambda conn: score_sets.put_in_force_unless_another_is(conn, key))
+        self._project.write(
+            lambda conn: score_sets.put_in_force_unless_another_is(conn, key, finished=True)
+        )
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
@@ -211,5 +213,5 @@ def _entry(log: Log, score: ItemScore | None) -> ScoreEntry:
 
 def _begin(conn: sqlite3.Connection, config: ScoreConfig, run_id: int, total: int) -> None:
     score_sets.register(conn, config)
-    score_sets.put_in_force_unless_another_is(conn, config.config_hash)
+    score_sets.put_in_force_unless_another_is(conn, config.config_hash, finished=False)
     runs.count(conn, run_id, 0, total)

@@ -9,7 +9,6 @@ from typing import Any
 
 from engine.base.interval import Interval
 from engine.completeness.records.scores import EndingTest, ScoreSet, SetMode
-from engine.completeness.tables import scores
 from engine.project import settings
 from engine.project.sql import to_json
 
@@ -125,12 +124,17 @@ def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
     ]
 
 
-def put_in_force_unless_another_is(conn: sqlite3.Connection, config_hash: str) -> None:
+def put_in_force_unless_another_is(
+    conn: sqlite3.Connection, config_hash: str, *, finished: bool
+) -> None:
     """Puts a registered set in force where no other set is.
 
     It also replaces an older set of its kind (mode, model and adapter) once it has as many scores, and a provisional
-    set of any kind once it has as many or has reached every conversation. Other sets of another kind are replaced only
-    when a person chooses: `settings.switch_score_config`.
+    set of any kind once it is finished and has a score. Other sets of another kind are replaced only when a person
+    chooses: `settings.switch_score_config`.
+
+    Args:
+        finished: Whether all conversations that its run was to score were reached, and it is not provisional itself.
     """
     now, new = config_in_force(conn), _registered(conn, config_hash)
     if new is None:
@@ -138,11 +142,10 @@ def put_in_force_unless_another_is(conn: sqlite3.Connection, config_hash: str) -
     if now is None or not is_stored(conn, now.config_hash):
         settings.put_score_config(conn, config_hash)
         return
-    gives_way = now.config_hash == settings.get(conn, settings.PROVISIONAL)
-    if not (gives_way or _kind(now) == _kind(new)):
-        return
-    if _scored(conn, config_hash) >= _scored(conn, now.config_hash) or (
-        gives_way and not scores.ids_without_score(conn, config_hash)
+    provisional = now.config_hash == settings.get(conn, settings.PROVISIONAL)
+    scored = _scored(conn, config_hash)
+    if (provisional and finished and scored) or (
+        _kind(now) == _kind(new) and scored >= _scored(conn, now.config_hash)
     ):
         if now.mode == new.mode:
             settings.put_score_config(conn, config_hash)

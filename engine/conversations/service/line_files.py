@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TextIO
 
 from engine.base.atomic_files import replacing
+from engine.base.disk_full import disk_full, is_disk_full
 from engine.base.errors import ProjectError, WorkbenchError
 from engine.base.text import as_json, display_safe
 
@@ -21,7 +22,7 @@ ColumnType = Literal["text", "integer", "number", "truth value", "texts", "share
 _BATCH = 2_000
 
 _FORMULA = re.compile(r"[=+\-@\t\r]")
-_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*(e[+-]?[0-9]+)?", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?([0-9]+([.,][0-9]+)*|[.,][0-9]+)(e[+-]?[0-9]+)?%?", re.IGNORECASE)
 
 
 def write_lines(
@@ -179,12 +180,15 @@ def written_beside(path: Path) -> Iterator[Path]:
     partial file; a device and a pipe are written themselves.
 
     Raises:
+        DiskFull: There is no room for it.
         ProjectError: The file cannot be written.
     """
     try:
         with replacing(path) as part:
             yield part
     except OSError as error:
+        if is_disk_full(error):
+            raise disk_full(str(path)) from error
         reason = os.strerror(error.errno) if error.errno else error
         raise ProjectError(
             f"{path} cannot be written: {reason}.", "Choose another place."

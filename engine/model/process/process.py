@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
 from engine.base import errors
-from engine.base.atomic_files import make_folder
+from engine.base.atomic_files import make_file, make_folder
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
 from engine.base.network_guard import child_environment
 from engine.base.number_format import duration
@@ -186,6 +186,7 @@ class WorkerProcess:
         self, started: Future[subprocess.Popen[bytes]], answers: queue.Queue[Frame | None]
     ) -> None:
         try:
+            make_file(self.log_path)
             with self.log_path.open("ab") as log:
                 # A session of its own: ctrl+c in the terminal must reach the program, which then decides.
                 process = subprocess.Popen(

@@ -21,7 +21,6 @@ from engine.project.sql import MESSAGE_BITS
 MAIN_INDEX = "message_fts"
 
 _WRITTEN = "(written({column}content, ?) OR written({column}tool_calls, ?))"
-_HOLDS = "(instr(content, ?) OR instr(tool_calls, ?))"
 _MARKS = re.compile("[\u0300-\u036f]")
 _ALIKE = str.maketrans("‘’“”‐‑", "''\"\"--")
 """Signs that writers and programs put for each other, so that `don't` is found however it was typed."""
@@ -45,8 +44,9 @@ def conversations_with(conn: sqlite3.Connection, term: Term, among: IdSet) -> Id
     text = _text(term)
     if _signs(text).all:
         chosen, flags = among.condition(f"(id >> {MESSAGE_BITS})")
-        sql = f"SELECT DISTINCT id >> {MESSAGE_BITS} FROM message WHERE {chosen} AND {_HOLDS}"
-        return among.of(read_ids(conn, sql, (*flags, text, text)))
+        holds, signs = _holds(text)
+        sql = f"SELECT DISTINCT id >> {MESSAGE_BITS} FROM message WHERE {chosen} AND {holds}"
+        return among.of(read_ids(conn, sql, (*flags, *signs)))
     hits = among - among
     for sql, values in _indexed(conn, term, text):
         ids = read_ids(conn, f"SELECT id >> {MESSAGE_BITS} FROM ({sql})", values)
@@ -58,8 +58,9 @@ def messages_with(conn: sqlite3.Connection, term: Term, first: int, last: int) -
     """Ids of the messages from `first` to `last` in which a text occurs."""
     text, between = _text(term), "id BETWEEN ? AND ?"
     if _signs(text).all:
-        sql = f"SELECT id FROM message WHERE {between} AND {_HOLDS}"
-        return set(read_ids(conn, sql, (first, last, text, text)))
+        holds, signs = _holds(text)
+        sql = f"SELECT id FROM message WHERE {between} AND {holds}"
+        return set(read_ids(conn, sql, (first, last, *signs)))
     found: set[int] = set()
     for sql, values in _indexed(conn, term, text):
         found.update(
@@ -115,6 +116,17 @@ def _signs(text: str) -> _Signs:
             own.executemany("INSERT INTO sign VALUES (?)", chars)
             (known,) = own.execute("SELECT count(DISTINCT doc) FROM word").fetchone()
     return _Signs(known < len(chars), known == 0)
+
+
+def _holds(signs: str) -> tuple[str, tuple[str, str]]:
+    """(SQL, parameters) of whether a message has these signs, or others that writers put for them."""
+    plain = signs.translate(_ALIKE)
+    content, tool_calls = "content", "tool_calls"
+    for other, sign in _ALIKE.items():
+        if chr(sign) in plain:
+            content = f"replace({content}, char({other}), char({sign}))"
+            tool_calls = f"replace({tool_calls}, char({other}), char({sign}))"
+    return f"(instr({content}, ?) OR instr({tool_calls}, ?))", (plain, plain)
 
 
 def _is_written(message: str | None, folded: str) -> bool:

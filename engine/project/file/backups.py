@@ -105,6 +105,8 @@ def restore(path: str, backup: str) -> str | None:
                 ):
                     _check(conn, backup)
                     _vacuum(conn, made)
+                    with made.open("rb") as file:  # before the project makes room for it
+                        os.fsync(file.fileno())
                 kept = _set_aside(real, lock) if os.path.exists(real) else None
         finally:
             lock.release()
@@ -120,8 +122,6 @@ def copy_whole(conn: sqlite3.Connection, target: str) -> None:
 def _vacuum(conn: sqlite3.Connection, target: Path) -> None:
     # as bytes: a path need not be UTF-8
     conn.execute("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(target),))
-    with open(target, "rb") as file:
-        os.fsync(file.fileno())
 
 
 _NO_BACKUPS = ("-wal", "-shm", "-journal", ".lock", ".partial")

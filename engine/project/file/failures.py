@@ -8,10 +8,10 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
-from engine.base.errors import DiskFull, ProjectDamaged, ProjectError, ProjectReadOnly
-
-_FULL_HINT = "Free some space and run it again; what was saved before is intact."
+from engine.base.disk_full import disk_full, is_disk_full
+from engine.base.errors import ProjectDamaged, ProjectError, ProjectReadOnly
 
 _NO_MORE_BYTES = (
     sqlite3.SQLITE_IOERR_WRITE,
@@ -52,13 +52,13 @@ def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
     name, full = os.path.basename(path), os.path.basename(written)
     code = getattr(error, "sqlite_errorcode", None) or 0
     primary = code & 0xFF
-    if primary == sqlite3.SQLITE_FULL:
-        return DiskFull(f"The disk is full: {full} could not be written.", _FULL_HINT)
-    if code in _NO_MORE_BYTES or (primary == sqlite3.SQLITE_IOERR and _no_space(written)):
-        return DiskFull(
-            f"The disk is full, or a limit on file sizes is reached: {full} could not be written.",
-            _FULL_HINT,
-        )
+    folder = Path(written).parent
+    if (
+        primary == sqlite3.SQLITE_FULL
+        or code in _NO_MORE_BYTES
+        or (primary == sqlite3.SQLITE_IOERR and is_disk_full(error, folder))
+    ):
+        return disk_full(full)
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ProjectError(
             f"Another program keeps {name} locked.", "Close whatever else has the file open."
@@ -91,10 +91,8 @@ def damaged(path: str, found: object) -> ProjectError:
 
 def _from_system(path: str, written: str, error: OSError) -> ProjectError:
     name = os.path.basename(path)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return DiskFull(
-            f"The disk is full: {os.path.basename(written)} could not be written.", _FULL_HINT
-        )
+    if is_disk_full(error):
+        return disk_full(os.path.basename(written))
     if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
         return ProjectError(
             f"The file system of {name} offers no locks.", "Keep projects on a local disk."
@@ -104,11 +102,3 @@ def _from_system(path: str, written: str, error: OSError) -> ProjectError:
             f"{os.path.basename(written)} cannot be written: {error.strerror or error}."
         )
     return ProjectError(f"{name} cannot be opened: {error.strerror or error}.")
-
-
-def _no_space(path: str) -> bool:
-    try:
-        status = os.statvfs(os.path.dirname(path) or ".")
-    except OSError:
-        return False
-    return status.f_bavail * status.f_frsize < 1 << 20

@@ -116,7 +116,7 @@ def completeness_table(
         UsageError: The run or the scores do not exist, or no conversation can be cut.
     """
     runs = {one.path.name: one for one in all_runs(Path(project.path))}
-    tested = None if run is None else part_to_test(run_named(Path(project.path), run)).names
+    tested = None if run is None else part_to_test(run_named(Path(project.path), run))
     called = None if adapter is None else _called(catalog, adapter)
     with project.reading() as conn, snapshot(conn):
         # scores from outside are of whole conversations only, so that none could be cut

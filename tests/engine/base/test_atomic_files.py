@@ -12,9 +12,24 @@ import pytest
 
 import workbench
 from engine.base.atomic_files import make_folder, private_folder, replacing, write_atomically
+from engine.base.folders import log_to_file
 from engine.conversations.service.line_files import write_file
+from engine.model.process.client import ModelProcess
+from engine.model.tables import ReplyCache
 from engine.project.file.backups import back_up
 from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.training.run_directory.events import EventLog
+
+ADDING = """
+import sys
+from pathlib import Path
+from engine.base.atomic_files import write_atomically
+path = Path(sys.argv[1]) / "link"
+path.symlink_to(f"/proc/self/fd/{sys.stdout.fileno()}")
+print("first", flush=True)
+write_atomically(path, "new\\n")
+print("last", flush=True)
+"""
 
 HOLDING = """
 import sys
@@ -69,6 +84,30 @@ def test_a_link_and_a_device_stay(tmp_path: Path) -> None:
     assert null.is_char_device()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the link is one of Linux")
+@pytest.mark.parametrize("how", ["a", "w"])
+def test_redirected_output_is_added_to(tmp_path: Path, how: str) -> None:
+    """A file that standard output is redirected to keeps what is in it, and gets what is written in order."""
+    path = tmp_path / "all.txt"
+    path.write_text("before\n")
+    with path.open(how) as out:
+        subprocess.run([sys.executable, "-c", ADDING, tmp_path], stdout=out, check=True)
+
+    before = "before\n" if how == "a" else ""
+    assert path.read_text() == before + "first\nnew\nlast\n"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["all.txt", "link"]
+
+
+def test_a_folder_that_cannot_be_locked_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a file system whose files have another number at each look, writing ends with an error and leaves nothing."""
+    monkeypatch.setattr(os.path, "samestat", lambda *_: False)
+    with pytest.raises(OSError, match="can be locked"):
+        write_atomically(tmp_path / "a.txt", "text")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_only_the_dead_leave_leftovers(tmp_path: Path) -> None:
     """The folder of a process that lives stays as it is, also beside others; after a kill the next write removes it."""
     holder = subprocess.Popen(
@@ -115,3 +154,31 @@ def test_what_programs_make_is_private(tmp_path: Path) -> None:
     backup, _ = back_up(str(tmp_path / "p.wb"))
 
     assert (mode(backup), mode(tmp_path / "x.jsonl")) == (0o600, 0o600)
+
+
+def test_logs_and_caches_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache of replies, what SQLite keeps beside it, logs and events are for their owner only."""
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    replies = ReplyCache(tmp_path / "replies.sqlite")
+    replies.put("key", "value")
+    process = ModelProcess(tmp_path / "model.log")
+    EventLog(tmp_path / "events.jsonl").close()
+    try:
+        process.machine()
+        made = [log_to_file(), *(path for path in tmp_path.iterdir() if path.is_file())]
+        modes = {path.name: mode(path) for path in made}
+    finally:
+        process.close()
+        replies.close()
+
+    assert modes == dict.fromkeys(
+        (
+            "workbench.log",
+            "replies.sqlite",
+            "replies.sqlite-wal",
+            "replies.sqlite-shm",
+            "model.log",
+            "events.jsonl",
+        ),
+        0o600,
+    )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.errors import DiskFull
 from engine.base.outcomes import (
     Verdict,
 )
@@ -176,10 +177,29 @@ def test_other_programs_read_the_views(project: Project) -> None:
         assert conn.execute("SELECT count(*) FROM conversation_table").fetchone() == (COUNT,)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is always full")
+def test_a_full_disk_has_an_error_of_its_own() -> None:
+    """An export that finds no room raises the error that a project raises, and says what to do."""
+    with pytest.raises(DiskFull, match="/dev/full could not be written") as caught:
+        write_file([{"text": "a"}], Path("/dev/full"), "jsonl")
+    assert "Free some space" in caught.value.hint
+
+
 def test_spreadsheets_run_nothing(tmp_path: Path) -> None:
     """In CSV a text that a spreadsheet would run gets an apostrophe; numbers, also those of logs, stay numbers."""
-    inert = ["=1+1", "+cmd", "-x", "@SUM(A1)", "\t=1", "\r=1", "- a list"]
-    as_they_are = ["a=1", "", "'", "-0.5", "+49", "-1,5e3", [1], None]
+    inert = [
+        "=1+1",
+        "+cmd",
+        "-x",
+        "@SUM(A1)",
+        "\t=1",
+        "\r=1",
+        "- a list",
+        "-5%+1",
+        "-.",
+        "+49 170 1234567",
+    ]
+    as_they_are = ["a=1", "", "'", "-0.5", "+49", "-1,5e3", "-.5", "-5%", "+.5e-3", [1], None]
     lines = [{"text": text, "number": -0.5} for text in (*inert, *as_they_are)]
 
     write_file(lines, tmp_path / "inert.csv", "csv")

@@ -24,17 +24,16 @@ from engine.training.run_directory.config import TrainConfig
 from engine.training.run_directory.events import RunDirectory, locked
 from engine.training.run_files import (
     DataPlan,
-    PartToTest,
     all_runs,
     check_name,
     create_run,
     delete,
     free_name,
-    hidden_runs,
     manifest_of,
     manifest_summary,
     part_to_test,
     run_named,
+    runs_and_hidden,
     runs_folder,
 )
 from tests.engine.project.support import fill, talk
@@ -146,15 +145,15 @@ class TestData:
         for name in manifest["test"]:
             assert f"place {name.removeprefix('talk/')}." not in texts
         assert not set(manifest["test"]) & {*manifest["train"], *manifest["valid"]}
-        assert part_to_test(run) == PartToTest(frozenset(manifest["test"]), unseen=True)
+        assert part_to_test(run) == frozenset(manifest["test"])
 
     def test_a_run_of_an_earlier_version(self, project: Project) -> None:
-        """A run without a test part is tested on all that it held out, which its checkpoint has seen."""
+        """A run without a test part is tested on all that it held out."""
         run = create_run(project, "first", CONFIG, plan(project))
         manifest = {key: value for key, value in manifest_of(run).items() if key != "test"}
         run.manifest.write_text(json.dumps(manifest), "utf-8")
 
-        assert part_to_test(run) == PartToTest(frozenset(manifest["held_out"]), unseen=False)
+        assert part_to_test(run) == frozenset(manifest["held_out"])
 
     def test_the_same_plan_writes_the_same_data(self, project: Project) -> None:
         """The data depends on the plan alone."""
@@ -200,7 +199,9 @@ class TestWhoseRuns:
             with Project.open(path, create=True) as opened:
                 fill_with_talks(opened)
             assert all_runs(path) == []
-            assert list(map(str, hidden_runs(path))) == ["t.training/b1 (of another project, t.wb)"]
+            assert list(map(str, runs_and_hidden(path)[1])) == [
+                "t.training/b1 (of another project, t.wb)"
+            ]
             with pytest.raises(
                 NotFound, match=r"b1 \(of another project, t.wb\) is not one of this"
             ):
@@ -239,7 +240,7 @@ class TestWhoseRuns:
         for stem, other in ("tu", "ut"):
             (run,) = all_runs(tmp_path / f"{stem}.wb")
             assert run.path.parent.name == f"{stem}.training"
-            (hidden,) = hidden_runs(tmp_path / f"{stem}.wb")
+            (hidden,) = runs_and_hidden(tmp_path / f"{stem}.wb")[1]
             assert str(hidden) == (
                 f"{other}.training/first (another run of this project has its name)"
             )

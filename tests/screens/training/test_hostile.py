@@ -20,6 +20,7 @@ from engine.training.records import (
     TrainingRun,
 )
 from engine.training.request import TrainingRequest
+from engine.training.run_files import HiddenRun
 from engine.training.service import TrainingService
 from screens.shell.control_guard import ControlGuard
 from tests.screens.driving import opened, press
@@ -53,10 +54,11 @@ class HostileTraining(TrainingService):
             presets=(choice,), bases=(choice,), settings=(choice,),
         )  # fmt: skip
 
-    def runs(self) -> list[TrainingRun]:
+    def runs_and_hidden(self) -> tuple[list[TrainingRun], list[HiddenRun]]:
         if self.error is not None:
             raise self.error
-        return [self._named(run) for run in super().runs()]
+        runs, hidden = super().runs_and_hidden()
+        return [self._named(run) for run in runs], hidden
 
     def detail(self, name: str) -> RunDetail:
         payload = self.payload

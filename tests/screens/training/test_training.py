@@ -10,6 +10,7 @@ import pytest
 from engine.base.errors import WorkbenchError
 from engine.training import adapter_in_use, process
 from engine.training.records import TrainingRun
+from engine.training.run_files import HiddenRun
 from engine.training.service import TrainingService
 from screens.shell.dialogs.run import RunDialog
 from screens.training import screen as training_screen
@@ -47,9 +48,9 @@ class CountingTraining(TrainingService):
 
     reads = 0
 
-    def runs(self) -> list[TrainingRun]:
+    def runs_and_hidden(self) -> tuple[list[TrainingRun], list[HiddenRun]]:
         self.reads += 1
-        return super().runs()
+        return super().runs_and_hidden()
 
 
 class FailingTraining(TrainingService):
@@ -57,10 +58,10 @@ class FailingTraining(TrainingService):
 
     error: WorkbenchError | None = None
 
-    def runs(self) -> list[TrainingRun]:
+    def runs_and_hidden(self) -> tuple[list[TrainingRun], list[HiddenRun]]:
         if self.error is not None:
             raise self.error
-        return super().runs()
+        return super().runs_and_hidden()
 
 
 class TestList:

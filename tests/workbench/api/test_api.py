@@ -172,7 +172,8 @@ def test_the_notebook_runs(folder: Path, model: None) -> None:
 
 
 def test_what_cannot_be_stored_or_counted(tmp_path: Path) -> None:
-    """A note or a tag that is no text, a filter with half a letter and a negative limit are errors in words."""
+    """A note or a tag that is no text, a filter with half a letter, a negative limit and an unknown order are errors
+    in words."""
     log = tmp_path / "log.jsonl"
     log.write_text('{"id": "a", "messages": [{"role": "user", "content": "hello"}]}\n', "utf-8")
     with workbench.open(tmp_path / "new.wb", create=True) as project:
@@ -190,5 +191,9 @@ def test_what_cannot_be_stored_or_counted(tmp_path: Path) -> None:
         for act in (project.table, project.grow_trees):
             with pytest.raises(UsageError, match="limit is -1"):
                 act(limit=-1)
+        unknown: Any = "nonsense"
+        with pytest.raises(UsageError, match="sort is 'nonsense'") as caught:
+            project.table(sort=unknown)
+        assert "id, name, source" in caught.value.hint
         assert project.verdicts() == []
         assert len(project.table(limit=1)) == 1

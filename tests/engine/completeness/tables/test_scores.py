@@ -132,7 +132,7 @@ class TestScores:
                 score_sets.register(conn, config)
                 entries = [ScoreEntry(n, (BoundaryEntry(1, 2, 1, 0.6, 0.4),), None, 5) for n in ids]
                 scores.add(conn, config.config_hash, run_id, entries)
-                score_sets.put_in_force_unless_another_is(conn, config.config_hash)
+                score_sets.put_in_force_unless_another_is(conn, config.config_hash, finished=True)
 
             project.write(work)
             with project.reading() as conn:
@@ -147,6 +147,31 @@ class TestScores:
         found = score_sets.sets(project.reader())
         assert [one.config_hash for one in found if one.in_force] == ["f"]
         assert sorted(one.scored for one in found) == [1, 2, 3, 3, 3, 3]
+
+    @pytest.mark.parametrize(
+        ("scored", "finished", "gives_way"),
+        [([1], True, True), ([1, 2, 3], False, False), ([], True, False)],
+        ids=["finished", "half-way", "without a score"],
+    )
+    def test_a_provisional_set_gives_way_to_a_finished_one(
+        self, project: Project, scored: list[int], finished: bool, gives_way: bool
+    ) -> None:
+        """A run that reached all that it was to score replaces a provisional set of another kind, also one with more
+        scores; one that goes on, or that scored nothing, does not."""
+        fill(project, [talk(str(n), f"hi {n}") for n in range(3)])
+        give_scores(project, {1: 0.9, 2: 0.9}, "first look")
+        run_id = _run(project)
+
+        def work(conn: sqlite3.Connection) -> None:
+            score_sets.mark_provisional(conn, "first look")
+            score_sets.register(conn, ScoreConfig("new", "tuned", "m", "x"))
+            entries = [ScoreEntry(n, (BoundaryEntry(1, 2, 1, 0.6, 0.4),), None, 5) for n in scored]
+            scores.add(conn, "new", run_id, entries)
+            score_sets.put_in_force_unless_another_is(conn, "new", finished=finished)
+
+        project.write(work)
+        with project.reading() as conn:
+            assert settings.score_config(conn) == ("new" if gives_way else "first look")
 
     def test_each_set_has_its_own_rule(self, project: Project) -> None:
         """A switch takes the decision rule of the set along, and switching back restores the other one."""

@@ -1,10 +1,12 @@
-"""How a full disk is recognized. Standard library only."""
+"""How a full disk is recognized, and the error that says so. Standard library only."""
 
 from __future__ import annotations
 
 import errno
 import shutil
 from pathlib import Path
+
+from engine.base.errors import DiskFull
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _FULL_TEXTS = (
@@ -19,6 +21,7 @@ _LEAST_FREE = 1 << 20
 
 DISK_FULL = "The disk is full, or a limit on file sizes is reached"
 FULL_HINT = "Free some space, then resume the run: it continues at its last checkpoint."
+"""What to do where a training run was written."""
 
 
 def is_disk_full(error: BaseException | str, folder: Path | None = None) -> bool:
@@ -37,3 +40,11 @@ def is_disk_full(error: BaseException | str, folder: Path | None = None) -> bool
         return shutil.disk_usage(folder).free < _LEAST_FREE
     except OSError:
         return False
+
+
+def disk_full(written: str) -> DiskFull:
+    """The error that says that there is no room for what is written."""
+    return DiskFull(
+        f"{DISK_FULL}: {written} could not be written.",
+        "Free some space and run it again; what was saved before is intact.",
+    )
