@@ -27,7 +27,7 @@ from tests import bombs
 from tests.campaign.stopping import until_stopped
 
 MEMORY = 600_000_000
-SECONDS = 900
+SECONDS = 1_800
 GIB = 1 << 30
 
 INPUTS: Mapping[str, tuple[str, Callable[[Path], None]]] = {

@@ -427,7 +427,9 @@ def _add_alias(conn: sqlite3.Connection, source_id: int, twin: int, record: Pars
     there = conn.execute(
         "SELECT 1 FROM conversation JOIN original ON conversation_id = id WHERE id = ?1"
         " AND source_id = ?2 AND external_id = ?3 AND raw = ?4 UNION ALL"
-        " SELECT 1 FROM alias WHERE conversation_id = ?1 AND source_id = ?2 AND external_id = ?3"
+        # a conversation may have any number of equal records, which have different names
+        " SELECT 1 FROM alias INDEXED BY alias_by_name"
+        " WHERE conversation_id = ?1 AND source_id = ?2 AND external_id = ?3"
         " AND raw = ?4",
         (twin, source_id, external_id, record.raw),
     ).fetchone()
