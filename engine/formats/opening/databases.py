@@ -49,6 +49,10 @@ class Database:
     """A database that is only read, in bounds; closed at the end.
 
     Nothing is written beside the database either, unless there is a log of writes that are not in it yet.
+
+    Attributes:
+        has_lost_row: Whether the last query had another row before its error: Python looks for the next row before it
+            gives one, and loses it then.
     """
 
     def __init__(self, path: str, expansion: Expansion) -> None:
@@ -63,6 +67,7 @@ class Database:
         self._seconds = expansion.bounds.seconds(os.path.getsize(path))
         self._since = time.thread_time()
         self._over: str | None = None
+        self.has_lost_row = False
         try:
             self._connection = sqlite3.connect(f"file:{quote(path)}?{mode}", uri=True)
             self._connection.execute("pragma trusted_schema = off")
@@ -106,7 +111,10 @@ class Database:
         """
         try:
             self._since = time.thread_time()
-            for row in self._connection.execute(query, values):
+            self.has_lost_row = False
+            rows = self._connection.execute(query, values)
+            self.has_lost_row = True
+            for row in rows:
                 self._expansion.computed += time.thread_time() - self._since
                 yield row
                 self._since = time.thread_time()
@@ -224,8 +232,8 @@ def _rows(database: Database, table: str, columns: int) -> Iterator[tuple[Any, .
                 number += 1
                 yield row
         except (ValueTooLarge, TooMuch):
-            # Python looks for the next row before it gives one, and loses that with an error
-            yield from database.rows(f"select * from {name} limit 1 offset {number}")
+            if database.has_lost_row:
+                yield from database.rows(f"select * from {name} limit 1 offset {number}")
             raise
         return
     after = ""

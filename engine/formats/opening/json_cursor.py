@@ -19,6 +19,9 @@ DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=lambda name: None
 """Reads numbers that JSON cannot write (NaN, infinities) as null."""
 
 _BLANK_OR_COMMA = re.compile(r"[ \t\r\n,]*")
+_MOST_READ = 16 << 20
+"""Most bytes that are read at once after a record that goes on."""
+
 _LONGEST_LITERAL = 12
 """Most characters between the end of the text and the error that the decoder reports for a value cut off there."""
 
@@ -69,12 +72,12 @@ class JsonCursor:
                 return False
 
     def more(self) -> bool:
-        """Drops the text before the place and doubles the rest, so that a long record is decoded few times; False at
-        the end of the input."""
+        """Drops the text before the place and doubles the rest, up to `_MOST_READ` bytes more, so that a long record is
+        decoded few times; False at the end of the input."""
         if self.ended:
             return False
         pieces = [self.text[self.at :]]
-        wanted = max(CHUNK, len(pieces[0]))
+        wanted = min(max(CHUNK, len(pieces[0])), _MOST_READ)
         self.at = 0
         while wanted > 0:
             chunk = self._source.read()
