@@ -199,7 +199,12 @@ class WriteLock:
             "lock": os.fstat(self._fd).st_ino,
         }
         if self.file is not None:
-            self._owner["file"] = os.fstat(self.file.fd).st_ino
+            status = os.fstat(self.file.fd)
+            self._owner["file"] = status.st_ino
+            with contextlib.suppress(
+                OSError
+            ):  # whoever may read the project may know who writes it
+                os.fchmod(self._fd, status.st_mode & 0o666)
             self.note_write()
         else:
             self._write_owner()

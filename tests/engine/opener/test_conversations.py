@@ -84,7 +84,7 @@ class TestFinding:
             (ListQuery(parse_filter("AND")), [3]),
             (ListQuery(parse_filter("hello OR red")), []),
             (ListQuery(parse_filter("  ")), [1, 2, 3, 4, 5, 6]),
-            (ListQuery(parse_filter('"*("')), [1, 2, 3, 4, 5, 6]),
+            (ListQuery(parse_filter('"*("')), []),
         ],
     )
     def test_filters(self, store: ConversationStore, query: ListQuery, expected: list[int]) -> None:

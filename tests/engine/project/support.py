@@ -22,6 +22,7 @@ from engine.conversations.tables import imports, sources
 from engine.formats.records import Leak, Parsed
 from engine.project import runs, settings
 from engine.project.project import Project
+from engine.project.project_id import PROJECT_ID
 
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -147,7 +148,7 @@ def mark(project: Project, conversation_id: int, kind: str, text: str) -> None:
 
 
 def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Everything in a project file but runs, times and the inner tables of the search index."""
+    """Everything in a project file but its id, runs, times and the inner tables of the search index."""
     conn = sqlite3.connect(path)
     try:
         tables = [
@@ -161,7 +162,8 @@ def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
         for table in sorted(tables):
             columns = [row[1] for row in conn.execute(f"PRAGMA table_info({table})")]
             names = ", ".join(c for c in columns if c not in NOT_CONTENT)
-            found[table] = sorted(conn.execute(f"SELECT {names} FROM {table}"), key=repr)
+            rows = conn.execute(f"SELECT {names} FROM {table}")
+            found[table] = sorted((row for row in rows if row[0] != PROJECT_ID), key=repr)
         return found
     finally:
         conn.close()

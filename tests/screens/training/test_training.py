@@ -295,7 +295,7 @@ class TestActions:
             assert not directory(support, RUNNING).stop.exists()
             assert "Another workbench" in text(pilot)
             await press(pilot, "enter")
-            assert "trained on" in text(pilot)
+            assert "18 train, 6 select, 12 test" in text(pilot)
 
 
 async def test_a_run_that_only_starts() -> None:
