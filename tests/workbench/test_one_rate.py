@@ -155,7 +155,7 @@ def test_screens(workspace: Workspace) -> None:
     found = load_overview(services)
     assert (found.counts.above, found.counts.scored, found.rule.threshold) == (ABOVE, SCORED, 0.6)
     shown = rate_content(found).plain
-    assert shown.startswith(f"{PERCENT} ± ")
+    assert shown.startswith(f"{PERCENT} [")
     assert "complete, ≥ .60" in shown
     for state, number in STATES.items():
         assert f"{number} {state}" in shown

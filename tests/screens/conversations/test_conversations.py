@@ -35,7 +35,7 @@ class TestCounts:
     async def test_rate_and_coverage(self) -> None:
         """The counts line says how many are shown, the rate with its error, and the coverage."""
         async with opened(project()) as pilot:
-            assert "36 of 36 · 45% [30, 62] complete (92% scored)" in lines(pilot)[1]
+            assert "36 of 36 · 55% [38, 70] complete, ≥ .50 (92% scored)" in lines(pilot)[1]
             assert "● 15" in lines(pilot)[1]
             assert "· 3" in lines(pilot)[1]
 

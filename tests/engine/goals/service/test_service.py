@@ -139,7 +139,7 @@ class TestExports:
         found = self.lines(clustered, "assignments")
         assert [line["id"] for line in found] == [f"{t}-{n}" for n, t in TOPIC.items()] + ["silent"]
         keys = {"id", "cluster", "label", "score", "others", "confirmed", "distance", "reason"}
-        assert set(found[0]) == keys
+        assert set(found[0]) == keys | {"duplicates"}
         for row in goals.groups():
             ids = {n for n, line in enumerate(found, 1) if line["cluster"] == row.id}
             assert ids == members(goals, row.id)
