@@ -162,7 +162,7 @@ def test_screens(workspace: Workspace) -> None:
     every = ListQuery()
     listing = Listing(every, services.conversations.ids(every), read_counts(services, every))
     summary = summary_content(listing, 0).plain
-    assert f"{PERCENT} ± " in summary
+    assert f"{PERCENT} [" in summary
     assert "complete, ≥ .60" in summary
     assert f"{PERCENT} ≥ threshold" in calibration_content(services.calibration.report().rate).plain
     assert parts_content(load_parts(services)).plain == ""
