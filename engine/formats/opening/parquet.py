@@ -117,6 +117,8 @@ def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
         ValueError,
         NotImplementedError,
         TypeError,
+        LookupError,
+        OverflowError,
         _Damaged,
     ) as error:  # the errors of Arrow are these
         yield Frame(number + 1, b"", None, f"the Parquet data are damaged: {error}")

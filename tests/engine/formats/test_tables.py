@@ -158,6 +158,21 @@ def test_values_of_parquet(tmp_path: Path) -> None:
     assert json.loads(frames[0].raw) == frames[0].value
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@given(st.dictionaries(st.integers(0, 5_000), st.integers(0, 255), min_size=1, max_size=6))
+def test_damaged_parquet_raises_nothing(tmp_path: Path, changes: dict[int, int]) -> None:
+    """Whatever bytes are overwritten, reading a Parquet file ends with rows or a reason."""
+    path = tmp_path / "t.parquet"
+    said = [{"role": "user", "content": "hello"}] * 3
+    parquet.write_table(pyarrow.Table.from_pylist([{"id": "a", "messages": said}] * 50), path)
+    whole = bytearray(path.read_bytes())
+    for at, byte in changes.items():
+        whole[at % len(whole)] = byte
+    path.write_bytes(whole)
+    for frame in parquet_rows(str(path), unlimited()):
+        assert frame.reason or isinstance(frame.value, dict)
+
+
 def test_damaged_parquet_is_told(tmp_path: Path) -> None:
     """A Parquet file that was cut off gives a reason."""
     path = tmp_path / "t.parquet"
