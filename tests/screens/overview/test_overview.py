@@ -552,7 +552,7 @@ class TestCards:
         async with opened(support, mode="1") as pilot:
             await pilot.click("#rate-text")
             await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
-            assert "incomplete" in text(pilot)
+            await until(pilot, lambda: "incomplete" in text(pilot))
             await press(pilot, "down", "enter")
             behind = pilot.app.screen
             assert isinstance(behind, ConversationsBehindScreen)
