@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_info
 from engine.base.errors import Cancelled, OutOfMemory
 from engine.base.number_format import counted
 from engine.jobs.contract import Lane, config_hash
-from engine.jobs.live import (
-    Live,
+from engine.jobs.threaded_work import (
     OnProgress,
+    ThreadedWork,
 )
 from engine.project.project import Project
 
@@ -90,7 +90,7 @@ class CpuStage(ABC):
 
             return work(checked)
 
-        running = Live(begun)
+        running = ThreadedWork(begun)
         for report in running.reports():
             self._check()
             yield report

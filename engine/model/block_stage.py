@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from engine.jobs.contract import Progress, config_hash
-from engine.jobs.live import OnProgress
+from engine.jobs.threaded_work import OnProgress
 from engine.model.model_work import ModelWork, RunModel
 from engine.model.process.client import (
     ModelProcess,

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from engine.base.errors import Cancelled, ModelCrashed, RequestRefused
-from engine.jobs.live import Live, OnProgress, Result
+from engine.jobs.threaded_work import OnProgress, Result, ThreadedWork
 from engine.model.catalog import DEFAULT_MODEL, ModelEntry, RunnableModel
 from engine.model.interface import Sampling
 from engine.model.process.client import (
@@ -157,6 +157,6 @@ class ModelWork:
             work: Called with a callback for (count, note).
             result: Called with the return value of `work` before the iterator ends.
         """
-        running = Live(work)
+        running = ThreadedWork(work)
         yield from running.reports()
         result(running.result())

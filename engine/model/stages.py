@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from engine.jobs.contract import Progress
-from engine.jobs.live import (
-    Live,
+from engine.jobs.threaded_work import (
+    ThreadedWork,
 )
 from engine.model.catalog import Catalog, ModelEntry
 from engine.model.model_work import (
@@ -70,7 +70,7 @@ class TuningStage:
             Cancelled: `interrupt` was called.
         """
         steps = 0
-        tuning = Live(
+        tuning = ThreadedWork(
             lambda report: self._process.tune(
                 self._entry.path, self._catalog.cache, self._text, report
             )

@@ -30,7 +30,7 @@ from engine.conversations import near_duplicates
 from engine.conversations.logs import logs_of
 from engine.jobs.contract import Progress
 from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.live import OnProgress
+from engine.jobs.threaded_work import OnProgress
 from engine.model.model_work import RunModel
 from engine.opener import conversation_store as conversations
 from engine.project import runs

@@ -24,7 +24,7 @@ from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.jobs.blocks import blocks
 from engine.jobs.contract import Progress
-from engine.jobs.live import OnProgress
+from engine.jobs.threaded_work import OnProgress
 from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
 from engine.model.process.client import (

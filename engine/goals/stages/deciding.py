@@ -23,8 +23,8 @@ from engine.goals.views.merge_queue import QueueSnapshot
 from engine.goals.views.merge_queue_cache import MergeQueueCache
 from engine.goals.views.settle_moves import settle_moves
 from engine.jobs.contract import Lane, Progress, config_hash
-from engine.jobs.live import (
-    Live,
+from engine.jobs.threaded_work import (
+    ThreadedWork,
 )
 from engine.project import runs
 from engine.project.project import Project
@@ -154,7 +154,7 @@ class DecideStage:
             self._project.write(partial(runs.count, run_id=run_id, done=done, total=None))
             yield Progress(done, None, f"{len(left) - 1:,} pairs left")
         if self._rule == "auto":
-            running = Live(self._settle)
+            running = ThreadedWork(self._settle)
             for _, note in running.reports():
                 yield Progress(self.merged, None, note)
             running.result()

@@ -17,7 +17,7 @@ from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.goal_inputs import Ids, read_vectors, source_of, stored_clustering
 from engine.jobs.contract import Progress
 from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.live import OnProgress
+from engine.jobs.threaded_work import OnProgress
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Vectors
 from engine.project.project import Project

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.completeness.block import LogItem, Question
-from engine.jobs.live import (
+from engine.jobs.threaded_work import (
     OnProgress,
 )
 from engine.model.catalog import RunnableModel

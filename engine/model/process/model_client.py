@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.inline_remaining import RemainingRequest
 from engine.completeness.records.divergences import Divergence
-from engine.jobs.live import OnProgress
+from engine.jobs.threaded_work import OnProgress
 from engine.model.chat import Call, Completion
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import (

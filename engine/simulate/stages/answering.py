@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
-from engine.jobs.live import OnProgress
+from engine.jobs.threaded_work import OnProgress
 from engine.model.chat import Call, Completion, Role
 from engine.model.model_work import ModelWork, RunModel
 from engine.model.process.client import (

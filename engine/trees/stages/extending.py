@@ -12,9 +12,9 @@ from engine.base.conversation import render_log
 from engine.base.errors import NotFound, UsageError
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Progress
-from engine.jobs.live import (
-    Live,
+from engine.jobs.threaded_work import (
     OnProgress,
+    ThreadedWork,
 )
 from engine.model.block_stage import ModelStage
 from engine.model.model_work import (
@@ -105,7 +105,7 @@ class GrowOnStage(ModelStage):
         nodes, finished = FIRST_NODES, False
         while not finished:
             self._work.check()
-            part = Live(partial(self._ask, place, frame, nodes))
+            part = ThreadedWork(partial(self._ask, place, frame, nodes))
             try:
                 for count, _ in part.reports():
                     yield Progress(self._read + count, None, "")

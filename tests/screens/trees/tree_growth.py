@@ -12,10 +12,10 @@ from engine.base.events import Event, Listener
 from engine.completeness.records.scores import Mode
 from engine.completeness.service.runs import ScoringRuns
 from engine.jobs.contract import Stage
-from engine.jobs.live import (
+from engine.jobs.runner import JobRunner
+from engine.jobs.threaded_work import (
     OnProgress,
 )
-from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel

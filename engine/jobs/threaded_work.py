@@ -14,7 +14,7 @@ OnProgress = Callable[[int, str], None]
 Result = TypeVar("Result")
 
 
-class Live(Generic[Result]):
+class ThreadedWork(Generic[Result]):
     """Runs blocking work on a thread and passes on its progress reports."""
 
     def __init__(self, work: Callable[[OnProgress], Result]) -> None:
