@@ -8,10 +8,10 @@ from typing import Any
 
 from engine.model.chat import Call, ChatMessage
 from engine.model.interface import Sampling
-from engine.simulate.play import Ending, Play
-from engine.simulate.prompt_files import filled
-from engine.simulate.recsim.behaviour import dialogue
-from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema, seed_from
+from engine.model.asking import Ending, Play
+from engine.model.prompt_texts import filled
+from engine.model.asking import dialogue
+from engine.model.asking import TRIES, ask_json, object_schema, seed_from
 
 _SHAPE = object_schema(new_request={"type": "boolean"})
 _TOKENS = 24

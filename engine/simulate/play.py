@@ -20,40 +20,6 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """The result of a play.
-
-    Attributes:
-        record: The conversation as one record of an import format; None if the play made no conversation.
-        format: Name of that format.
-        result: Scores, counts and labels for tables, as JSON values.
-    """
-
-    record: Mapping[str, Any] | None = None
-    format: str = ""
-    result: Mapping[str, Any] = field(default_factory=dict)
-
-
-Play = Generator[Call, Completion, Ending]
-
-
-class Scenario(Protocol):
-    """One thing to simulate."""
-
-    @property
-    def key(self) -> str:
-        """A name that is unique in its run, e.g. `sharded/math/GSM8K-17/recap/3`."""
-
-    @property
-    def expected(self) -> float:
-        """Rough number of replies that it takes. Only the ratio to other scenarios of its run matters, because
-        estimates are scaled by the finished plays."""
-
-    def play(self) -> Play:
-        """Returns a new play."""
-
-
-@dataclass(frozen=True, slots=True)
 class Line:
     """One call of a play with its reply, for the transcript."""
 

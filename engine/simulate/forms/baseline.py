@@ -20,7 +20,7 @@ from engine.simulate.forms.replies import (
     one_of,
     section_schema,
 )
-from engine.simulate.prompt_files import filled
+from engine.model.prompt_texts import filled
 
 BAD_OUTPUTS = "bad outputs"
 """How a run ends that failed because the model did not follow the instructions."""

@@ -14,7 +14,7 @@ from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
 from engine.simulate.forms.profiles import Profile, facts_for
 from engine.simulate.forms.replies import TEXT, dumped, last_object, object_schema, parsed
-from engine.simulate.prompt_files import filled
+from engine.model.prompt_texts import filled
 
 FREE_TOKENS = 512
 """Least limit of a reply without a schema, which may say more than its JSON object."""

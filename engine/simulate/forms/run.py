@@ -14,7 +14,7 @@ from engine.simulate.forms.form import Form
 from engine.simulate.forms.form_session import FormSession, Rules
 from engine.simulate.forms.modular import ModularRun
 from engine.simulate.forms.profiles import Profile
-from engine.simulate.play import Ending, Play
+from engine.model.asking import Ending, Play
 
 Variant = Literal["modular", "baseline"]
 VARIANTS: tuple[Variant, ...] = ("modular", "baseline")

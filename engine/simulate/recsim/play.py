@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
-from engine.simulate.play import Ending, Play
-from engine.simulate.prompt_files import filled
+from engine.model.asking import Ending, Play
+from engine.model.prompt_texts import filled
 from engine.simulate.recsim.people import ADVISED, Language, Profile, Situation
-from engine.simulate.sharded.json_replies import seed_from
+from engine.model.asking import seed_from
 
 FORMAT = "recllmsim"
 """The import format of the records."""

@@ -14,7 +14,7 @@ from engine.model.service.records import (
 )
 from engine.model.service.run_setup import RunSetup
 from engine.simulate import tables as plays
-from engine.simulate.play import Scenario
+from engine.model.asking import Scenario
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 from engine.simulate.service.request import SimulationOptions
 from engine.simulate.stages.playing import PlayStage

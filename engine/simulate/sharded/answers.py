@@ -7,8 +7,8 @@ from collections.abc import Generator, Mapping
 from typing import Any
 
 from engine.model.chat import Call, ChatMessage, Completion
-from engine.simulate.prompt_files import filled
-from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema
+from engine.model.prompt_texts import filled
+from engine.model.asking import TRIES, ask_json, object_schema
 from engine.simulate.sharded.task import Task
 
 _ELLIPSIS = re.compile(r"\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…")

@@ -8,10 +8,10 @@ from typing import Any
 
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.interface import Sampling
-from engine.simulate.play import Ending, Play, Scenario
-from engine.simulate.prompt_files import filled
+from engine.model.asking import Ending, Play, Scenario
+from engine.model.prompt_texts import filled
 from engine.simulate.sharded.answers import extracted
-from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema
+from engine.model.asking import TRIES, ask_json, object_schema
 from engine.simulate.sharded.log import CATEGORIES, Category, Trace
 from engine.simulate.sharded.scenario import FORMAT, ONE_TURN, Case
 from engine.simulate.sharded.task import Evaluation

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Literal
 
 from engine.simulate.sharded.instruction import Instruction, Shard
-from engine.simulate.sharded.json_replies import seed_from
+from engine.model.asking import seed_from
 from engine.simulate.sharded.task import Task
 
 Condition = Literal[

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.model.chat import Call, ChatMessage, Completion
-from engine.simulate.prompt_files import filled
+from engine.model.prompt_texts import filled
 from engine.simulate.sharded.instruction import Shard
-from engine.simulate.sharded.json_replies import ask_json, object_schema
+from engine.model.asking import ask_json, object_schema
 from engine.simulate.sharded.log import Trace
 from engine.simulate.sharded.scenario import Case
 

@@ -23,7 +23,8 @@ from engine.model.process.client import ModelProcess
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
-from engine.simulate.play import FailedCall, Line, Played, Playing, Scenario
+from engine.simulate.play import FailedCall, Line, Played, Playing
+from engine.model.asking import Scenario
 from engine.simulate.records import PlayEstimate, PlaySetting, TranscriptLine
 from engine.simulate.stages.answering import Answering
 from engine.simulate.tables import PlayEntry

@@ -14,7 +14,8 @@ from engine.base.errors import Cancelled
 from engine.jobs.contract import Progress
 from engine.model.chat import Call, Completion
 from engine.simulate import tables as plays
-from engine.simulate.play import Ending, FailedCall, Line, Play, Played
+from engine.simulate.play import FailedCall, Line, Played
+from engine.model.asking import Ending, Play
 from engine.simulate.records import PlaySetting
 from engine.simulate.stages.playing import PlayStage
 

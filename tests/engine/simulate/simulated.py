@@ -17,7 +17,7 @@ from engine.model.interface import Sampling
 from engine.model.model_work import RunModel
 from engine.model.process.client import ModelProcess
 from engine.project.project import Project
-from engine.simulate.play import Ending, Play, Scenario
+from engine.model.asking import Ending, Play, Scenario
 from engine.simulate.stages.playing import PlayStage
 from tests.engine.completeness import scored
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.model.chat import Call, ChatMessage, Completion, Role
-from engine.simulate.play import Ending, FailedCall, Play, Played, Playing
+from engine.simulate.play import FailedCall, Played, Playing
+from engine.model.asking import Ending, Play
 from tests.engine.simulate.playing import play_all
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from engine.base.errors import BadInstruction
 from engine.base.text import as_json
 from engine.model.chat import Call, ChatMessage, Completion
-from engine.simulate.play import Ending, Play
-from engine.simulate.prompt_files import filled
+from engine.model.asking import Ending, Play
+from engine.model.prompt_texts import filled
 from engine.simulate.sharded.instruction import TASKS, Instruction
-from engine.simulate.sharded.json_replies import ask_json, object_schema, seed_from
+from engine.model.asking import ask_json, object_schema, seed_from
 from engine.simulate.sharded.making.draft import Candidate, Draft
 from engine.simulate.sharded.making.pieces import Piece, by_sentences, placed, says_no_other
 from engine.simulate.sharded.play import ShardedScenario

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.base.errors import BadInstruction
-from engine.simulate.prompt_files import filled
+from engine.model.prompt_texts import filled
 from engine.simulate.sharded.instruction import Instruction, Shard
 from engine.simulate.sharded.task import Extraction
 

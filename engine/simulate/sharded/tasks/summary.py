@@ -16,7 +16,7 @@ from typing import Any
 from engine.base.errors import BadInstruction
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.simulate.sharded.instruction import Instruction, Shard
-from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema
+from engine.model.asking import TRIES, ask_json, object_schema
 from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction
 from engine.simulate.sharded.tasks.base import TaskText, listed, mapped
 

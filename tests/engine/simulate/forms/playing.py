@@ -15,7 +15,7 @@ from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.play import Played
-from engine.simulate.prompt_files import prompt_texts
+from engine.model.prompt_texts import prompt_texts
 from tests.engine.simulate.playing import play_all
 
 EVERY_DUMMY = frozenset(module.name for module in MODULES)

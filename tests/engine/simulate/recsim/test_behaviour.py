@@ -10,17 +10,10 @@ from typing import Any
 import pytest
 
 from engine.model.chat import Call, Completion
-from engine.simulate.play import Scenario
-from engine.simulate.prompt_files import prompt_texts
-from engine.simulate.recsim.behaviour import (
-    ANSWER_CHARS,
-    RUNS,
-    SCHEMAS,
-    Label,
-    LabellingScenario,
-    dialogue,
-    vote,
-)
+from engine.model.asking import Scenario
+from engine.model.prompt_texts import prompt_texts
+from engine.simulate.recsim.behaviour import RUNS, SCHEMAS, Label, LabellingScenario, vote
+from engine.model.asking import ANSWER_CHARS, dialogue
 from engine.simulate.recsim.guessing import GuessingScenario
 from tests.engine.simulate.playing import play_all
 

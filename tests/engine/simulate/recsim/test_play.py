@@ -10,8 +10,8 @@ import pytest
 from engine.completeness.turns import by_turns
 from engine.formats.coded.recllmsim import read, recognise
 from engine.model.chat import Call, Completion
-from engine.simulate.play import Ending, Scenario
-from engine.simulate.prompt_files import prompt_texts
+from engine.model.asking import Ending, Scenario
+from engine.model.prompt_texts import prompt_texts
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import (
     MAX_TURNS,

@@ -11,7 +11,7 @@ import pytest
 
 from engine.opener.forms.annotation import argilla_settings, labeling_config
 from engine.questions.rating_scales import RATINGS
-from engine.simulate.prompt_files import prompt_texts
+from engine.model.prompt_texts import prompt_texts
 from engine.simulate.recsim.rating import INTENTS, RatingScenario
 from tests.engine.simulate.recsim.test_behaviour import played
 

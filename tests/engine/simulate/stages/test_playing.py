@@ -29,7 +29,7 @@ from engine.opener.conversation_store import ConversationStore
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
-from engine.simulate.play import Ending, Play
+from engine.model.asking import Ending, Play
 from engine.simulate.stages.playing import PlayStage
 from tests.engine.completeness import scored
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint

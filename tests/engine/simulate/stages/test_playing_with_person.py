@@ -21,7 +21,7 @@ from engine.simulate.forms.form_session import Rules, RunOver
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.run import FormRun
-from engine.simulate.prompt_files import prompt_texts
+from engine.model.prompt_texts import prompt_texts
 from engine.simulate.stages.playing_with_person import Person, PersonStage
 from tests.engine.completeness import scored
 from tests.engine.simulate.stages.test_playing import ScriptedProcess

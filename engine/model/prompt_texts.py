@@ -1,4 +1,4 @@
-"""The prompts of simulations: text files with places in double brackets, `[[LIKE_THIS]]`."""
+"""The prompts of plays: text files with places in double brackets, `[[LIKE_THIS]]`, in a folder for each kind."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _PLACE = re.compile(r"\[\[([A-Z0-9_]+)\]\]")
 
 
 def prompt_kinds() -> list[str]:
-    """Returns the kinds of simulation that have prompt texts."""
-    folder = resources.files("engine.simulate") / "prompts"
-    return sorted(one.name for one in folder.iterdir() if one.is_dir())
+    """Returns the kinds of plays that have prompt texts."""
+    folder = resources.files("engine.model") / "prompts"
+    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
 
 
 def prompt_texts(kind: str) -> dict[str, str]:
-    """Returns the bundled prompt texts of one kind of simulation by name: the files `prompts/KIND/*.txt`."""
-    folder = resources.files("engine.simulate") / "prompts" / kind
+    """Returns the bundled prompt texts of one kind of play by name: the files `prompts/KIND/*.txt`."""
+    folder = resources.files("engine.model") / "prompts" / kind
     return {
         file.name.removesuffix(".txt"): file.read_text("utf-8")
-        for file in sorted(folder.iterdir(), key=lambda one: one.name)
+        for file in sorted(folder.iterdir(), key=lambda file: file.name)
         if file.name.endswith(".txt")
     }
 
@@ -36,4 +36,4 @@ def filled(text: str, values: Mapping[str, str]) -> str:
     Raises:
         KeyError: A place has no value.
     """
-    return _PLACE.sub(lambda found: values[found.group(1)], text)
+    return _PLACE.sub(lambda place: values[place.group(1)], text)
