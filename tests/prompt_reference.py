@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from engine.model.prompt_files import prompt_names, prompt_text
-from engine.model.service.prompts import names, shipped
 from engine.model.prompt_texts import places, prompt_kinds, prompt_texts
+from engine.model.service.prompts import names, shipped
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "prompts.md"
 

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.model.asking import TRIES, Ending, Play, ask_json, dialogue, object_schema, seed_from
 from engine.model.chat import Call, ChatMessage
 from engine.model.interface import Sampling
-from engine.model.asking import Ending, Play
 from engine.model.prompt_texts import filled
-from engine.model.asking import dialogue
-from engine.model.asking import TRIES, ask_json, object_schema, seed_from
 
 _SHAPE = object_schema(new_request={"type": "boolean"})
 _TOKENS = 24

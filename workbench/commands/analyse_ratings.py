@@ -143,6 +143,8 @@ def _flat_agreement(row: AgreementRow) -> dict[str, Any]:
 
 def _annotations(result: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what the model said of a conversation, in the fields of the data set."""
-    fields = {name: value for name, value in result.items() if name not in ("conversation", "labels")}
+    fields = {
+        name: value for name, value in result.items() if name not in ("conversation", "labels")
+    }
     ratings = result["labels"].get(RATING, {}).get("final")
     return fields if ratings is None else {RATING: ratings, **fields}

@@ -14,7 +14,7 @@ from engine.opener import (
     conversation_store,
 )
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations
+from engine.simulate.demo.samples import sample_conversations
 
 TEXT_CHARS = 24_000
 """Length of the text on which formats are compared."""

@@ -38,7 +38,7 @@ from engine.project.sql import snapshot
 from engine.questions.rating_scales import RATING, RATINGS, TAGS_OF_PEOPLE
 from engine.questions.tables import verdicts
 from engine.simulate.records import PlayRow
-from engine.simulate.service.request import SimulationOptions
+from engine.simulate.request import SimulationOptions
 from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 
 T = TypeVar("T")
@@ -402,6 +402,4 @@ def _ratings_of(row: PlayRow) -> Mapping[str, int]:
 def _words(value: Any) -> Iterable[str]:
     """Returns the labels of messages as text; truth values as `true` and `false`."""
     labels = value if isinstance(value, list) else []
-    return [
-        str(label).lower() if isinstance(label, bool) else str(label) for label in labels
-    ]
+    return [str(label).lower() if isinstance(label, bool) else str(label) for label in labels]
