@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from engine.simulate.service.service import SimulationService
     from engine.simulate.service.simulations import ProjectSimulations
     from engine.training.service import TrainingService
-    from engine.trees.service.runs import TreeRuns
-    from engine.trees.service.service import TreeService
+    from engine.trees.service import TreeRuns, TreeService
 
 __all__ = ["ConversationStore", "ProjectInfo", "SavedStore", "Services", "TriageStore", "Workspace"]
 
@@ -208,7 +207,7 @@ class Workspace:
     @made_once
     def tree_runs(self) -> TreeRuns:
         """The stages of tree runs."""
-        from engine.trees.service.runs import TreeRuns
+        from engine.trees.service import TreeRuns
 
         return TreeRuns(self._setup)
 
@@ -396,7 +395,7 @@ class Services:
 
     @made_once
     def trees(self) -> TreeService:
-        from engine.trees.service.service import TreeService
+        from engine.trees.service import TreeService
 
         workspace = self._workspace
         return TreeService(

@@ -22,7 +22,9 @@ from engine.results.metrics.tables import ClaimTable, OnStep, Pair, claim_tables
 from engine.results.metrics.uncertainty import Case, TreeLogProbs, by_conversation, figures_of
 from engine.trees import tables as trees
 from engine.trees.record import leaf_log_probs
-from engine.trees.tables import TreeConfig
+from engine.trees.records import (
+    TreeConfig,
+)
 
 SHORT_HASH = 12
 """Characters of a config hash that are printed; a prefix of this length or more identifies it."""
@@ -72,7 +74,7 @@ def tree_validation(
         UsageError: There are no trees, or not exactly one configuration has this prefix.
     """
     with project.reading() as conn:
-        config = _config([one for one, _ in trees.configs(conn)], config_hash or trees.chosen(conn))
+        config = _config(trees.configs(conn), config_hash or trees.chosen(conn))
         wanted = frozenset(conversation_store.ids(conn, query))
         rows = [
             row

@@ -26,8 +26,13 @@ from engine.opener.search.triage import TriageStore
 from engine.project.project import Project
 from engine.questions.tables.verdicts import repeat, undo
 from engine.trees import tables as trees
-from engine.trees.records import TreeRow
-from engine.trees.tables import TreeConfig, TreeEntry
+from engine.trees.records import (
+    TreeConfig,
+    TreeRow,
+)
+from engine.trees.tables import (
+    TreeEntry,
+)
 from tests.engine.project.support import fill, give_scores, talk
 from tests.screens.goals.goal_project import clustered, group_id
 
