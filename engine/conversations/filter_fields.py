@@ -103,7 +103,6 @@ SortKey = Literal[
     "date",
     "p",
     "success",
-    "kl",
     "turns",
     "messages",
     "length",

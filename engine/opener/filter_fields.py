@@ -26,7 +26,6 @@ def declare_fields() -> None:
             completeness.REMAINING,
             completeness.P,
             questions.SUCCESS_P,
-            completeness.KL,
             conversations.TURNS,
             conversations.MESSAGES,
             completeness.REQUESTS,

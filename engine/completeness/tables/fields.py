@@ -1,4 +1,4 @@
-"""The fields of filters that ask for scores, divergences, requests and remaining tasks."""
+"""The fields of filters that ask for scores, requests and remaining tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 from engine.base.outcomes import State
 from engine.completeness.records.scores import DecisionRule
-from engine.completeness.tables import divergences
 from engine.completeness.tables.requests import REQUEST_COUNTS_SQL
 from engine.completeness.tables.scores import state_sql
 from engine.conversations.filter_fields import Field
@@ -71,17 +70,6 @@ def _by_p(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     return in_order(conn, among, rows, "p_end_normalised", (settings.score_config(conn),))
 
 
-def _kl(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    inner = number("mean", term)
-    sql = f"SELECT conversation_id FROM divergence WHERE config_hash = ? AND {inner.text}"
-    return of_statement(conn, among, sql, (divergences.in_force(conn), *inner.values))
-
-
-def _by_kl(conn: sqlite3.Connection, among: IdSet) -> array[int]:
-    rows = "FROM divergence WHERE config_hash = ? AND mean IS NOT NULL"
-    return in_order(conn, among, rows, "mean", (divergences.in_force(conn),))
-
-
 def _requests(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     inner = number("coalesce(requests, 1)", term)
     sql = (
@@ -129,14 +117,6 @@ P = Field(
     example="p<.3",
     condition=_p,
     order=_by_p,
-)
-KL = Field(
-    "kl",
-    "number",
-    "KL divergence of base from fine-tuned model, in bits, mean over boundaries",
-    example="kl>.5",
-    condition=_kl,
-    order=_by_kl,
 )
 REQUESTS = Field(
     "requests",
