@@ -21,6 +21,7 @@ from engine.conversations.tables.saved import SavedStore
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversation_store import ConversationStore
+from engine.opener.filter_fields import declare_fields
 from engine.opener.made_once import made_once
 from engine.opener.search.triage import TriageStore
 from engine.project.network import NetworkService
@@ -66,7 +67,6 @@ TABLES = {
     "check": frozenset({"conversation"}),
     "complete": frozenset({"score"}),
     "fit": frozenset({"score"}),
-    "divergence": frozenset({"conversation"}),
     "remaining": frozenset({"remaining"}),
     "trees": frozenset({"tree"}),
     "grow": frozenset({"tree"}),
@@ -88,6 +88,7 @@ class Workspace:
         Raises:
             ProjectError: The file cannot be opened.
         """
+        declare_fields()
         self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
         try:
             self.network = NetworkService(self.project)  # at once: an offline project stays offline

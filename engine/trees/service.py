@@ -9,9 +9,12 @@ from threading import Lock
 from typing import cast
 
 from engine.base.errors import NotFound, UsageError
+from engine.completeness.tables import scores
 from engine.conversations.filters import ListQuery
 from engine.conversations.selection import Selection
 from engine.conversations.service.line_files import new_file, write_file
+from engine.conversations.tables import selecting
+from engine.conversations.tables.imported import names
 from engine.goals.tables import groups
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
@@ -20,7 +23,6 @@ from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel
 from engine.model.process.client import ModelProcess
 from engine.model.service.run_setup import RunSetup
-from engine.opener import conversation_store as conversations
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import Estimate, RunRow
@@ -148,20 +150,16 @@ class TreeService:
         with self._project.reading() as conn:
             rows = trees.measures(conn)
             if query.filter:
-                wanted = frozenset(conversations.ids(conn, query))
+                wanted = frozenset(selecting.ids(conn, query))
                 rows = [row for row in rows if row.conversation_id in wanted]
             ids = sorted({row.conversation_id for row in rows})
-            about = {
-                found.id: found
-                for at in range(0, len(ids), NAME_BATCH)
-                for found in conversations.rows(conn, ids[at : at + NAME_BATCH])
-            }
+            external_ids, states = names(conn, ids), scores.states(conn, ids)
             goals = groups.first_goals(conn, ids)
         return [
             TreeItem(
                 row,
-                about[row.conversation_id].external_id,
-                about[row.conversation_id].state,
+                external_ids[row.conversation_id],
+                states[row.conversation_id],
                 goals.get(row.conversation_id, ""),
             )
             for row in rows
@@ -183,8 +181,8 @@ class TreeService:
         """Returns one tree of the selected configuration or a given one; raises UsageError when there is none."""
         with self._project.reading() as conn:
             row = _row(trees.trees(conn, conversation_id, config_hash), step)
-            found = conversations.rows(conn, [conversation_id])
-        item = TreeItem(row, found[0].external_id if found else "")
+            external_ids = names(conn, [conversation_id])
+        item = TreeItem(row, external_ids.get(conversation_id, ""))
         return OpenTree(item, columns(*self._tree(row)))
 
     def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
@@ -293,7 +291,7 @@ class TreeService:
         assert isinstance(stage, TreeStage)
         asked = stage.params
         with self._project.reading() as conn:
-            wanted = request.only or conversations.ids(conn, ListQuery(request.filter))
+            wanted = request.only or selecting.ids(conn, ListQuery(request.filter))
             left = len(set(wanted).intersection(trees.ids_without_tree(conn, stage.config_hash)))
             known = trees.seconds(conn, asked["alpha"], asked["mode"], asked["at"])
         named = [stage.fingerprints.get(key) for key in ("model", "adapter")]

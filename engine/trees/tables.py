@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import zlib
 from array import array
@@ -10,9 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.conversations.filter_fields import Condition, Field
+from engine.conversations.filters import Term
+from engine.conversations.tables.conditions import number, of_statement
 from engine.conversations.tables.imported import imported
 from engine.formats.records import Imported
 from engine.project import settings
+from engine.project.idset import IdSet
 from engine.project.sql import snapshot, to_json
 from engine.trees.records import TreeConfig, TreeRow
 
@@ -190,3 +195,40 @@ def unsure(conn: sqlite3.Connection) -> list[tuple[int, int, float]]:
         " GROUP BY conversation_id ORDER BY conversation_id",
         (chosen(conn),),
     ).fetchall()
+
+
+def _measured(expression: str) -> Condition:
+    """Returns the condition on a measure of the trees of a conversation under the shown configuration."""
+
+    def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+        inner = number(expression, term)
+        sql = (
+            "SELECT conversation_id FROM tree WHERE config_hash = ? AND reason IS NULL"
+            f" GROUP BY conversation_id HAVING {inner.text}"
+        )
+        return of_statement(conn, among, sql, (chosen(conn), *inner.values))
+
+    return condition
+
+
+LEAVES = Field(
+    "leaves",
+    "number",
+    "leaves of its response tree, the most of several",
+    condition=_measured("max(leaves)"),
+)
+MAX_LOGPROB = Field(
+    "max_logprob",
+    "number",
+    "log-probability of the best answer of its tree, the lowest of several",
+    example="max_logprob<-3",
+    least=-math.inf,
+    condition=_measured("min(max_log_prob)"),
+)
+ENTROPY = Field(
+    "entropy",
+    "number",
+    "entropy of its response tree in bits, the most of several",
+    condition=_measured("max(entropy_high)"),
+)
+"""The fields of filters that ask for measures of trees."""

@@ -13,11 +13,9 @@ from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import bar, counted
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.conversations.tables import conversations
+from engine.conversations.tables import conversations, selecting
 from engine.model.process.requests import GrownTree
-from engine.opener import (
-    conversation_store,
-)
+from engine.opener import conversation_store
 from engine.opener.workspace import Workspace
 from engine.trees.growth import Budget
 from engine.trees.guarantee import (
@@ -152,7 +150,7 @@ def _places(workspace: Workspace, arguments: argparse.Namespace) -> list[Place]:
     name = arguments.conversation
     query = ListQuery(Filter((Term("name", ":", (name,)),)))
     with workspace.project.reading() as conn:
-        found = conversation_store.rows(conn, conversation_store.ids(conn, query)[:1000])
+        found = conversation_store.rows(conn, selecting.ids(conn, query)[:1000])
         exact = [row for row in found if row.external_id == name]
         if not exact:
             near = ", ".join(one_line(row.external_id, 40) for row in found[:3])

@@ -11,11 +11,8 @@ from typing import Any
 from engine.base.conversation import render_log
 from engine.base.errors import NotYet, UsageError
 from engine.conversations.filters import ListQuery
-from engine.conversations.tables import conversations
+from engine.conversations.tables import conversations, selecting
 from engine.conversations.tables.truth import truth_by_conversation
-from engine.opener import (
-    conversation_store,
-)
 from engine.project.project import Project
 from engine.results.metrics import truths
 from engine.results.metrics.tables import ClaimTable, OnStep, Pair, claim_tables, pairs
@@ -75,7 +72,7 @@ def tree_validation(
     """
     with project.reading() as conn:
         config = _config(trees.configs(conn), config_hash or trees.chosen(conn))
-        wanted = frozenset(conversation_store.ids(conn, query))
+        wanted = frozenset(selecting.ids(conn, query))
         rows = [
             row
             for row in trees.measures(conn, config.config_hash)
@@ -150,11 +147,7 @@ def _config(configs: Sequence[TreeConfig], wanted: str | None) -> TreeConfig:
 
 def _lengths(project: Project, keys: Sequence[int]) -> dict[int, int]:
     with project.reading() as conn:
-        return {
-            row.id: row.chars
-            for at in range(0, len(keys), ROWS_AT_ONCE)
-            for row in conversation_store.rows(conn, keys[at : at + ROWS_AT_ONCE])
-        }
+        return dict(zip(keys, conversations.chars(conn, keys), strict=True))
 
 
 def _of_steps(
