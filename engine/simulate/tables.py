@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from engine.conversations.tables.imported import names
 from engine.conversations.tables.truth import truth_by_record
 from engine.project.sql import to_json
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
@@ -172,15 +173,13 @@ def transcript_lines(
     else:
         played = (row for key in conversation_ids for row in of_conversation(conn, key))
     for row in played:
-        name = conn.execute(
-            "SELECT external_id FROM conversation WHERE id = ?", (row.conversation_id,)
-        ).fetchone()
+        key = row.conversation_id
         yield {
             "key": row.key,
             "kind": row.kind,
             "config": row.config_hash,
             "models": models[row.config_hash],
-            "conversation": name and name[0],
+            "conversation": None if key is None else names(conn, [key])[key],
             "reason": row.reason,
             "result": dict(row.result),
             "calls": [asdict(line) for line in transcript(conn, row.id)],
