@@ -15,10 +15,10 @@ from engine.base.outcomes import (
 )
 from engine.base.text import one_line
 from engine.completeness.request_view import requests_of
-from engine.completeness.service.requests import asking_simulation
 from engine.completeness.starts_by_curve import FALL
 from engine.conversations.filters import ListQuery
 from engine.opener.workspace import Services, Workspace
+from engine.simulate.service.request_starts import asking_simulation, starts_by_conversation
 from workbench.commands.goals import conversation
 from workbench.commands.narration import Result, narrate, print_json, print_text, run_stages
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
@@ -76,7 +76,10 @@ def find(arguments: argparse.Namespace) -> int:
             )
             rows = played(workspace, simulation)
             over = [row for row in rows if row.reason is None]
-            looked_at, found = len(over), services.requests.store_found_by_model(over)
+            looked_at, found = (
+                len(over),
+                services.requests.store_found_by_model(starts_by_conversation(over)),
+            )
             code = exit_code(rows)
     if arguments.json:
         print_json({"conversations": looked_at, "further_requests": found})

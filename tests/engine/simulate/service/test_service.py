@@ -16,12 +16,8 @@ from engine.base.events import Event, JobEnded
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.opener.workspace import Workspace
 from engine.simulate.forms.form import read_form
-from engine.simulate.play import (
-    LINES,
-    PLAYS,
-    Line,
-    LivePlays,
-)
+from engine.simulate.live import LINES, PLAYS, LivePlays
+from engine.simulate.play import Line
 from engine.simulate.records import LiveLine, PlayRow, SessionState
 from engine.simulate.request import SimulationRequest
 from engine.simulate.service.person import PersonSession, asked_fields

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.conversations.tables import conversations
 from engine.model.asking import TRIES, Ending, Play, ask_json, dialogue, object_schema, seed_from
-from engine.model.chat import Call, ChatMessage
+from engine.model.chat import Call, ChatMessage, Role
 from engine.model.interface import Sampling
 from engine.model.prompt_texts import filled
+from engine.project.project import Project
+from engine.simulate.records import PlayRow
+from engine.simulate.request import SimulationOptions
+from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 
+KIND = "requests"
 _SHAPE = object_schema(new_request={"type": "boolean"})
 _TOKENS = 24
 
@@ -72,3 +78,41 @@ class RequestStartScenario:
 def _new(reply: Mapping[str, Any]) -> bool | None:
     found = reply.get("new_request")
     return found if isinstance(found, bool) else None
+
+
+def asking_simulation(
+    simulations: ProjectSimulations,
+    project: Project,
+    wanted: Sequence[int],
+    options: SimulationOptions,
+) -> Simulation:
+    """Returns the simulation that asks a model about each message of a user that follows an answer, without the first.
+
+    Raises:
+        UsageError: A model does not exist or cannot be used.
+    """
+    texts = simulations.texts(KIND)
+    with project.reading() as conn:
+        found = [
+            RequestStartScenario(
+                key,
+                tuple(
+                    (at, one.role, one.seen)
+                    for at, one in enumerate(messages)
+                    if not one.hidden and one.role in ("user", "assistant")
+                ),
+                texts,
+            )
+            for key, messages in conversations.conversations_for(conn, wanted)
+        ]
+    asked = [one for one in found if one.expected]
+
+    def scenarios(labels: Mapping[Role, str]) -> list[RequestStartScenario]:
+        return asked
+
+    return simulations.simulation(KIND, scenarios, {}, {"judge": BY_SCHEMA}, options, texts)
+
+
+def starts_by_conversation(rows: Sequence[PlayRow]) -> dict[int, list[int]]:
+    """Returns the indices of the messages that begin a further request, by conversation, of plays that ended."""
+    return {int(row.result["conversation"]): list(row.result["starts"]) for row in rows}

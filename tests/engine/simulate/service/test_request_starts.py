@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.completeness.starts_by_model import RequestStartScenario
 from engine.model.chat import Call, Completion
+from engine.simulate.service.request_starts import RequestStartScenario
 from tests.engine.simulate.playing import play_all
 
 TEXTS = {"system": "Judge.", "begins": "[[DIALOGUE]]"}
