@@ -30,8 +30,7 @@ from engine.project.project import Project
 from engine.simulate import tables as plays
 from engine.simulate.live import Person
 from engine.simulate.play import PARALLEL, FailedCall, Line, Played, Playing, RunOver
-from engine.simulate.records import PlayEstimate, PlaySetting, TranscriptLine
-from engine.simulate.tables import PlayEntry
+from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, TranscriptLine
 
 PERSON = "a person"
 """Label in place of the model of the user."""
@@ -421,8 +420,17 @@ class PlayStage:
                 imports.add(conn, source_id, [found])
                 conversation_id = imports.find_by_messages(conn, found.conversation.messages)
         transcript = [_line(line) for line in played.transcript]
-        entry = PlayEntry(played.key, conversation_id, reason, ending.result, transcript)
-        plays.add(conn, self.config_hash, run_id, entry)
+        row = PlayRow(
+            0,
+            self.config_hash,
+            self._kind,
+            played.key,
+            run_id,
+            conversation_id,
+            reason,
+            ending.result,
+        )
+        plays.add(conn, row, transcript)
         runs.count(conn, run_id, done, total)
 
 

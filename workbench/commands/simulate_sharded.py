@@ -13,6 +13,7 @@ from engine.base.report_table import CellKind
 from engine.base.text import one_line
 from engine.opener.workspace import Workspace
 from engine.results.metrics.aptitude import Scored, aptitudes
+from engine.simulate.draft import Draft
 from engine.simulate.records import PlayRow
 from engine.simulate.request import OPTIONS
 from engine.simulate.service.result_tables import aptitude_json, aptitude_table
@@ -29,8 +30,6 @@ from engine.simulate.service.sharded import (
     write_drafts,
     write_logs,
 )
-from engine.simulate.sharded.draft import Draft
-from engine.simulate.sharded.making import holds
 from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, Condition, place_of
 from workbench.commands.narration import Result, narrate
 from workbench.commands.playing import add_request, exit_code, played, read_request
@@ -140,7 +139,7 @@ def report_of_drafts(drafts: Sequence[Draft]) -> Result:
         if draft.missing:
             lines.append(f"  the model misses: {one_line(draft.missing, 160)}")
         if draft.check:
-            verdict = "" if holds(draft.check) else ", which is too little"
+            verdict = "" if draft.holds else ", which is too little"
             lines.append(
                 f"  FULL {100 * draft.check['full']:.0f}, CONCAT {100 * draft.check['concat']:.0f}{verdict}"
             )

@@ -120,6 +120,9 @@ def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:
 
 
 State = Literal["proposed", "approved", "rejected"]
+HOLDS = 0.8
+"""Least ratio of the scores of CONCAT and FULL; below it the shards have lost information."""
+
 KEY = "sharding"
 """Key in the record of an instruction that holds the data of its sharding."""
 
@@ -162,6 +165,12 @@ class Draft:
     segmented: bool = True
     state: State = "proposed"
     check: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the mean score of CONCAT is at least `HOLDS` of that of FULL: the shards then keep the information.
+        False without a check."""
+        return bool(self.check) and self.check["concat"] >= HOLDS * self.check["full"]
 
     @property
     def lost(self) -> list[str]:
