@@ -11,12 +11,15 @@ import numpy as np
 
 from engine.completeness.probe import cross_fit
 from engine.completeness.records.scores import Mode
+from engine.completeness.scoring import BoundaryScorer
 from engine.completeness.stages.scoring import question_for
 from engine.model.catalog import Catalog
 from engine.model.process.client import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
-from workbench.bench.datasets import long_items, scoring_blocks
-from workbench.bench.tuning import tuned_entry
+from tests.benchmarks.parts.datasets import long_items, scoring_blocks
+from tests.benchmarks.parts.opened_model import opened
+from tests.benchmarks.parts.scoring_times import bench_prompts, bench_scoring
+from tests.benchmarks.parts.tuning import tuned_entry
 
 SECONDS = 5
 """Length of what is scored once, in seconds of bare decoding, where the time allows it."""
@@ -47,7 +50,7 @@ def bench_completeness(
     seconds: float = math.inf,
     fitted: int = FIT_CONVERSATIONS,
 ) -> dict[str, Any]:
-    """Scores sample conversations in the model process, in the modes `probe`, `tuned` and `base`.
+    """Scores sample conversations in the modes `probe`, `tuned` and `base`.
 
     Args:
         chars: How much is scored against bare decoding; None takes what the model reads in `SECONDS`, or less where
@@ -57,56 +60,55 @@ def bench_completeness(
         fitted: Conversations with made states that a probe is fitted to.
 
     Returns:
-        For mode `tuned` the figures of `engine.model.process.bench_scoring`: `tokens_per_s`, `raw_decode_tokens_per_s`,
-        `fraction_of_raw`, `per_boundary_tokens_per_s`, `speedup_over_reprompt` and what belongs to them; the same
-        for mode `base` with `base_` in front, and those against bare decoding for `probe` with `probe_`.
+        For mode `tuned` the figures of `scoring_times`: `tokens_per_s`, `raw_decode_tokens_per_s`, `fraction_of_raw`,
+        `per_boundary_tokens_per_s`, `speedup_over_reprompt` and what belongs to them; the same for mode `base` with
+        `base_` in front, and those against bare decoding for `probe` with `probe_`.
         `probe_fit_seconds` is the time of one cross-fit; `model` says what ran.
     """
     end = time.monotonic() + seconds
     tuned_entry(catalog, process, progress)
     model = catalog.runnable(catalog.entry(None))
-    process.load(model.path, model.options)
     once = min(SECONDS, seconds / PASSES)
     blocks = scoring_blocks(chars or _chars(model.tokens_per_s, once))
     items = long_items(long, turns)
-    found: dict[str, Any] = {"model": model.label}
+    result: dict[str, Any] = {"model": model.label}
     comparisons = 2 * len(MODES) - 1
-    for mode, prefix in MODES:
-        each = max(0.0, end - time.monotonic()) / comparisons
-        comparisons -= 1 if mode == "probe" else 2
-        prompts = {"base": parse_prompt("base", prompt_text("base"))}
-        answer = process.bench_scoring(
-            blocks,
-            [] if mode == "probe" else items,
-            question_for(mode, prompts, None),
-            rounds,
-            each,
-            lambda _, note, mode=mode: progress(f"mode {mode}: {note}"),  # type: ignore[misc]
-        )
-        scoring = answer["scoring"]
-        figures = {
-            "tokens_per_s": scoring["tokens_per_s"],
-            "raw_decode_tokens_per_s": scoring["raw_decode_tokens_per_s"],
-            "fraction_of_raw": scoring["fraction_of_raw"],
-            "fractions": scoring["fractions"],
-            "tokens": scoring["tokens"],
-            "decoded_tokens": scoring["decoded_tokens"],
-        }
-        if prompted := answer.get("prompts"):
-            figures |= {
-                "per_boundary_tokens_per_s": prompted["per_boundary_tokens_per_s"],
-                "speedup_over_reprompt": prompted["speedup_over_reprompt"],
-                "speedups": prompted["speedups"],
-                "long_tokens": prompted["tokens"],
-                "long_boundaries": prompted["boundaries"],
-                "long_tokens_per_s": prompted["tokens_per_s"],
-                "largest_difference": prompted["largest_difference"],
+    prompts = {"base": parse_prompt("base", prompt_text("base"))}
+    with opened(model) as weights:
+        scorer = BoundaryScorer(weights)
+        for mode, prefix in MODES:
+            each = max(0.0, end - time.monotonic()) / comparisons
+            comparisons -= 1 if mode == "probe" else 2
+            question = question_for(mode, prompts, None)
+
+            def report(note: str, mode: str = mode) -> None:
+                progress(f"mode {mode}: {note}")
+
+            scoring = bench_scoring(scorer, blocks, question, rounds, each, report)
+            figures = {
+                "tokens_per_s": scoring["tokens_per_s"],
+                "raw_decode_tokens_per_s": scoring["raw_decode_tokens_per_s"],
+                "fraction_of_raw": scoring["fraction_of_raw"],
+                "fractions": scoring["fractions"],
+                "tokens": scoring["tokens"],
+                "decoded_tokens": scoring["decoded_tokens"],
             }
-        found.update({prefix + key: value for key, value in figures.items()})
+            if mode != "probe":
+                prompted = bench_prompts(scorer, items, question, rounds, each, report)
+                figures |= {
+                    "per_boundary_tokens_per_s": prompted["per_boundary_tokens_per_s"],
+                    "speedup_over_reprompt": prompted["speedup_over_reprompt"],
+                    "speedups": prompted["speedups"],
+                    "long_tokens": prompted["tokens"],
+                    "long_boundaries": prompted["boundaries"],
+                    "long_tokens_per_s": prompted["tokens_per_s"],
+                    "largest_difference": prompted["largest_difference"],
+                }
+            result.update({prefix + key: value for key, value in figures.items()})
     progress(f"fitting a probe to {fitted:,} conversations")
-    found["probe_fit_conversations"] = fitted
-    found["probe_fit_seconds"] = _fit_seconds(fitted)
-    return found
+    result["probe_fit_conversations"] = fitted
+    result["probe_fit_seconds"] = _fit_seconds(fitted)
+    return result
 
 
 def _chars(speed: float | None, seconds: float) -> int:

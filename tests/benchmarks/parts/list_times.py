@@ -1,4 +1,4 @@
-"""Measures the list of one project: `python -m workbench.bench.list_times PROJECT` prints JSON.
+"""Measures the list of one project: `python -m tests.benchmarks.parts.list_times PROJECT` prints JSON.
 
 It has its own process, so that the measured memory is that of the queries of a screen alone.
 """
@@ -19,7 +19,7 @@ from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversation_store import ConversationStore
 from engine.project.project import Project
-from workbench.bench.list_project import COMMON_WORD, RARE_WORD, SOURCES, TAG
+from tests.benchmarks.parts.list_project import COMMON_WORD, RARE_WORD, SOURCES, TAG
 
 SCREEN, PAGE, PAGES = 60, 200, 100
 FILTERS = (

@@ -15,8 +15,8 @@ from engine.base.rounds import rounds
 from engine.conversations.stages.importing import ImportStage
 from engine.jobs.runner import JobDone, JobRunner
 from engine.project.project import Project
-from workbench.bench.bare_import import bare_import
-from workbench.bench.datasets import write_import_file, write_mapped_file
+from tests.benchmarks.parts.bare_import import bare_import
+from tests.benchmarks.parts.datasets import write_import_file, write_mapped_file
 
 MESSAGES = 20_000
 

@@ -1,4 +1,4 @@
-"""`workbench.bench` with a small budget: every figure is there with the right type; no size is asserted."""
+"""the bench with a small budget: every figure is there with the right type; no size is asserted."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from engine.jobs.runner import JobRunner
 from engine.opener.conversation_store import ConversationStore
 from engine.project.project import Project
 from engine.simulate.samples import sample_conversations, write_jsonl
+from tests.benchmarks.__main__ import main
+from tests.benchmarks.parts import runner
+from tests.benchmarks.parts.bare_import import bare_import
+from tests.benchmarks.parts.datasets import long_items, scoring_blocks, write_import_file
+from tests.benchmarks.parts.list_project import TAG, write_list_project
+from tests.benchmarks.parts.list_times import FILTERS, SEARCHES
+from tests.benchmarks.parts.runner import BUDGET, PARTS, SECONDS, run
 from tests.engine.model.tuned import tune
 from tests.engine.project.support import check_whole, content
-from workbench.bench import BUDGET, PARTS, run, runner
-from workbench.bench.bare_import import bare_import
-from workbench.bench.datasets import long_items, scoring_blocks, write_import_file
-from workbench.bench.list_project import TAG, write_list_project
-from workbench.bench.list_times import FILTERS, SEARCHES
-from workbench.bench.runner import SECONDS
-from workbench.cli import main
 
 
 def quick(tmp_path: Path, *which: str, **more: Any) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class TestParts:
         earlier["import"] |= {"messages_per_s": 1e-3, "fractions": [1e6, 3e6, 2e6]}
         earlier["machine"]["cores"] = 4_711
         (tmp_path / "before.json").write_text(json.dumps(earlier))
-        command = ["bench", "import", "--quick", "--compare", str(tmp_path / "before.json")]
+        command = ["import", "--quick", "--compare", str(tmp_path / "before.json")]
         assert main([*command, "--json"]) == 0
         found = {one["name"]: one for one in json.loads(capsys.readouterr().out)["compared"]}
         assert found["import.messages_per_s"]["ratio"] > 1_000

@@ -14,16 +14,16 @@ from engine.base.errors import NotFound
 from engine.model.catalog import Catalog
 from engine.model.process.client import ModelProcess
 from engine.project.health import sqlite_facts
-from workbench.bench.completeness import bench_completeness
-from workbench.bench.goals import SIZES, bench_goals
-from workbench.bench.http import bench_http
-from workbench.bench.importing import bench_import
-from workbench.bench.listing import bench_list
-from workbench.bench.startup import bench_startup
-from workbench.bench.training import bench_training
-from workbench.bench.trees import bench_trees
-from workbench.bench.tuning import bench_tune
-from workbench.bench.watching import bench_watch
+from tests.benchmarks.parts.completeness import bench_completeness
+from tests.benchmarks.parts.goals import SIZES, bench_goals
+from tests.benchmarks.parts.http import bench_http
+from tests.benchmarks.parts.importing import bench_import
+from tests.benchmarks.parts.listing import bench_list
+from tests.benchmarks.parts.startup import bench_startup
+from tests.benchmarks.parts.training import bench_training
+from tests.benchmarks.parts.trees import bench_trees
+from tests.benchmarks.parts.tuning import bench_tune
+from tests.benchmarks.parts.watching import bench_watch
 
 SECONDS = {
     "startup": 30,

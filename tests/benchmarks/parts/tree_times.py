@@ -1,4 +1,4 @@
-"""How fast trees grow beside two plain ways to grow them, measured next to the logits. Runs in the model process."""
+"""How fast trees grow beside two plain ways to grow them, measured next to the logits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from typing import Any
 from engine.base.rounds import rounds
 from engine.model.interface import Span
 from engine.model.llamacpp import LlamaModel
-from engine.model.llamacpp.highlevel import HighLevel
-from engine.model.process.requests import BenchTrees
 from engine.trees.growth import Grower
 from engine.trees.roster import Job
 from engine.trees.tree import ROOT, Tree, TreeOptions
+from tests.benchmarks.parts.highlevel import HighLevel
 
 Report = Callable[[str], None]
 
@@ -24,11 +23,20 @@ PROMPTED = 3
 """Branches of each tree that are grown by a prompt of their own; each tells what the others cost."""
 
 
-def bench_trees(model: LlamaModel, request: BenchTrees, report: Report) -> dict[str, Any]:
+def time_trees(
+    model: LlamaModel,
+    texts: Sequence[str],
+    options: TreeOptions,
+    size: int,
+    limit: float,
+    report: Report,
+) -> dict[str, Any]:
     """Grows the same trees in three ways, some of them by turns, until the time is used.
 
     Args:
-        request: `at_once` trees are grown in a round, each on a prompt of its own.
+        texts: The prompts, one a tree.
+        size: Trees that are grown in a round.
+        limit: Seconds for all rounds.
 
     Returns:
         `trees`, `nodes` and `leaves` of all trees, `median_leaves`, `prompt_tokens`, `seconds`; `sequential_seconds`
@@ -40,8 +48,7 @@ def bench_trees(model: LlamaModel, request: BenchTrees, report: Report) -> dict[
         between growing together and sequentially, which is the batch noise of the model; `differing_nodes`, in one
         tree only; `same_leaves`: whether there is none but those that the noise lifts over alpha.
     """
-    options, size = request.options, request.at_once
-    prompts = [model.tokenize(text, start=True) for text in request.prompts]
+    prompts = [model.tokenize(text, start=True) for text in texts]
     groups = [prompts[at : at + size] for at in range(0, len(prompts), size)]
     together: list[Tree] = []
     apart: list[Tree] = []
@@ -52,7 +59,7 @@ def bench_trees(model: LlamaModel, request: BenchTrees, report: Report) -> dict[
     )
     try:
         plain.prompt(prompts[0])  # the first call of a context is slower than all later ones
-        for number in rounds(len(groups), request.seconds):
+        for number in rounds(len(groups), limit):
             group = groups[number]
             of = f"round {number + 1} of at most {len(groups)}"
             report(f"growing {len(group)} trees together, {of}")

@@ -13,8 +13,8 @@ from engine.base.errors import ModelError
 from engine.completeness.block import LogItem, Question
 from engine.completeness.scoring import BoundaryScorer
 from engine.model.interface import Capacity, Logits, Span
-from engine.model.process.bench_scoring import bench_growing, bench_prompts, bench_scoring
 from engine.model.prompt_files import Prompt
+from tests.benchmarks.parts.scoring_times import bench_growing, bench_prompts, bench_scoring
 from tests.engine.model.toy import ROOMY, ToyModel
 
 BARE = Question(None)

@@ -1,4 +1,4 @@
-"""One task on many vectors, timed: `python -m workbench.bench.goals_times TASK FOLDER ROWS` prints JSON.
+"""One task on many vectors, timed: `python -m tests.benchmarks.parts.goals_times TASK FOLDER ROWS` prints JSON.
 
 Each task has its own process, so that the measured memory is that of the task alone.
 """

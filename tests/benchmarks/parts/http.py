@@ -31,7 +31,7 @@ from engine.model.process.model_client import ModelClient
 from engine.model.process.requests import WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.simulate.samples import sample_conversations
-from workbench.bench.tuning import tuned_entry
+from tests.benchmarks.parts.tuning import tuned_entry
 
 CONTEXT = 2048
 PROMPT = Prompt("rest", False, "Log:\n\n", "\n\nTURN", "", "", "", (), 32)

@@ -1,28 +1,38 @@
-"""`workbench bench`: measures speed."""
+"""`python -m tests.benchmarks PART...`: measures speed as ratios against named baselines in one run."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from engine.base import folders
 from engine.base.errors import UsageError
-from workbench.bench.comparing import Compared, compare_results, other_machine
-from workbench.bench.runner import BUDGET, run
+from tests.benchmarks.parts.comparing import Compared, compare_results, other_machine
+from tests.benchmarks.parts.runner import BUDGET, ON_REQUEST, PARTS, run
+from tests.benchmarks.tool import run_tool
 from workbench.commands.narration import narrate, print_json
 from workbench.commands.options import positive
 
 
-def bench_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `bench`."""
-    parser.add_argument(
-        "which", nargs="*", help="parts to measure (default: all that need nothing else)"
+def main(words: Sequence[str] | None = None) -> int:
+    """Measures the parts that are named and prints their figures; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks",
+        description="Measures the speed of the program beside that of simple programs that do the same.",
     )
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"{', '.join((*PARTS, *ON_REQUEST))} (default: all but {', '.join(ON_REQUEST)})",
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
         "--quick", action="store_true", help="measure little, only to show that it works"
     )
@@ -43,8 +53,9 @@ def bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compare",
         metavar="FILE",
-        help="show the figures beside those of an earlier run, which `bench --json` wrote to FILE",
+        help="show the figures beside those of an earlier run, which `--json` wrote to FILE",
     )
+    return run_tool(parser, measure, words)
 
 
 def minutes(text: str) -> float:
@@ -55,15 +66,15 @@ def minutes(text: str) -> float:
     return number
 
 
-def bench(arguments: argparse.Namespace) -> int:
-    """Measures speed as ratios against named baselines in one run.
+def measure(arguments: argparse.Namespace) -> int:
+    """Prints the figures of the parts, or each beside that of an earlier run.
 
     Raises:
         UsageError: The file to compare with is no result of the bench.
     """
     earlier = None if arguments.compare is None else _earlier(Path(arguments.compare))
     result = run(
-        arguments.which or None,
+        arguments.parts or None,
         narrate,
         data=folders.data_dir(),
         cache=folders.cache_dir(),
@@ -74,14 +85,17 @@ def bench(arguments: argparse.Namespace) -> int:
     )
     compared = [] if earlier is None else compare_results(earlier, result)
     if arguments.json:
-        rows = [{**asdict(one), "ratio": one.ratio, "overlaps": one.overlaps} for one in compared]
+        rows = [
+            {**asdict(figure), "ratio": figure.ratio, "overlaps": figure.overlaps}
+            for figure in compared
+        ]
         print_json(result if earlier is None else result | {"compared": rows})
     elif earlier is not None:
         for difference in other_machine(earlier, result):
             narrate(f"Another machine or version: {difference}")
         print(f"{'':<52} {'before':>22} {'now':>22}   ratio")
-        for one in compared:
-            print(_line(one))
+        for figure in compared:
+            print(_line(figure))
     else:
         for name, value in _flat(result):
             print(f"{name:<52} {value:,.3f}" if isinstance(value, float) else f"{name:<52} {value}")
@@ -90,27 +104,30 @@ def bench(arguments: argparse.Namespace) -> int:
 
 def _earlier(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        result = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(
             f"{path} cannot be read as a result of the bench: {error}.",
-            "Write one with `workbench bench --json > FILE`.",
+            "Write one with `python -m tests.benchmarks --json > FILE`.",
         ) from error
-    if not isinstance(found, dict) or "machine" not in found:
+    if not isinstance(result, dict) or "machine" not in result:
         raise UsageError(
-            f"{path} is no result of the bench.", "Write one with `workbench bench --json > FILE`."
+            f"{path} is no result of the bench.",
+            "Write one with `python -m tests.benchmarks --json > FILE`.",
         )
-    return found
+    return result
 
 
-def _line(one: Compared) -> str:
+def _line(figure: Compared) -> str:
     """A figure with the range of its rounds in both runs, and the ratio; `~` marks one that may be chance."""
     sides = [
         f"{value:,.3f}" if ends is None else f"{value:,.3f} ({ends[0]:,.3f} to {ends[1]:,.3f})"
-        for value, ends in ((one.before, one.before_range), (one.now, one.now_range))
+        for value, ends in ((figure.before, figure.before_range), (figure.now, figure.now_range))
     ]
-    ratio = "" if one.ratio is None else f"{one.ratio:.2f}x"
-    return f"{one.name:<52} {sides[0]:>22} {sides[1]:>22}  {'~' if one.overlaps else ' '}{ratio}"
+    ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}x"
+    return (
+        f"{figure.name:<52} {sides[0]:>22} {sides[1]:>22}  {'~' if figure.overlaps else ' '}{ratio}"
+    )
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -122,3 +139,7 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
             yield from _flat(inner, f"{name}[{number}]")
     else:
         yield name, value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,8 +11,8 @@ from engine.base.number_format import counted
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.statistics.correlation import Correlation
 from engine.base.text import one_line
-from engine.results.reproduction import paper
-from engine.results.reproduction.data_sets import DataSet
+from tests.benchmarks.reproduction import paper
+from tests.benchmarks.reproduction.data_sets import DataSet
 
 LONGEST_TOPIC = 70
 _NAME = ReportColumn("data set", "text", "data_set")

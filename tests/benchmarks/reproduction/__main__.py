@@ -1,4 +1,4 @@
-"""`workbench reproduce`: the tables and figures of Soroka et al. over several data sets, in one report.
+"""`python -m tests.benchmarks.reproduction DATA...`: the tables of Soroka et al. over several data sets in one report.
 
 It runs other commands of the program, each on a project of its own for each data set, and prints them, so that every
 step can be done by hand.
@@ -23,23 +23,30 @@ from engine.project import settings
 from engine.project.file.backups import restore
 from engine.project.project import Project
 from engine.results.report.files import write_document
-from engine.results.reproduction.data_sets import RUN, RUN_WITHOUT_TAG, DataSet, read_data_set
-from engine.results.reproduction.document import as_json, document
-from engine.results.reproduction.paper import DATA_SETS
-from engine.results.reproduction.tables import tables
 from engine.training.runs import TrainingRuns
+from tests.benchmarks.reproduction.data_sets import RUN, RUN_WITHOUT_TAG, DataSet, read_data_set
+from tests.benchmarks.reproduction.document import as_json, document
+from tests.benchmarks.reproduction.paper import DATA_SETS
+from tests.benchmarks.reproduction.tables import tables
+from tests.benchmarks.tool import run_tool
+from workbench.cli import build_parser
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.commands.options import positive, share
 from workbench.commands.report_text import table_lines
 from workbench.exits import DONE, WITH_GAPS
 
 DONE_KEY = "reproduced"
-"""Setting: the commands of a reproduction that were finished (`workbench reproduce`)."""
+"""Setting: the commands of a reproduction that were finished (`python -m tests.benchmarks.reproduction`)."""
 REPORTS = ("report.html", "report.md")
 
 
-def reproduce_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `reproduce`."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Computes the tables of the data sets that are named; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks.reproduction",
+        description="The tables and figures of Soroka et al. over several data sets, in one report.",
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
         "data", nargs="+", metavar="DATA", help="a data set: a file or folder of logs, or a project, which is copied"
     )  # fmt: skip
@@ -81,6 +88,7 @@ def reproduce_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-train", action="store_true", help="train no adapters: trees grow with the one in use"
     )
+    return run_tool(parser, reproduce, words)
 
 
 def reproduce(arguments: argparse.Namespace) -> int:
@@ -316,8 +324,6 @@ def _run(words: Sequence[str]) -> int:
     Raises:
         WorkbenchError: It failed.
     """
-    from workbench.cli import build_parser  # which imports this module when the command is named
-
     narrate(f"\nworkbench {shlex.join(words)}")
     arguments = build_parser().parse_args(list(words))
     with redirect_stdout(sys.stderr):
@@ -327,3 +333,7 @@ def _run(words: Sequence[str]) -> int:
 
 def _lines(table: ReportTable) -> list[str]:
     return [table.title, *table_lines(table, longest=30), *table.notes]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

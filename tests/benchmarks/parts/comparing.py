@@ -43,7 +43,7 @@ class Compared:
 
 
 def compare_results(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Compared]:
-    """The figures that both results of `workbench.bench.run` have, in the order of the newer one.
+    """The figures that both results of `tests.benchmarks.parts.runner.run` have, in the order of the newer one.
 
     Lists of numbers are the rounds of one figure.
     """

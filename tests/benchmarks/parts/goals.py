@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import WorkbenchError
+from tests.benchmarks.tool import REPOSITORY
 
 SIZES = (1_000, 10_000, 100_000)
 TASKS = ("propose_k", "cluster", "sklearn", "index", "brute")
@@ -63,9 +64,21 @@ def _measured(rows: int, progress: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _task(task: str, folder: Path, rows: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", "workbench.bench.goals_times", task, str(folder), str(rows)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.benchmarks.parts.goals_times",
+        task,
+        str(folder),
+        str(rows),
+    ]
     done = subprocess.run(
-        command, capture_output=True, stdin=subprocess.DEVNULL, text=True, check=False
+        command,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        check=False,
+        cwd=REPOSITORY,
     )
     if done.returncode != 0:
         last = done.stderr.strip().rsplit("\n", 1)[-1]

@@ -1,4 +1,4 @@
-"""`workbench.bench.goals` on few vectors: every figure is there with the right type; no size is asserted."""
+"""`tests.benchmarks.parts.goals` on few vectors: every figure is there with the right type; no size is asserted."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import WorkbenchError
-from workbench.bench import goals
-from workbench.bench.goals import TASKS, bench_goals
-from workbench.bench.runner import run
+from tests.benchmarks.parts import goals
+from tests.benchmarks.parts.goals import TASKS, bench_goals
+from tests.benchmarks.parts.runner import run
 
 
 def test_figures(tmp_path: Path) -> None:

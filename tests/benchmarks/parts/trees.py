@@ -13,7 +13,9 @@ from engine.model.process.client import ModelProcess
 from engine.simulate.samples import sample_conversations
 from engine.trees.places import places
 from engine.trees.tree import TreeOptions
-from workbench.bench.tuning import tuned_entry
+from tests.benchmarks.parts.opened_model import opened
+from tests.benchmarks.parts.tree_times import time_trees
+from tests.benchmarks.parts.tuning import tuned_entry
 
 OPTIONS = TreeOptions(alpha=0.003, max_tokens=32, stop=("\n",))
 AT_ONCE = 8
@@ -38,21 +40,19 @@ def bench_trees(
         seconds: Time for all rounds.
 
     Returns:
-        The figures of `engine.model.process.bench_trees`, and `speedup_over_reprompt`, `speedup_over_sequential`,
+        The figures of `tests.benchmarks.parts.tree_times`, and `speedup_over_reprompt`, `speedup_over_sequential`,
         `overhead_over_raw`.
     """
     tuned_entry(catalog, process, progress)
     model = catalog.runnable(catalog.entry(None))
-    process.load(model.path, model.options)
-    found = process.bench_trees(
-        tree_prompts(prompts), OPTIONS, AT_ONCE, seconds, lambda _, note: progress(note)
-    )
+    with opened(model) as weights:
+        figures = time_trees(weights, tree_prompts(prompts), OPTIONS, AT_ONCE, seconds, progress)
     return {
         "model": model.label,
-        **found,
-        "speedup_over_reprompt": found["reprompt_seconds"] / found["seconds"],
-        "speedup_over_sequential": found["sequential_seconds"] / found["seconds"],
-        "overhead_over_raw": found["seconds"] / found["raw_decode_seconds"],
+        **figures,
+        "speedup_over_reprompt": figures["reprompt_seconds"] / figures["seconds"],
+        "speedup_over_sequential": figures["sequential_seconds"] / figures["seconds"],
+        "overhead_over_raw": figures["seconds"] / figures["raw_decode_seconds"],
     }
 
 

@@ -15,9 +15,9 @@ from engine.results.report.goal_figures import largest_goals, side_by_side
 from engine.results.report.tree_figures import against_length, scatter
 from engine.results.report.validation_tables import table_block
 from engine.results.report_rendering import row_as_json
-from engine.results.reproduction.data_sets import DataSet
-from engine.results.reproduction.tables import tables
 from engine.trees.service.records import TreeItem
+from tests.benchmarks.reproduction.data_sets import DataSet
+from tests.benchmarks.reproduction.tables import tables
 
 FIGURES_OF_TREES: tuple[tuple[str, str, Callable[[TreeItem], float]], ...] = (
     ("number of leaves", "{:.0f}", lambda item: float(item.row.leaves)),

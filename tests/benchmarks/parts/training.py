@@ -22,6 +22,7 @@ from engine.model.catalog import embedded_model
 from engine.simulate.samples import sample_conversations
 from engine.training.run_directory.config import TrainConfig
 from engine.training.run_directory.events import RunDirectory
+from tests.benchmarks.tool import REPOSITORY
 
 EXAMPLES, BATCH = 6, 2
 
@@ -43,8 +44,8 @@ def bench_training(
         most, seconds: Rounds, and time for all.
 
     Returns:
-        The figures of `training.bench.bench`, and under `equal_lengths` the same with logs of at most `EQUAL` tokens;
-        `{"skipped": why}` without the libraries.
+        The figures of `training_times.bench`, and under `equal_lengths` the same with logs of at most `EQUAL`
+        tokens; `{"skipped": why}` without the libraries.
 
     Raises:
         WorkbenchError: The process failed.
@@ -74,11 +75,19 @@ def _measured(config: TrainConfig, examples: int, most: int, seconds: float) -> 
             "utf-8",
         )
         done = subprocess.run(
-            [sys.executable, "-m", "training.bench", folder, str(most), str(seconds)],
+            [
+                sys.executable,
+                "-m",
+                "tests.benchmarks.parts.training_times",
+                folder,
+                str(most),
+                str(seconds),
+            ],
             env=child_environment(),
             capture_output=True,
             text=True,
             check=False,
+            cwd=REPOSITORY,
         )
     if done.returncode:
         raise WorkbenchError(f"The bench of training failed: {done.stderr.strip()[-500:]}")

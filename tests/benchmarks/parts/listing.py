@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import WorkbenchError
-from workbench.bench.list_project import write_list_project
+from tests.benchmarks.parts.list_project import write_list_project
+from tests.benchmarks.tool import REPOSITORY
 
 ROWS = 100_000
 
@@ -70,9 +71,14 @@ def bench_list(
 
 
 def _measured(project: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "workbench.bench.list_times", str(project)]
+    command = [sys.executable, "-m", "tests.benchmarks.parts.list_times", str(project)]
     done = subprocess.run(
-        command, capture_output=True, stdin=subprocess.DEVNULL, text=True, check=False
+        command,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        check=False,
+        cwd=REPOSITORY,
     )
     if done.returncode != 0:
         last = done.stderr.strip().rsplit("\n", 1)[-1]

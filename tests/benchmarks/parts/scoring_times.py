@@ -1,7 +1,7 @@
 """How fast scoring is beside the bare decoder and beside one prompt per boundary, and that of logs that grow beside
 reading each log anew, measured next to the logits.
 
-Runs in the model process. What is compared alternates (A B A B), so that a machine that slows down slows both.
+What is compared alternates (A B A B), so that a machine that slows down slows both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`workbench reproduce`: one report over several data sets; what was finished is not done again."""
+"""The reproduction: one report over several data sets; what was finished is not done again."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pytest
 from engine.completeness.tables import generated_ends
 from engine.project import settings
 from engine.project.project import Project
-from engine.results.reproduction.data_sets import RUN, RUN_WITHOUT_TAG
 from engine.training import runs
 from engine.training.run_directory.events import locked
+from tests.benchmarks.reproduction.__main__ import DONE_KEY, draw_filter, main, run_once
+from tests.benchmarks.reproduction.data_sets import RUN, RUN_WITHOUT_TAG
 from tests.engine.project.support import fill
 from tests.engine.results.validation.test_completeness import (
     COUNT,
@@ -27,8 +28,6 @@ from tests.engine.results.validation.test_completeness import (
 )
 from tests.engine.training.training_project import bare_run, fake_trainers
 from tests.screens.trees.tree_project import with_trees
-from workbench.cli import main
-from workbench.commands.reproduce import DONE_KEY, draw_filter, run_once
 
 TREES = 12
 LINE = '{"messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi."}]}\n'
@@ -47,7 +46,7 @@ def test_report_and_resume(
     """A project is copied; steps that fail are named, and what it held is in the tables beside the paper's figures.
     Commands that were finished are not run again."""
     out = tmp_path / "out"
-    words = ["reproduce", str(project), "-o", str(out), "--compare-with", "shop=WebShop", "--json"]
+    words = [str(project), "-o", str(out), "--compare-with", "shop=WebShop", "--json"]
     words += ["--model", "no-such-model", "--no-train"]
     before = project.read_bytes()
     assert main(words) == 3
@@ -104,9 +103,9 @@ def test_training_that_is_there(
     after other options it is refused. The one without the end tag is trained beside it."""
     monkeypatch.setattr(runs, "Trainers", fake_trainers)
     monkeypatch.setenv("FAKE_TRAINER", "finishes")
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[3]))
     out = tmp_path / "out"
-    words = ["reproduce", str(project), "-o", str(out), "--model", "no-such-model", "--json"]
+    words = [str(project), "-o", str(out), "--model", "no-such-model", "--json"]
     finished = {"event": "done", "reason": "finished", "step": 1, "time": 1.0}
     bare_run(out / "shop.wb", RUN_WITHOUT_TAG).events.write_text(
         json.dumps(finished) + "\n", "utf-8"
@@ -142,7 +141,7 @@ def test_held_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Project.open(logs, create=True) as project:
         fill(project, [record(key) for key in range(1, COUNT + 1)])
         score(project, config("judge"), flat)
-    words = ["reproduce", str(logs), "-o", str(out), "--model", "no-such-model", "--no-train"]
+    words = [str(logs), "-o", str(out), "--model", "no-such-model", "--no-train"]
     sentence = "Of talks, all are tested on conversations that the training did not read."
     assert main([*words, "--json"]) == 3
     assert json.loads(capsys.readouterr().out)["tables"][1]["rows"][0]["n"] == COUNT
@@ -170,7 +169,7 @@ def test_ablation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
                 generated_ends.add(conn, config("tuned", name).config_hash, rows)
 
         project.write(ends)
-    words = ["reproduce", str(logs), "-o", str(out), "--model", "no-such-model", "--no-train"]
+    words = [str(logs), "-o", str(out), "--model", "no-such-model", "--no-train"]
     assert main(words) == 3
     training_run(out / "talks.wb", RUN, range(1, 11), recipe="paper")
     training_run(out / "talks.wb", RUN_WITHOUT_TAG, range(1, 11), recipe="no-end-tag")
@@ -192,7 +191,7 @@ def test_import_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     part = out / ".logs.part.wb"
     with Project.open(part, create=True):
         pass
-    words = ["reproduce", str(logs), "-o", str(out), "--model", "no-such-model", "--no-train"]
+    words = [str(logs), "-o", str(out), "--model", "no-such-model", "--no-train"]
     assert main([*words, "--json"]) == 3
     found = json.loads(capsys.readouterr().out)
     assert found["tables"][0]["rows"][0]["size"] == 1
@@ -205,7 +204,7 @@ def test_limit_is_exact(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], limit: int
 ) -> None:
     """So many conversations are taken as the limit says."""
-    words = ["reproduce", str(project), "-o", str(tmp_path / "out"), "--no-train", "--json"]
+    words = [str(project), "-o", str(tmp_path / "out"), "--no-train", "--json"]
     assert main([*words, "--model", "no-such-model", "--limit", str(limit)]) == 3
     [shop] = json.loads(capsys.readouterr().out)["data_sets"]
     assert len(shop["trees"]) == limit
@@ -221,7 +220,7 @@ def test_limit_of_a_million() -> None:
 
 def test_nothing_to_take(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A project without a conversation is refused before the first step."""
-    words = ["reproduce", "-o", str(tmp_path / "out"), "--no-train", "--limit", "1"]
+    words = ["-o", str(tmp_path / "out"), "--no-train", "--limit", "1"]
     with Project.open(tmp_path / "empty.wb", create=True):
         pass
     assert main([*words, str(tmp_path / "empty.wb")]) == 2
@@ -232,8 +231,8 @@ def test_refusals(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     """Two data sets of one name, one that is not there, and a data set that the paper does not have are refused before
     anything is made."""
     out = ["-o", str(tmp_path / "out")]
-    assert main(["reproduce", str(project), str(project), *out]) == 2
-    assert main(["reproduce", str(tmp_path / "none.jsonl"), *out]) == 2
-    assert main(["reproduce", str(project), *out, "--compare-with", "shop=Shop"]) == 2
+    assert main([str(project), str(project), *out]) == 2
+    assert main([str(tmp_path / "none.jsonl"), *out]) == 2
+    assert main([str(project), *out, "--compare-with", "shop=Shop"]) == 2
     assert "The paper's: LMSYS" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -1,8 +1,8 @@
-"""`python -m training.bench RUN_DIR ROUNDS SECONDS`: prints the speed of training beside that of a plain loop, as JSON.
+"""`python -m tests.benchmarks.parts.training_times RUN_DIR ROUNDS SECONDS` prints the speed of training as JSON.
 
-The plain loop is the usual one with `transformers` and PEFT: shuffled batches padded to their longest row, the
-model's own loss over the labels, AdamW. Both start with a new adapter on the same base, with the same batch size,
-precision and threads, and read every example once; they are measured by turns.
+Beside it stands that of a plain loop, the usual one with `transformers` and PEFT: shuffled batches padded to their
+longest row, the model's own loss over the labels, AdamW. Both start with a new adapter on the same base, with the same
+batch size, precision and threads, and read every example once; they are measured by turns.
 """
 
 from __future__ import annotations
