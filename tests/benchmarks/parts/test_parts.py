@@ -18,7 +18,7 @@ from engine.formats.records import Parsed
 from engine.jobs.runner import JobRunner
 from engine.opener.conversation_store import ConversationStore
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.parts import runner
 from tests.benchmarks.parts.bare_import import bare_import

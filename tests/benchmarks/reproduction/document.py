@@ -15,7 +15,7 @@ from engine.results.report.goal_figures import largest_goals, side_by_side
 from engine.results.report.tree_figures import against_length, scatter
 from engine.results.report.validation_tables import table_block
 from engine.results.report_rendering import row_as_json
-from engine.trees.service.records import TreeItem
+from engine.trees.records import TreeItem
 from tests.benchmarks.reproduction.data_sets import DataSet
 from tests.benchmarks.reproduction.tables import tables
 
