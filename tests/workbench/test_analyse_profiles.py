@@ -135,8 +135,8 @@ if ORIGINAL is not None:
         """All three schemas give people with the same fields and answers."""
         from engine.conversations.filters import Filter
         from engine.project.project import Project
-        from engine.results.metrics.learners import is_signs
-        from engine.results.metrics.traits import FIELDS
+        from engine.results.metrics.profile_prediction import FIELDS
+        from engine.results.metrics.profile_predictors import is_signs
         from engine.simulate.profiles.user_texts import within
 
         path = str(tmp_path / "o.wb")

@@ -13,7 +13,6 @@ from engine.base.text import one_line
 from engine.model.embedders.embedder import embedder_for
 from engine.opener.workspace import Workspace
 from engine.project.project import Project
-from engine.results.metrics.learners import Vectorise, linear, most_frequent, nearest
 from engine.results.metrics.profile_prediction import (
     PredictionRow,
     Predictor,
@@ -21,6 +20,7 @@ from engine.results.metrics.profile_prediction import (
     evaluate_predictors,
     questions_for,
 )
+from engine.results.metrics.profile_predictors import Vectorise, linear, most_frequent, nearest
 from engine.simulate.profiles.guesses import guessed, guessing_simulation
 from engine.simulate.profiles.user_texts import PredictionTask, across, within
 from workbench.commands.narration import Result, narrate

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from engine.model.chat import Role
-from engine.results.metrics.profile_prediction import OTHERS, Predictor, Question, Split
-from engine.results.metrics.traits import SINGLE
+from engine.results.metrics.profile_prediction import OTHERS, SINGLE, Predictor, Question, Split
 from engine.simulate.profiles.user_texts import PredictionTask
 from engine.simulate.records import PlayRow
 from engine.simulate.recsim.guessing import GuessingScenario

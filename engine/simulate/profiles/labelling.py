@@ -18,7 +18,7 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.rating_scales import RATING, RATINGS
 from engine.questions.tables import verdicts
-from engine.results.metrics.learners import is_signs
+from engine.results.metrics.profile_predictors import is_signs
 from engine.simulate.records import PlayRow
 from engine.simulate.recsim.behaviour import RUNS, SCHEMAS, TEMPERATURE, Label, LabellingScenario
 from engine.simulate.service.request import SimulationOptions

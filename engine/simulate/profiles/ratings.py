@@ -17,7 +17,7 @@ from engine.opener import (
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.rating_scales import RATING, RATINGS, TAGS_OF_PEOPLE
-from engine.results.metrics.learners import is_signs
+from engine.results.metrics.profile_predictors import is_signs
 from engine.simulate.profiles.labelling import MODEL, PEOPLE, PUBLISHED, AgreementRow
 from engine.simulate.records import PlayRow
 from engine.simulate.recsim.behaviour import Label

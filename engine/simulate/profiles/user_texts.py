@@ -16,9 +16,16 @@ from engine.opener import (
 )
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.results.metrics.learners import is_signs
-from engine.results.metrics.profile_prediction import Split, UserText, splits_by_person
-from engine.results.metrics.traits import Names, names_in, person_of, traits_of
+from engine.results.metrics.profile_prediction import (
+    Names,
+    Split,
+    UserText,
+    names_in,
+    person_of,
+    splits_by_person,
+    traits_of,
+)
+from engine.results.metrics.profile_predictors import is_signs
 from engine.simulate.recsim.people import vocabulary
 
 TRANSLATED = "content_zh"

@@ -7,14 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from engine.results.metrics.learners import (
-    Vectors,
-    _ridge,
-    is_signs,
-    linear,
-    most_frequent,
-    nearest,
-)
 from engine.results.metrics.profile_prediction import (
     FEWEST,
     Question,
@@ -24,6 +16,14 @@ from engine.results.metrics.profile_prediction import (
     evaluate_predictors,
     questions_for,
     splits_by_person,
+)
+from engine.results.metrics.profile_predictors import (
+    Vectors,
+    _ridge,
+    is_signs,
+    linear,
+    most_frequent,
+    nearest,
 )
 
 ENGLISH = {"Male": "my beard and my boat", "Female": "her garden has roses"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.results.metrics.traits import age_group, names_in, person_of, traits_of
+from engine.results.metrics.profile_prediction import age_group, names_in, person_of, traits_of
 
 SIMULATED = {
     "preference": "1. Gender: Male\n2. Age: 22",
