@@ -12,10 +12,12 @@ from engine.base.number_format import counted
 from engine.base.report_table import ReportTable
 from engine.results.document import Block, Document, Paragraph, Plot, Section, Table
 from engine.results.paper_figures import against_length, largest_goals, scatter, side_by_side
-from engine.results.report_rendering import row_as_json
 from engine.results.reproduction.data_sets import DataSet
 from engine.results.reproduction.tables import tables
-from engine.results.validation.all_metrics import table_block
+from engine.results.table_rendering import (
+    row_as_json,
+    table_block,
+)
 from engine.trees.service.records import TreeItem
 
 FIGURES_OF_TREES: tuple[tuple[str, str, Callable[[TreeItem], float]], ...] = (

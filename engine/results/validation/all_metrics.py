@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.base.errors import UsageError, WorkbenchError
 from engine.base.interval import Interval
-from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import Cell, ReportTable
 from engine.base.statistics.records import (
     Metric,
 )
@@ -24,7 +24,7 @@ from engine.results.records import (
     Missing,
     ValidationProgress,
 )
-from engine.results.report_rendering import format_cell
+from engine.results.table_rendering import format_cell, table_block
 from engine.results.validation import completeness_report
 from engine.results.validation.completeness import completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_table, goal_validation, goals_json
@@ -208,33 +208,6 @@ def _table_2(table: ReportTable) -> Table:
         columns,
         ends=True,
     )
-
-
-def table_block(
-    caption: str, table: ReportTable, columns: Sequence[ReportColumn], *, ends: bool = False
-) -> Table:
-    """Some columns of a table; `ends` adds the ends of intervals."""
-    return Table(
-        caption,
-        tuple(column.title for column in columns),
-        tuple(
-            tuple(_cell(column, _of(row, table, column), ends) for column in columns)
-            for row in table.rows
-        ),
-        frozenset(at for at, column in enumerate(columns) if column.kind != "text"),
-    )
-
-
-def _of(row: ReportRow, table: ReportTable, column: ReportColumn) -> Cell:
-    return row.cells[table.columns.index(column)]
-
-
-def _cell(column: ReportColumn, cell: Cell, ends: bool) -> str:
-    text = format_cell(column.kind, cell)
-    if not (ends and isinstance(cell, Interval)):
-        return text
-    low, high = (format_cell(column.kind, end) for end in (cell.low, cell.high))
-    return f"{text} ({low} to {high})"
 
 
 def _curves(table: ReportTable) -> Iterator[Block]:

@@ -19,7 +19,7 @@ from engine.results.records import (
     TruncationRow,
     TruthTable,
 )
-from engine.results.report_rendering import row_as_json
+from engine.results.table_rendering import row_as_json
 
 FIGURES = tuple(one.name for one in fields(Classification))
 LONGEST_NAME = 44

@@ -32,7 +32,7 @@ from engine.opener import conversation_store as conversations
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
-from engine.results.report_rendering import row_as_json
+from engine.results.table_rendering import row_as_json
 
 BEFORE, NOW = "as clustered", "as it stands"
 

@@ -31,7 +31,7 @@ from engine.results.metrics.uncertainty import (
     by_conversation,
     figures_of,
 )
-from engine.results.report_rendering import row_as_json
+from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness_report import ROC, kept_accuracy_plot
 from engine.trees import tables as trees
 from engine.trees.record import leaf_log_probs

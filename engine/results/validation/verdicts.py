@@ -34,7 +34,7 @@ from engine.project.sql import id_pages, snapshot
 from engine.questions.tables import verdicts
 from engine.results.metrics.completeness import against_labels
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
-from engine.results.report_rendering import row_as_json
+from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness import KEYWORDS
 from engine.results.validation.completeness_report import ROC
 
