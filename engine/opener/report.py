@@ -49,7 +49,7 @@ from engine.results.paper_figures import (
     with_best_leaf,
 )
 from engine.results.validation.all_metrics import validation_blocks
-from engine.trees.service.records import TreeItem
+from engine.trees.records import TreeItem
 
 MOST_GOALS = 30
 WORST_GOALS = 3

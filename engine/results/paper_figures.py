@@ -17,7 +17,7 @@ from engine.goals.clusters.stability import DISSOLVED, STABLE
 from engine.goals.tables.measurements import Measurements
 from engine.results.comparison.measured import Floats, Measured
 from engine.results.document import Bars, Block, Columns, Paragraph, Plot, Table
-from engine.trees.service.records import TreeItem
+from engine.trees.records import TreeItem
 
 LARGEST = 10
 """Goals of a run that are listed, as in the paper."""

@@ -18,7 +18,7 @@ from engine.results.table_rendering import (
     row_as_json,
     table_block,
 )
-from engine.trees.service.records import TreeItem
+from engine.trees.records import TreeItem
 
 FIGURES_OF_TREES: tuple[tuple[str, str, Callable[[TreeItem], float]], ...] = (
     ("number of leaves", "{:.0f}", lambda item: float(item.row.leaves)),
