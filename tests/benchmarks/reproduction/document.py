@@ -10,11 +10,12 @@ import numpy as np
 from engine.base import folders
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable
-from engine.results.report.document import Block, Document, Paragraph, Plot, Section, Table
-from engine.results.report.goal_figures import largest_goals, side_by_side
-from engine.results.report.tree_figures import against_length, scatter
-from engine.results.report.validation_tables import table_block
-from engine.results.report_rendering import row_as_json
+from engine.results.document import Block, Document, Paragraph, Plot, Section, Table
+from engine.results.paper_figures import against_length, largest_goals, scatter, side_by_side
+from engine.results.table_rendering import (
+    row_as_json,
+    table_block,
+)
 from engine.trees.records import TreeItem
 from tests.benchmarks.reproduction.data_sets import DataSet
 from tests.benchmarks.reproduction.tables import tables

@@ -11,15 +11,13 @@ import pytest
 
 from engine.base.errors import ProjectError, UsageError
 from engine.conversations.filters import ListQuery, parse_filter
+from engine.opener.report import Compared, write_report
 from engine.opener.workspace import Services, Workspace
 from engine.project.project import Project
-from engine.results.comparison.formatting import change_text, value_text
-from engine.results.report import validation_tables
-from engine.results.report.comparing import Compared
-from engine.results.report.document import Document, Paragraph, Points, Quote, Section, Table
-from engine.results.report.files import write_report
-from engine.results.report.html import to_html
-from engine.results.report.markdown import to_markdown
+from engine.results.comparison.formatting import difference_cells
+from engine.results.document import Document, Paragraph, Points, Quote, Section, Table
+from engine.results.document_files import to_html, to_markdown
+from engine.results.validation import all_metrics
 from tests.engine.goals.service.goal_project import cluster, fill_topics, run, stages_of
 from tests.engine.opener.search.test_unsure_queue import give_trees
 from tests.engine.project.support import fill, give_scores, talk
@@ -138,7 +136,7 @@ def test_many_are_validated_by_a_sample(
     measured: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of more conversations than are validated a random part is compared, always the same, and the report says so."""
-    monkeypatch.setattr(validation_tables, "MOST_VALIDATED", 20)
+    monkeypatch.setattr(all_metrics, "MOST_VALIDATED", 20)
     write_report(measured, tmp_path / "m.md", parse_filter(""))
     text = (tmp_path / "m.md").read_text("utf-8")
     assert "Over about 20 of the 33 conversations, drawn at random (draw\\<0.6061)" in text
@@ -199,8 +197,9 @@ def test_compared(services: Services, tmp_path: Path) -> None:
     section = html.partition("<h2>What differs</h2>")[2].partition("</section>")[0]
     completion = sides.differences[0]
     assert completion.measure == "completion"
-    assert f">{value_text(completion, 1)}</td>" in section
-    assert change_text(completion) in section
+    _, _, second, change, *_ = difference_cells(completion)
+    assert f">{second}</td>" in section
+    assert change in section
     assert "<circle" in section
 
 

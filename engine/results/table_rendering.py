@@ -11,6 +11,7 @@ from typing import Any
 from engine.base.interval import Interval
 from engine.base.number_format import figure
 from engine.base.report_table import Cell, CellKind, ReportColumn, ReportRow, ReportTable
+from engine.results.document import Table
 
 UNKNOWN = "–"
 
@@ -82,3 +83,30 @@ def _parts(column: ReportColumn, cell: Cell) -> list[str]:
     if isinstance(cell, Interval):
         return [f"{one:.4f}" for one in (cell.value, cell.low, cell.high)]
     return [" ".join(format_cell(column.kind, cell).split())]
+
+
+def table_block(
+    caption: str, table: ReportTable, columns: Sequence[ReportColumn], *, ends: bool = False
+) -> Table:
+    """Some columns of a table; `ends` adds the ends of intervals."""
+    return Table(
+        caption,
+        tuple(column.title for column in columns),
+        tuple(
+            tuple(_cell(column, _of(row, table, column), ends) for column in columns)
+            for row in table.rows
+        ),
+        frozenset(at for at, column in enumerate(columns) if column.kind != "text"),
+    )
+
+
+def _of(row: ReportRow, table: ReportTable, column: ReportColumn) -> Cell:
+    return row.cells[table.columns.index(column)]
+
+
+def _cell(column: ReportColumn, cell: Cell, ends: bool) -> str:
+    text = format_cell(column.kind, cell)
+    if not (ends and isinstance(cell, Interval)):
+        return text
+    low, high = (format_cell(column.kind, end) for end in (cell.low, cell.high))
+    return f"{text} ({low} to {high})"

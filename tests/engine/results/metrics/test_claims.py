@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from engine.results.metrics import truths
-from engine.results.metrics.tables import claim_tables, pairs
+from engine.results.metrics import claims as truths
+from engine.results.metrics.claims import claim_tables, pairs
 from engine.results.metrics.uncertainty import (
     BASELINES,
     MEASURES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from engine.base.text import one_line
-from engine.results.report.document import Bars, Columns, Plot, Points, Ranges
+from engine.results.document import Bars, Columns, Plot, Points, Ranges
 
 WIDTH = 640
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
