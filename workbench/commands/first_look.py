@@ -82,7 +82,7 @@ SCORING = ScoringRequest(remaining=False)
 
 ENDS = replace(SCORING, ends=True, context=256)
 """At most 256 tokens before the end and before an earlier boundary tell whole from cut about as well as whole logs
-(docs/results/first-look.md)."""
+(docs/lab/first-look.md)."""
 
 CLUSTERS = ClusteringRequest(labels=False, decide="auto")
 """Named by phrases of their members and merged by the merge probability, so that no model is asked."""

@@ -136,7 +136,7 @@ class TriageStore:
         with self._project.reading() as conn:
             kept = settings.get(conn, PLACE)
             if kept is None and hidden_states.fullest(conn) is not None:
-                # measured in docs/results/verdicts.md: near the threshold takes twice as many verdicts
+                # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
                 return TriagePlace("informative")
             kept = kept or {}
         if kept.get("order") == FORMER_INFORMATIVE:
