@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.errors import NotFound
 from engine.conversations.tables.truth import truth_by_conversation
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.simulate.profiles.labelling import (
     AgreementRow,
     LabelRow,
@@ -56,9 +56,9 @@ def behaviour(arguments: argparse.Namespace) -> int:
     wanted = read_filter(arguments.filter)
     schemas = tuple(dict.fromkeys(arguments.schema or SCHEMAS))
     options = read_options(arguments)
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         simulation = behaviour_simulation(
-            workspace.simulations(), workspace.project, wanted, schemas, options
+            workspace.simulation_runs, workspace.project, wanted, schemas, options
         )
         if not simulation.play.scenarios:
             raise NotFound(
@@ -69,7 +69,7 @@ def behaviour(arguments: argparse.Namespace) -> int:
         asked = {int(row.result["conversation"]) for row in labelled}
         if arguments.tag:
             config = simulation.play.config_hash
-            models = {one.config_hash: one.models for one in workspace.simulations().settings()}
+            models = {one.config_hash: one.models for one in workspace.simulation_runs.settings()}
             judge = models.get(config, {}).get("judge", "a model")
             given = tag_labels(workspace.project, labelled, schemas, judge)
             narrate(f"Gave {given:,} tags; `--filter tag:strategy_V2.order.Depth` finds them.")

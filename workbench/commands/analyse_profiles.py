@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.errors import UsageError
 from engine.base.text import one_line
 from engine.model.embedders.embedder import embedder_for
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.results.metrics.learners import Vectorise, linear, most_frequent, nearest
 from engine.results.metrics.profile_prediction import (
@@ -69,7 +69,7 @@ def profiles(arguments: argparse.Namespace) -> int:
     wanted = read_filter(arguments.filter)
     sample = {"seed": arguments.seed, "limit": arguments.limit}
     home = Path(arguments.test or arguments.project)
-    with Workspace(home, read_only=not arguments.llm) as workspace:
+    with OpenProject(home, read_only=not arguments.llm) as workspace:
         if arguments.test is None:
             asked = within(workspace.project, wanted, **sample)
         else:
@@ -85,7 +85,7 @@ def profiles(arguments: argparse.Namespace) -> int:
         code = DONE
         if arguments.llm:
             options = replace(read_options(arguments), limit=None)
-            simulation = guessing_simulation(workspace.simulations(), asked, questions, options)
+            simulation = guessing_simulation(workspace.simulation_runs, asked, questions, options)
             rows = played(workspace, simulation)
             ways[LLM] = guessed(asked, [row for row in rows if row.reason is None])
             code = exit_code(rows)

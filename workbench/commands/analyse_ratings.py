@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.errors import NotFound
 from engine.conversations.tables.truth import truth_by_conversation
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.questions.rating_scales import RATING
 from engine.simulate.profiles.labelling import label_rows, tag_labels
 from engine.simulate.profiles.ratings import rated_by_turns, rating_agreement, rating_simulation
@@ -47,9 +47,9 @@ def ratings(arguments: argparse.Namespace) -> int:
         WorkbenchError: A model cannot be had.
     """
     parts = tuple(dict.fromkeys(arguments.part or PARTS))
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         simulation = rating_simulation(
-            workspace.simulations(),
+            workspace.simulation_runs,
             workspace.project,
             read_filter(arguments.filter),
             parts,
@@ -64,13 +64,13 @@ def ratings(arguments: argparse.Namespace) -> int:
         over = [row for row in rows if row.reason is None]
         asked = {int(row.result["conversation"]) for row in over}
         if arguments.tag and "ratings" in parts:
-            settings = {one.config_hash: one.models for one in workspace.simulations().settings()}
+            settings = {one.config_hash: one.models for one in workspace.simulation_runs.settings()}
             judge = settings.get(simulation.play.config_hash, {}).get("judge", "a model")
             given = tag_labels(workspace.project, over, [RATING], judge)
             narrate(f"Gave {given:,} tags; `--filter tag:rating.Diversity.2` finds them.")
         with workspace.project.reading() as conn:
             truths = {key: truth for key, truth in truth_by_conversation(conn) if key in asked}
-        store = workspace.services().conversations
+        store = workspace.conversations
         listed = store.rows(sorted(asked))
     labels = label_rows(over, [RATING]) if "ratings" in parts else []
     turns = rated_by_turns(over, {row.id: row.turns for row in listed}) if labels else []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.base.number_format import counted, figure
 from engine.base.text import one_line
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.results.comparison.formatting import (
     breakdown_notes,
     change_text,
@@ -39,7 +39,7 @@ class Compared:
     same."""
 
     found: Comparison | Breakdown
-    rows: tuple[ConversationStore, ConversationStore]
+    rows: tuple[ConversationService, ConversationService]
 
 
 def comparison_blocks(compared: Compared) -> Iterator[Block]:
@@ -51,7 +51,7 @@ def comparison_blocks(compared: Compared) -> Iterator[Block]:
 
 
 def _comparison(
-    found: Comparison, rows: tuple[ConversationStore, ConversationStore]
+    found: Comparison, rows: tuple[ConversationService, ConversationService]
 ) -> Iterator[Block]:
     several = rows[0] is not rows[1]
     for letter, side in zip("AB", found.sides, strict=True):
@@ -98,7 +98,7 @@ def _comparison(
 
 
 def _breakdown(
-    found: Breakdown, rows: tuple[ConversationStore, ConversationStore]
+    found: Breakdown, rows: tuple[ConversationService, ConversationService]
 ) -> Iterator[Block]:
     yield from breakdown_tables(found, f"by {found.field}; p corrected for all tests")
     changes = ((part.value, part.change) for part in found.parts if part.change is not None)
@@ -184,7 +184,8 @@ def _chart(title: str, labelled: Iterator[tuple[str, Difference]]) -> Iterator[B
 
 
 def _to_read(
-    labelled: Sequence[tuple[str, Difference]], rows: tuple[ConversationStore, ConversationStore]
+    labelled: Sequence[tuple[str, Difference]],
+    rows: tuple[ConversationService, ConversationService],
 ) -> Iterator[Block]:
     """Conversations of the clearest differences."""
     clear = sorted(

@@ -12,7 +12,7 @@ from engine.base.text import display_safe
 from engine.conversations.filters import Filter
 from engine.conversations.personal_data import Kind, Redactor
 from engine.conversations.service.line_files import written_beside
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.results.report.comparing import Compared
 from engine.results.report.document import Document
 from engine.results.report.gathering import report
@@ -31,7 +31,7 @@ class Written:
 
 
 def write_report(
-    services: Services,
+    services: OpenProject,
     path: Path,
     wanted: Filter,
     *,

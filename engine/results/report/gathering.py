@@ -15,7 +15,7 @@ from engine.base.text import one_line
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.personal_data import KINDS, NAMES
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
 from engine.questions.records.calibration import CompletionRate
 from engine.results.comparison.measured import Measured
@@ -50,7 +50,11 @@ _KIND_NAMES: Mapping[str, str] = {kind: NAMES[kind] for kind in KINDS}
 
 
 def report(
-    services: Services, wanted: Filter, *, validate: bool = True, compared: Compared | None = None
+    services: OpenProject,
+    wanted: Filter,
+    *,
+    validate: bool = True,
+    compared: Compared | None = None,
 ) -> Document:
     """The report on the conversations of a filter; an empty filter gives the whole project.
 
@@ -88,13 +92,13 @@ def report(
     dates = services.conversations.dates()
     span = f"From {dates[0][:10]} to {dates[1][:10]}. " if dates and not wanted else ""
     made = f"Made by Conversation Workbench {folders.version()}."
-    return Document(f"Report on {services.project.name}", f"{of}{span}{made}", tuple(sections))
+    return Document(f"Report on {services.name}", f"{of}{span}{made}", tuple(sections))
 
 
 class _Report:
     """The sections of one report."""
 
-    def __init__(self, services: Services, wanted: Filter, found: Measured) -> None:
+    def __init__(self, services: OpenProject, wanted: Filter, found: Measured) -> None:
         self._services, self._wanted, self._found = services, wanted, found
         self._sets = services.score_sets.all()
 

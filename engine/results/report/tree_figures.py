@@ -11,7 +11,7 @@ import numpy as np
 from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.results.comparison.measured import Floats, Measured
 from engine.results.report.document import Block, Columns, Paragraph, Plot, Table
 from engine.trees.service.records import TreeItem
@@ -26,7 +26,7 @@ PERCENTILE = 90.0
 """Conversations above it in leaves and in the negated best log-probability are named, as in C.2.2 of the paper."""
 
 
-def tree_blocks(services: Services, wanted: Filter, found: Measured) -> Iterator[Block]:
+def tree_blocks(services: OpenProject, wanted: Filter, found: Measured) -> Iterator[Block]:
     """How sure the model was, from the trees of the conversations in `found`, which match `wanted`."""
     known = found.part(~np.isnan(found.entropy))
     if not len(known.ids):
@@ -70,7 +70,7 @@ def _histogram(by: str, values: Sequence[float], edges: Floats, form: str) -> Co
     )
 
 
-def _by_source(services: Services, trees: Sequence[TreeItem]) -> Table:
+def _by_source(services: OpenProject, trees: Sequence[TreeItem]) -> Table:
     """A row for each source, the most trees first: median, and quartiles in brackets."""
     ids = services.conversations.by_value("source")
     source_of = {key: source for source, keys in ids.items() for key in keys}
@@ -150,7 +150,9 @@ def _dots(
     return Plot(f"{of}: {title}" if of else title, across, up, f"{shown}; {seen}.", dots=dots)
 
 
-def _least_sure(services: Services, known: Measured, best: Sequence[TreeItem]) -> Iterator[Block]:
+def _least_sure(
+    services: OpenProject, known: Measured, best: Sequence[TreeItem]
+) -> Iterator[Block]:
     """The least sure conversations, and which of them are above both 90th percentiles."""
     several = len(known.ids) >= LEAST_FOR_TENTH and bool(best)
     log_probs: dict[int, float] = {}

@@ -10,7 +10,7 @@ import pytest
 
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables.truth import truth_by_conversation
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.rating_scales import RATINGS
 from engine.questions.tables import verdicts
@@ -38,7 +38,7 @@ class TestTags:
         """A conversation has the tags of its newest labels, who gave them is stored, and other tags stay."""
         path = project(tmp_path / "p.wb", [simulated(1), simulated(2)])
         with Project.open(path) as opened:
-            store = ConversationStore(opened)
+            store = ConversationService(opened)
             assert tag_labels(opened, [row(1, DEEP), row(2, {})], ["strategy_V2"], "m") == 2
             opened.write(lambda conn: verdicts.tag(conn, [1], "mine"))
             assert tag_labels(opened, [row(1, WIDE)], ["strategy_V2"], "m") == 1
@@ -175,7 +175,7 @@ class TestOnTheDefaultModel:
         assert main([*words, "--context", "2048", "--tag"]) == 0
         told = json.loads(capsys.readouterr().out)
         with Project.open(path, read_only=True) as opened:
-            tags = dict(ConversationStore(opened).tags())
+            tags = dict(ConversationService(opened).tags())
         assert tags == {
             f"strategy_V2.{one['label']}.{label}": count
             for one in told["labels"]
@@ -194,7 +194,7 @@ class TestOnTheDefaultModel:
         rated = told["conversations"][0]["rating"]
         assert set(rated) == set(RATINGS)
         with Project.open(path, read_only=True) as opened:
-            (first,) = ConversationStore(opened).rows([1])
+            (first,) = ConversationService(opened).rows([1])
         assert {f"rating.{name}.{grade}" for name, grade in rated.items()} <= set(first.tags)
 
         words = [
