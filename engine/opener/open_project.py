@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from engine.simulate.service.service import SimulationService
     from engine.simulate.service.simulations import ProjectSimulations
     from engine.training.service import TrainingService
-    from engine.trees.service.runs import TreeRuns
-    from engine.trees.service.service import TreeService
+    from engine.trees.service import TreeRuns, TreeService
 
 T = TypeVar("T")
 
@@ -233,7 +232,7 @@ class OpenProject:
     @made_once
     def tree_runs(self) -> TreeRuns:
         """The stages of tree runs."""
-        from engine.trees.service.runs import TreeRuns
+        from engine.trees.service import TreeRuns
 
         return TreeRuns(self.run_setup)
 
@@ -327,7 +326,7 @@ class OpenProject:
 
     @made_once
     def trees(self) -> TreeService:
-        from engine.trees.service.service import TreeService
+        from engine.trees.service import TreeService
 
         return TreeService(
             self.project,

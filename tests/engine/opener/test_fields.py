@@ -26,8 +26,13 @@ from engine.questions.service.triage import TriageService
 from engine.questions.tables.verdicts import repeat, undo
 from engine.results.comparison.field_values import conversations_by_value
 from engine.trees import tables as trees
-from engine.trees.records import TreeRow
-from engine.trees.tables import TreeConfig, TreeEntry
+from engine.trees.records import (
+    TreeConfig,
+    TreeRow,
+)
+from engine.trees.tables import (
+    TreeEntry,
+)
 from tests.engine.project.support import fill, give_scores, talk
 from tests.screens.goals.goal_project import clustered, group_id
 
