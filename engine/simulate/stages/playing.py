@@ -14,8 +14,8 @@ from functools import cached_property, partial
 from typing import Any, Literal
 
 from engine.conversations.tables import imports, quarantine, sources
+from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
-from engine.formats.single import parse_made
 from engine.jobs.contract import Progress, config_hash
 from engine.model.chat import Completion, Role
 from engine.model.model_work import RunModel
