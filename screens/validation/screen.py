@@ -18,8 +18,8 @@ from engine.base.report_table import Plot, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.workspace import Services
-from engine.results.report_rendering import tab_separated
-from engine.results.validation.records import ValidationProgress, ValidationReport
+from engine.results.records import ValidationProgress, ValidationReport
+from engine.results.table_rendering import tab_separated
 from screens.shell.clipboard import copy
 from screens.shell.figures import Figure, choose_figure
 from screens.shell.save_dialogs import ask_file

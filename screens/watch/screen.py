@@ -16,8 +16,7 @@ from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.opener.workspace import Services
 from engine.results.watch.chart import Chart
-from engine.results.watch.live_events import MOST_EVENTS, LiveEvent
-from engine.results.watch.service import WatchRequest
+from engine.results.watch.service import MOST_EVENTS, LiveEvent, WatchRequest
 from screens.shell.dialogs.basic import TextDialog
 from screens.shell.figures import choose_figure
 from screens.shell.workbench_screen import WorkbenchScreen

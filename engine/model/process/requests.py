@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.inline_remaining import RemainingRequest
-from engine.completeness.records.divergences import Divergence
 from engine.model.chat import Call, Completion
 from engine.model.generation import Stopped
 from engine.model.interface import LoadOptions, Sampling
@@ -107,14 +106,6 @@ class Score(Request[list[ItemScore]]):
     question: Question
     remaining: RemainingRequest | None = None
     growing: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Diverge(Request[list[Divergence]]):
-    """See `ModelClient.divergences`."""
-
-    items: Sequence[LogItem]
-    adapter: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,34 +231,3 @@ class Machine(Request[dict[str, Any]]):
     """See `ModelProcess.machine`."""
 
     needs_model: ClassVar[bool] = False
-
-
-@dataclass(frozen=True, slots=True)
-class BenchScoring(Request[dict[str, Any]]):
-    """See `ModelProcess.bench_scoring`."""
-
-    blocks: Sequence[Sequence[LogItem]]
-    long: Sequence[LogItem]
-    question: Question
-    rounds: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class BenchGrowing(Request[dict[str, Any]]):
-    """See `ModelProcess.bench_growing`."""
-
-    items: Sequence[LogItem]
-    question: Question
-    rounds: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class BenchTrees(Request[dict[str, Any]]):
-    """See `ModelProcess.bench_trees`."""
-
-    prompts: Sequence[str]
-    options: TreeOptions
-    at_once: int
-    seconds: float

@@ -24,19 +24,16 @@ from engine.completeness.records.scores import DecisionRule, SetMode
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import ListQuery
-from engine.conversations.tables import conversations
-from engine.opener import (
-    conversation_store,
-)
+from engine.conversations.tables import conversations, selecting
 from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
 from engine.questions.tables import verdicts
 from engine.results.metrics.completeness import against_labels
-from engine.results.report_rendering import row_as_json
+from engine.results.metrics.conclusions import contrasts_about, contrasts_json
+from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness import KEYWORDS
 from engine.results.validation.completeness_report import ROC
-from engine.results.validation.contrasts import contrasts_about, contrasts_json
 
 LEAST_OF_EACH = 5
 """Fewest verdicts of each kind for a table: with less, every interval is nearly the whole range."""
@@ -95,7 +92,7 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
         UsageError: There are too few verdicts, or nothing that was judged is scored.
     """
     with project.reading() as conn, snapshot(conn):
-        asked = frozenset(conversation_store.ids(conn, query))
+        asked = frozenset(selecting.ids(conn, query))
         given = {key: verdict for key, verdict in verdicts.in_force(conn) if key in asked}
         complete = {
             key: verdict is Verdict.COMPLETE
@@ -192,7 +189,7 @@ _COLUMNS = (
 )
 
 
-def table(found: VerdictValidation) -> ReportTable:
+def verdict_table(found: VerdictValidation) -> ReportTable:
     """The comparison as a report table."""
     unsure = f", {found.unsure:,} unsure ones left out" if found.unsure else ""
     notes = [
@@ -234,9 +231,9 @@ def _row(one: SetAgainstVerdicts, found: VerdictValidation) -> ReportRow:
     )
 
 
-def as_json(found: VerdictValidation) -> dict[str, Any]:
+def verdicts_json(found: VerdictValidation) -> dict[str, Any]:
     """The comparison as JSON values."""
-    made = table(found)
+    made = verdict_table(found)
     return {
         "verdicts": {
             "judged": found.judged,
