@@ -22,16 +22,18 @@ from engine.formats.mappings.mapping import (
     MessageRule,
 )
 from engine.formats.messages.normalise import (
+    messages_of,
+)
+from engine.formats.messages.roles import role_named, role_of_speaker
+from engine.formats.messages.times import (
     TIMES,
     as_time,
     created_at,
     in_time_order,
-    messages_of,
 )
-from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import Found, Path, Trail, as_word, decoded, read_path, without
-from engine.formats.reader import ParsedRecord, Reader
+from engine.formats.records import ParsedRecord, Reader
 
 _DEFAULT_ROLE = read_path("role | from")
 

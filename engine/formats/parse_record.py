@@ -12,12 +12,11 @@ from engine.formats.json_values import BadRecord
 from engine.formats.leaks import guard
 from engine.formats.messages.times import dated
 from engine.formats.opening.framing import Frame
-from engine.formats.reader import Reader
-from engine.formats.readers import reader_named
-from engine.formats.records import Parsed, Rejected
+from engine.formats.records import Parsed, Reader, Rejected
+from engine.formats.registry import reader_named
 
 
-def parse(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rejected:
+def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rejected:
     """Reads a record with the reader of its format.
 
     Args:
@@ -51,4 +50,4 @@ def parse_made(
         FormatError: There is no such format.
     """
     raw = json.dumps(record).encode("ascii")
-    return parse(reader_named(format), Frame(None, raw, json.loads(raw)), fallback_id)
+    return parse_record(reader_named(format), Frame(None, raw, json.loads(raw)), fallback_id)

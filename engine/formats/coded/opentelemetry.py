@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.formats.coded.traces.fields import (
+from engine.formats.coded.spans import (
     SESSION_KEYS,
+    Span,
     as_text,
     facts_of,
     fingerprint,
     first,
     object_in,
+    time_text,
 )
-from engine.formats.coded.traces.spans import Span, time_text
 from engine.formats.json_values import object_or_empty, objects_in
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within
@@ -45,10 +46,15 @@ def _with_lists(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     found = {key: _with_lists(entry) for key, entry in value.items()}
-    numbers = [key for key in found if key.isdigit()]
-    if numbers and all(key.isdigit() or key == "" for key in found):
+    numbers = list(filter(_is_position, found))
+    if numbers and all(_is_position(key) or key == "" for key in found):
         return [found[key] for key in sorted(numbers, key=int)]
     return found
+
+
+def _is_position(key: str) -> bool:
+    """Whether a key is a number that `int` reads: of "²" and of thousands of digits it raises ValueError."""
+    return key.isdecimal() and len(key) < 20
 
 
 def _plain(value: Any) -> Any:

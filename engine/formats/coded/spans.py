@@ -9,13 +9,14 @@ metadata.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from engine.base.conversation import Conversation, Message
 from engine.formats.coded.repeats import MessageTexts
-from engine.formats.json_values import BadRecord, json_text
+from engine.formats.json_values import BadRecord, json_text, object_or_empty
 from engine.formats.messages.call_messages import (
     messages_answered,
     messages_given,
@@ -23,10 +24,15 @@ from engine.formats.messages.call_messages import (
     text_given,
 )
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import as_time, messages_of
+from engine.formats.messages.normalise import (
+    messages_of,
+)
+from engine.formats.messages.times import (
+    as_time,
+)
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within
-from engine.formats.reader import ParsedRecord
+from engine.formats.records import ParsedRecord
 
 SPANS, ABOUT = "spans", "about"
 """Keys of a grouped record: its spans, and what is said of their traces."""
@@ -355,3 +361,35 @@ def time_text(value: Any) -> str:
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     return as_time(value) or ""
+
+
+SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
+"""Names under which tools keep the id of a session."""
+
+
+def first(record: Any, *keys: str) -> Any:
+    """The first value under one of the keys that is neither null nor empty."""
+    if not isinstance(record, dict):
+        return None
+    return next((record[key] for key in keys if record.get(key) not in (None, "", {}, [])), None)
+
+
+def object_in(value: Any) -> dict[str, Any]:
+    """A value as an object, also if it is JSON in a text; an empty one if it is none."""
+    return object_or_empty(json_within(value))
+
+
+def as_text(value: Any) -> str:
+    """A value as a text; null as an empty one."""
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def fingerprint(record: Any) -> str:
+    """An id for a record that has none."""
+    return hashlib.sha1(json_text(record).encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+def facts_of(start: Any, model: Any, usage: Any) -> dict[str, Any]:
+    """The facts of a call that are known: its time, its model and the tokens it used."""
+    found = {"time": start, "model": model, "usage": usage}
+    return {key: value for key, value in found.items() if value not in (None, "", {}, [])}
