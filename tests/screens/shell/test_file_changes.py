@@ -10,7 +10,7 @@ from engine.base.outcomes import (
 from engine.opener.search.triage import TriageStore
 from engine.opener.workspace import Workspace
 from engine.project.project import Project
-from screens.shell.dialogs.basic import ChoiceDialog
+from screens.shell.dialogs import ChoiceDialog
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.test_real_store import fill
 from workbench.app import WorkbenchApp
