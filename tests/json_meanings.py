@@ -17,9 +17,7 @@ MAPS = frozenset(
 ELSEWHERE = {
     "analyse aptitude": "performance, aptitude and unreliability by task, condition and model:"
     " [sharded tasks](../sharded-tasks.md)",
-    "analyse behaviour": "labels and their agreement: [RecLLMSim](../recllmsim.md)",
     "analyse forms": "a row for each form, model and variant: [simulation](../simulation.md#forms)",
-    "analyse profiles": "accuracy of each field and method: [RecLLMSim](../recllmsim.md)",
     "analyse ratings": "ratings and their agreement: [RecLLMSim](../recllmsim.md)",
     "bench": "figures of each part, with the range of its rounds; `bench --compare FILE` reads them",
     "goals clusterings": "`shown`, the id of the one that is shown, and `clusterings`, a list with its settings and"
@@ -41,7 +39,6 @@ ELSEWHERE = {
     "requests list": "`conversations`, each with its `requests`, the first included: [requests](../requests.md)",
     "requests mark": "`conversation` and its `requests` now: [requests](../requests.md)",
     "requests undo": "the mark that was `undone`: conversation, turn, whether a request began; null without one",
-    "run divergence": "the means `at_end` and `at_earlier_boundaries`, and the `largest`: [training](../training.md)",
     "run paper-goals": "the tables of the paper: [goals](../goals.md#as-in-the-paper)",
     "simulate forms": "a row for each form and variant: [simulation](../simulation.md#forms)",
     "simulate recsim": "what was played: [RecLLMSim](../recllmsim.md)",
@@ -243,7 +240,6 @@ MEANINGS = {
     "kind": "what it is",
     "known": "conversations of which the truth is known",
     "merge: projects[].known": "conversations that were there already",
-    "kl": "KL divergence of base from fine-tuned model, in bits, mean over boundaries, where it was measured",
     "label": "short name of the group",
     "labels": "labels that it gave",
     "languages": "conversations by language",

@@ -86,8 +86,8 @@ GROUPS = {
     "run": Group("STAGE", "run a stage: score, grow trees, cluster, ...", "Run a stage."),
     "analyse": Group(
         "WHAT",
-        "tabulate imported ratings and simulations, predict profiles, label behavior",
-        "Tabulates imported ratings and simulations, predicts profiles, labels behavior.",
+        "tabulate imported ratings and simulations, rate conversations",
+        "Tabulates imported ratings and simulations, rates conversations.",
     ),
     "simulate": Group(
         "KIND",
@@ -131,11 +131,6 @@ COMMANDS = (
     Command("tour", "walk over the screens key by key, on the demo's project", "demo:tour"),
     Command("import", "import files or folders of conversations", "importing:import_paths"),
     Command("run complete", "score completeness", "scoring:run_complete"),
-    Command(
-        "run divergence",
-        "measure what an adapter changed: KL divergence between base and fine-tuned model, at every boundary",
-        "diverging:run_divergence",
-    ),
     Command("run success", "fit a probability of success to your verdicts", "example_probes:run_success"),
     Command("run tag", "fit a probe to a tag's examples, and predict the tag for others", "example_probes:run_tag"),
     Command("run trees", "grow response trees", "trees:run_trees"),
@@ -222,16 +217,6 @@ COMMANDS = (
         "analyse trees",
         "trees with many branches and an improbable best response, with completion and goal",
         "analyse_trees:trees",
-    ),
-    Command(
-        "analyse profiles",
-        "predict the fields of users' profiles from what they write",
-        "analyse_profiles:profiles",
-    ),
-    Command(
-        "analyse behaviour",
-        "label with a model how users ask (order, feedback, broadness, context): three runs and a vote",
-        "analyse_behaviour:behaviour",
     ),
     Command(
         "analyse ratings",
