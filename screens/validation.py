@@ -22,9 +22,8 @@ from engine.base.report_table import Plot, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.workspace import Services
-from engine.results.records import Missing
-from engine.results.report_rendering import tab_separated
-from engine.results.validation.records import ValidationProgress, ValidationReport
+from engine.results.records import Missing, ValidationProgress, ValidationReport
+from engine.results.table_rendering import tab_separated
 from screens.shell.exporting import ask_file, copy
 from screens.shell.title_line import (
     TitleLine,

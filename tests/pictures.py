@@ -26,8 +26,8 @@ from textual.pilot import Pilot
 
 from engine.base import folders
 from engine.conversations.filters import Filter
+from engine.opener.report import write_report
 from engine.opener.workspace import Workspace
-from engine.results.report.files import write_report
 from tests.screens.driving import press, settle
 from workbench.app import WorkbenchApp
 

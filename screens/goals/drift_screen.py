@@ -17,7 +17,7 @@ from engine.completeness.records.scores import StateCounts
 from engine.conversations.filters import Filter, Term
 from engine.goals.records import GoalGroup, GroupPeriod
 from engine.opener.workspace import Services
-from engine.results.comparison.two_samples import all_differ
+from engine.results.comparison.differences import all_differ
 from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.groups import goal_value, label_of

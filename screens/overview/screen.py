@@ -464,7 +464,7 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _write_report(self, path: str, redact: bool) -> str:
         """Writes the report and returns what is to be said of it; takes seconds."""
         # imported here because the report needs much that no screen does
-        from engine.results.report.files import write_report
+        from engine.opener.report import write_report
 
         written = write_report(self.services, Path(path), Filter(), redact=redact)
         told = f"Wrote {one_line(path, 120)} ({written.bytes / 1000:,.0f} kB)."

@@ -16,10 +16,11 @@ from engine.base.errors import WorkbenchError
 from engine.base.events import Event, JobEnded, JobStarted
 from engine.base.report_table import ReportRow, ReportTable
 from engine.opener.workspace import Services
-from engine.results.report_rendering import tab_separated
+from engine.results.table_rendering import tab_separated
 from engine.simulate.records import PlayedSet, PlayItem, SetResults
 from engine.simulate.request import SimulationOffers, SimulationRequest
 from engine.simulate.service.person import PersonSession
+from engine.simulate.service.service import SimulationService
 from engine.simulate.service.sharded import DraftsFile
 from screens.shell.dialogs import TextDialog, ask_order
 from screens.shell.exporting import ask_file, copy

@@ -15,8 +15,7 @@ from engine.base.text import end_of_path, one_line
 from engine.conversations.filter_fields import NOVEL
 from engine.conversations.filters import Filter, Term
 from engine.results.watch.chart import Chart, GoalShift, Part
-from engine.results.watch.live_events import LiveEvent
-from engine.results.watch.service import NOVEL_LABEL, RulesInForce
+from engine.results.watch.service import NOVEL_LABEL, LiveEvent, RulesInForce
 from screens.shell.workbench_screen import Figure
 from screens.widgets.formatting import STATE_LOOKS
 from screens.widgets.row_table import Column, Piece

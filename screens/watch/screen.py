@@ -17,8 +17,7 @@ from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.opener.workspace import Services
 from engine.results.watch.chart import Chart
-from engine.results.watch.live_events import MOST_EVENTS, LiveEvent
-from engine.results.watch.service import RulesInForce, WatchRequest
+from engine.results.watch.service import MOST_EVENTS, LiveEvent, RulesInForce, WatchRequest
 from engine.results.watch.signals import PRECISION
 from screens.shell.dialogs import Dialog, TextDialog, hint_line
 from screens.shell.importing import PathSuggester

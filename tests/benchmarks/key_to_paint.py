@@ -20,9 +20,9 @@ from pathlib import Path
 
 from engine.opener.conversation_store import ConversationStore
 from engine.project.project import Project
+from tests.benchmarks.parts.startup import make_project
+from tests.benchmarks.parts.terminal import FRAME_END
 from tests.terminal.pty import Session
-from workbench.bench.startup import make_project
-from workbench.bench.terminal import FRAME_END
 
 ROWS, COLUMNS = 40, 120
 LIST = range(5, ROWS - 2)

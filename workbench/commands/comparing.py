@@ -9,10 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engine.base.errors import UsageError
+from engine.opener.report import Compared
 from engine.opener.workspace import Workspace
 from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
 from engine.results.comparison.records import Breakdown, ClusteringComparison, Comparison
-from engine.results.report.comparing import Compared
 from workbench.commands.narration import print_json, print_text
 from workbench.commands.options import add_filter, read_filter
 from workbench.exits import DONE
@@ -56,7 +56,7 @@ def compare(arguments: argparse.Namespace) -> int:
     with Workspace(Path(arguments.project), read_only=True) as workspace:
         if arguments.clusterings is None:
             with compared(workspace, arguments, arguments.other, ", or --clusterings 1 2") as made:
-                found = made.found
+                found = made.comparison
         else:
             _only(arguments, "--clusterings", arguments.other)
             found = workspace.services().comparison.clusterings(*arguments.clusterings)

@@ -15,8 +15,8 @@ from engine.conversations.stages.checking import CheckStage
 from engine.conversations.stages.importing import ImportStage
 from engine.formats.inputs import open_inputs
 from engine.formats.opening.bounds import Bounds
-from engine.formats.readers import unusable
 from engine.formats.records import PLACES, Parsed, SourceReport
+from engine.formats.registry import unusable
 from engine.opener.workspace import Workspace
 from workbench.commands.mapping import (
     ask_for_mapping,

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from engine.base.errors import UsageError
+from engine.opener.report import Compared, write_report
 from engine.opener.workspace import Workspace
-from engine.results.report.comparing import Compared
-from engine.results.report.files import Written, write_report
+from engine.results.document_files import WrittenDocument
 from workbench.commands.comparing import add_sides, compared
 from workbench.commands.narration import narrate, narrate_redacted, print_json
 from workbench.commands.options import add_filter, add_redact, read_filter
@@ -67,7 +67,7 @@ def report(arguments: argparse.Namespace) -> int:
 
 def _written(
     workspace: Workspace, arguments: argparse.Namespace, found: Compared | None
-) -> Written:
+) -> WrittenDocument:
     return write_report(
         workspace.services(),
         Path(arguments.output),

@@ -176,7 +176,7 @@ class _EndlessInput:
 
     label = "endless"
     size = None
-    beside = ()
+    companion_files = ()
     detection = Detection("uniform", "made up")
 
     def __init__(self) -> None:

@@ -129,7 +129,7 @@ class TestUnchanged:
         assert counted(first) == {"new": 2, "quarantined": 1}
         before = content(Path(project.path))
         with monkeypatch.context() as patch:
-            patch.setattr(input_kinds, "parse", None)
+            patch.setattr(input_kinds, "parse_record", None)
             again = read(project, path)
         assert counted(again) == {"unchanged": 2, "quarantined": 1}
         assert again.sources == first.sources

@@ -13,7 +13,7 @@ from engine.base.interval import Interval
 from engine.base.report_table import ReportRow, ReportTable
 from engine.opener.workspace import Workspace
 from engine.project.project import Project
-from engine.results.validation.records import ValidationProgress, ValidationReport
+from engine.results.records import ValidationProgress, ValidationReport
 from tests.engine.goals.service.goal_project import cluster, texts
 from tests.engine.project.support import fill, talk
 from tests.engine.results.validation.test_completeness import config, rising, score

@@ -60,9 +60,9 @@ def test_rows(project: Project) -> None:
     assert {(one.one, one.other) for one in found.contrasts} == {
         (good.name, other.name), (good.name, keywords.name), (other.name, keywords.name),
     }  # fmt: skip
-    made = verdicts.as_json(found)["verdicts"]
+    made = verdicts.verdicts_json(found)["verdicts"]
     assert made["rows"][1]["auroc"] == other.found.auroc.value
-    assert "a person chose" in verdicts.table(found).notes[1]
+    assert "a person chose" in verdicts.verdict_table(found).notes[1]
 
 
 def test_of_a_filter(project: Project) -> None:
