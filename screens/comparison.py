@@ -15,7 +15,7 @@ from textual.widgets import Static
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.results.comparison.formatting import (
     breakdown_lines,
     breakdown_notes,
@@ -74,7 +74,7 @@ class ComparisonScreen(WorkbenchScreen[None]):
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._asked: str | tuple[Filter, Filter] | None = None

@@ -21,7 +21,7 @@ from engine.base.outcomes import (
 from engine.base.report_table import Plot, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.results.records import Missing, ValidationProgress, ValidationReport
 from engine.results.table_rendering import tab_separated
 from screens.shell.exporting import ask_file, copy
@@ -202,7 +202,7 @@ class ValidationScreen(WorkbenchScreen[None]):
         Binding("escape,q,V", "leave", "Back", tooltip="Cancel the work, or go back"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._report: ValidationReport | None = None

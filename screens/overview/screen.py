@@ -22,7 +22,7 @@ from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
 from engine.conversations.personal_data import replaced_text
 from engine.goals.records import ReviewProgress
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.questions.records.calibration import CalibrationReport
 from screens.overview.facts import (
@@ -127,7 +127,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def __init__(
         self,
-        services: Services,
+        services: OpenProject,
         feed: EngineFeed,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -433,7 +433,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def _remember(self, key: str) -> None:
         """Remembers that a result was opened; a project that cannot be written forgets it."""
-        if self.services.project.read_only is None:
+        if self.services.read_only is None:
             keep = self.services.saved.save_seen
             write_in_order(self, lambda: keep(key), lambda _: self._show_steps(), self.show_error)
 

@@ -29,7 +29,7 @@ from engine.goals.records import (
     UndoneJudgement,
 )
 from engine.goals.service.service import GoalService
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.shell.dialogs import Dialog, TextDialog, hint_line
 from screens.shell.run_form import refusal_content
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -59,7 +59,7 @@ class SecondGoalsDialog(Dialog[None]):
         ),
     ]
 
-    def __init__(self, services: Services, conversation_id: int) -> None:
+    def __init__(self, services: OpenProject, conversation_id: int) -> None:
         super().__init__()
         self._services, self._conversation = services, conversation_id
         self._listed: list[SecondGoal] = []

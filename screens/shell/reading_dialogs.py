@@ -17,7 +17,7 @@ from engine.base.text import end_of_path
 from engine.conversations.records import QuarantineRow
 from engine.conversations.service.import_accounts import stored_accounts, stored_files
 from engine.conversations.shared_text import SharedText
-from engine.opener.workspace import ConversationStore
+from engine.opener.conversations import ConversationService
 from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
 from screens.shell.exporting import copy
 from screens.shell.importing import MappingDialog
@@ -119,7 +119,7 @@ class QuarantineDialog(ReadingDialog):
         Binding("y", "copy", "Copy"),
     ]
 
-    def __init__(self, conversations: ConversationStore) -> None:
+    def __init__(self, conversations: ConversationService) -> None:
         super().__init__()
         self._conversations = conversations
 
@@ -217,7 +217,7 @@ class SourcesDialog(ReadingDialog):
     ]
 
     def __init__(
-        self, conversations: ConversationStore, import_mapped: Callable[[str, str], None]
+        self, conversations: ConversationService, import_mapped: Callable[[str, str], None]
     ) -> None:
         """
         Args:

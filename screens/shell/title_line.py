@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from engine.base.text import one_line
-from engine.opener.workspace import ProjectInfo
+from engine.opener.open_project import OpenProject
 from engine.project.network import NetworkService
 
 # Says whether the network may be used, why not, and what a change of the project's setting means.
@@ -87,7 +87,7 @@ class TitleLine(Widget):
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
 
-    def __init__(self, project: ProjectInfo, network: NetworkService, mode: str) -> None:
+    def __init__(self, project: OpenProject, network: NetworkService, mode: str) -> None:
         super().__init__()
         self._project = project
         self._network = network

@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 
 from engine.base.number_format import counted
 from engine.base.text import one_line
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.results.watch.chart import Chart
 from engine.results.watch.service import MOST_EVENTS, LiveEvent, RulesInForce, WatchRequest
 from engine.results.watch.signals import PRECISION
@@ -151,7 +151,7 @@ class WatchScreen(WorkbenchScreen[None]):
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._kept: deque[LiveEvent] = deque(maxlen=MOST_EVENTS)

@@ -20,9 +20,9 @@ from engine.conversations.filter_fields import FIELDS
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.conversations.tables import facets
 from engine.formats.records import Parsed
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.search.triage import TriageStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 from engine.questions.tables.verdicts import repeat, undo
 from engine.results.comparison.field_values import conversations_by_value
 from engine.trees import tables as trees
@@ -76,7 +76,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         tasks = [RemainingEntry(n, f"Refund {n}" if n % 2 else "") for n in range(1, 9)]
         made.write(lambda conn: remaining.add(conn, "r", "config-a", 1, tasks))
         made.write(_grow)
-        triage = TriageStore(made)
+        triage = TriageService(made)
         for n in range(1, COUNT, 3):
             triage.give(n, list(Verdict)[n % 3 if n % 2 else 0])
         yield made
@@ -101,7 +101,7 @@ def _grow(conn: sqlite3.Connection) -> None:
 
 
 def matching(project: Project, text: str) -> list[int]:
-    return list(ConversationStore(project).ids(ListQuery(parse_filter(text))))
+    return list(ConversationService(project).ids(ListQuery(parse_filter(text))))
 
 
 def plain(holds: Callable[[Conversation], bool]) -> list[int]:
@@ -190,7 +190,7 @@ def state(p: float | None) -> str:
 
 def test_disagreement(project: Project) -> None:
     """A verdict against the score, and one set of scores against another; borderline and unsure disagree with none."""
-    given = {row.id: row.verdict for row in ConversationStore(project).rows(range(1, COUNT + 1))}
+    given = {row.id: row.verdict for row in ConversationService(project).rows(range(1, COUNT + 1))}
     opposite = {Verdict.COMPLETE: "n", Verdict.INCOMPLETE: "y"}
     one = {n: state(n / COUNT if n < COUNT else None) for n in range(1, COUNT + 1)}
     two = {n: state((n * 7 % COUNT) / COUNT if n < COUNT else None) for n in range(1, COUNT + 1)}
@@ -241,7 +241,7 @@ def test_dates_that_are_in_the_metadata(tmp_path: Path) -> None:
 def test_counts_of_values(project: Project, field: str) -> None:
     """The count of a value is the number of conversations that its term and the rest of the filter match."""
     rest = parse_filter("turns:1 p<.8")
-    values = ConversationStore(project).values(field, rest)
+    values = ConversationService(project).values(field, rest)
     assert values
     for value, count in values:
         term = parse_filter(f'{field}:"{value}"').terms
@@ -250,7 +250,7 @@ def test_counts_of_values(project: Project, field: str) -> None:
 
 def test_keys_of_the_metadata(project: Project) -> None:
     """The keys are counted too; names of fields within fields are joined by dots."""
-    found = dict(ConversationStore(project).values("meta", Filter()))
+    found = dict(ConversationService(project).values("meta", Filter()))
     assert set(found) == {"channel", "cost", "labels", "model", "user.plan name"}
     assert found["channel"] == len(matching(project, "has:meta.channel"))
 

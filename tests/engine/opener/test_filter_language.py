@@ -15,9 +15,9 @@ from engine.base.outcomes import (
 )
 from engine.conversations.filter_fields import DOTTED, FIELDS
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.search.triage import TriageStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, give_scores, mark, talk, with_tools
 
 TEXTS = (
@@ -63,11 +63,11 @@ def matching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matching]:
         ]
         fill(project, [*talks, with_tools("t")], "a?.jsonl")
         give_scores(project, {1: 0.9, 2: 0.1, 3: 0.5, 4: None})
-        TriageStore(project).give(1, Verdict.COMPLETE)
-        TriageStore(project).note(2, "?")
+        TriageService(project).give(1, Verdict.COMPLETE)
+        TriageService(project).note(2, "?")
         mark(project, 2, "tag", "odd")
         mark(project, 3, "tag", "?")
-        store = ConversationStore(project)
+        store = ConversationService(project)
 
         @cache
         def ids(text: str) -> frozenset[int] | None:

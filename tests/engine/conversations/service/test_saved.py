@@ -9,7 +9,7 @@ import pytest
 
 from engine.base.errors import ProjectReadOnly
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.tables.saved import SavedStore
+from engine.conversations.service.saved import SavedViews
 from engine.project import settings
 from engine.project.project import Project
 
@@ -26,7 +26,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 class TestFilters:
     def test_kept_by_name(self, project: Project) -> None:
         """Filters are stored by name: the same name replaces, deleting removes."""
-        saved = SavedStore(project)
+        saved = SavedViews(project)
         saved.save_filter("late", "date>2026-03")
         saved.save_filter("angry", "tag:angry")
         saved.save_filter("late", "date>2026-04")
@@ -42,17 +42,17 @@ class TestView:
     def test_comes_back_when_opened_again(self, tmp_path: Path) -> None:
         """Filter, order, cursor and columns are restored when the project is opened again."""
         with Project.open(tmp_path / "p.wb", create=True) as project:
-            saved = SavedStore(project)
+            saved = SavedViews(project)
             assert saved.view() == (ListQuery(), None)
             assert saved.columns() is None
             saved.save_view(VIEW, 17)
             saved.save_columns(["state", "date"])
 
         with Project.open(tmp_path / "p.wb", read_only=True) as again:
-            assert SavedStore(again).view() == (VIEW, 17)
-            assert SavedStore(again).columns() == ["state", "date"]
+            assert SavedViews(again).view() == (VIEW, 17)
+            assert SavedViews(again).columns() == ["state", "date"]
             with pytest.raises(ProjectReadOnly):
-                SavedStore(again).save_view(VIEW, 1)
+                SavedViews(again).save_view(VIEW, 1)
 
     @pytest.mark.parametrize(
         "view", [5, "x", {}, {"filter": "foo:3", "sort": "p"}, {"filter": '"', "conversation": 3}]
@@ -61,7 +61,7 @@ class TestView:
         """A view of another version, or a damaged one, counts as none."""
         project.write(lambda conn: settings.put(conn, "list.view", view))
 
-        assert SavedStore(project).view() == (ListQuery(), None)
+        assert SavedViews(project).view() == (ListQuery(), None)
 
     def test_parts_that_are_not_understood(self, project: Project) -> None:
         """An unknown order becomes the order of import; the filter stays."""
@@ -70,7 +70,7 @@ class TestView:
         project.write(lambda conn: settings.put(conn, "filters", {"a": 1, "b": "lamp"}))
         project.write(lambda conn: settings.put(conn, "list.columns", {"a": 1}))
 
-        saved = SavedStore(project)
+        saved = SavedViews(project)
         assert saved.view() == (ListQuery(parse_filter("lamp")), None)
         assert saved.filters() == {"b": "lamp"}
         assert saved.columns() is None

@@ -23,7 +23,7 @@ _SEEN = "overview.seen"
 """Setting: results that were opened from the overview, which it does not show as new."""
 
 
-class SavedStore:
+class SavedViews:
     """Saved filters and view settings of one project. Reading is quick; writing raises ProjectReadOnly.
 
     Another version of the program may have written other values; a value that is not understood counts as absent.

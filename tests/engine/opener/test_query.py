@@ -29,12 +29,12 @@ from engine.completeness.records.scores import (
 from engine.completeness.tables.scores import normalised
 from engine.conversations.filter_fields import ANY, NONE, SortKey
 from engine.conversations.filters import ListQuery, Term, parse_filter
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.search.triage import TriageStore
+from engine.opener.conversations import ConversationService
 from engine.project import settings as stored
 from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.questions.records.example_probes import SUCCESS, ExampleProbe
+from engine.questions.service.triage import TriageService
 from engine.questions.tables import example_probes
 from tests.engine.project.support import fill, give_scores, mark, talk
 
@@ -218,7 +218,7 @@ def make(
         made.append(replace(it, texts=texts, score=score if it.score != NO_SCORE else NO_SCORE))
     give_scores(project, {n: it.p for n, it in enumerate(some, start=1) if it.score != NO_SCORE})
     project.write(lambda conn: stored.put_rule(conn, rule))
-    triage = TriageStore(project)
+    triage = TriageService(project)
     for key, it in enumerate(made, start=1):
         if it.verdict is not None:
             triage.give(key, Verdict.UNSURE)
@@ -250,7 +250,7 @@ def test_against_a_plain_evaluation(
         Project.open(Path(folder) / "p.wb", create=True) as project,
     ):
         made = make(project, some, rule)
-        store = ConversationStore(project)
+        store = ConversationService(project)
         for query in asked:
             ids = expected(made, query, rule)
             assert list(store.ids(query)) == ids, query
@@ -280,7 +280,7 @@ class TestDraw:
     def test_a_share_at_random(self, project: Project) -> None:
         """A random share is about as large as asked, in any part of the order; its negation is the rest."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1000)])
-        store = ConversationStore(project)
+        store = ConversationService(project)
         drawn = list(store.ids(ListQuery(parse_filter("draw<.2"))))
 
         assert 160 <= len(drawn) <= 240
@@ -291,7 +291,7 @@ class TestDraw:
     def test_it_stays(self, project: Project) -> None:
         """A conversation that is in a share stays in it when others are imported, and in every larger share."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(50)])
-        store = ConversationStore(project)
+        store = ConversationService(project)
         before = set(store.ids(ListQuery(parse_filter("draw<.3"))))
         fill(project, [talk(f"more {n}", f"more {n}") for n in range(50)], "b.jsonl")
 
@@ -325,7 +325,7 @@ class TestIdSet:
             conn.execute("DELETE FROM conversation WHERE id = 2")
 
         project.write(lose)
-        store = ConversationStore(project)
+        store = ConversationService(project)
         assert list(store.ids(ListQuery())) == [1, 3, 4]
         assert list(store.ids(ListQuery(parse_filter("state:unscored"), "turns", True))) == [
             4,

@@ -7,25 +7,24 @@ by key and are fit for the thread that draws; the others belong in a thread work
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from engine.base import folders
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.events import DataChanged, Event, Listener, ModelRestarted
-from engine.conversations.tables.saved import SavedStore
+from engine.conversations.service.saved import SavedViews
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.opener.filter_fields import declare_fields
-from engine.opener.made_once import made_once
-from engine.opener.search.triage import TriageStore
 from engine.project.network import NetworkService
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 
 if TYPE_CHECKING:
     from engine.completeness.service.one_conversation import ConversationScorer
@@ -56,7 +55,9 @@ if TYPE_CHECKING:
     from engine.training.service import TrainingService
     from engine.trees.service import TreeRuns, TreeService
 
-__all__ = ["ConversationStore", "ProjectInfo", "SavedStore", "Services", "TriageStore", "Workspace"]
+T = TypeVar("T")
+
+_GUARD = threading.RLock()
 
 GOAL_STAGES = (
     "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
@@ -77,8 +78,28 @@ TABLES = {
 }
 
 
-class Workspace:
-    """One open project with everything that works on it. Close it, or use it as a context manager."""
+class made_once(functools.cached_property[T]):
+    """A `cached_property` that makes its value once, also where several threads ask for it at the same time."""
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type | None = None) -> Any:
+        with _GUARD:
+            return super().__get__(instance, owner)
+
+
+class OpenProject:
+    """One open project with everything that works on it. Close it, or use it as a context manager.
+
+    Attributes:
+        project: The file, for what has no service.
+        name: The last part of its path, for titles.
+        read_only: Why the project cannot be written, as screens tell it; None while it can.
+    """
 
     def __init__(
         self, path: Path, *, create: bool = False, read_only: bool = False, upgrade: bool = True
@@ -95,6 +116,9 @@ class Workspace:
         except BaseException:
             self.project.close()
             raise
+        self.path = self.project.path
+        self.name = Path(self.path).name
+        self.read_only = self.project.read_only
         self._listeners: list[Listener] = []
         self._guard = threading.Lock()
         self.runner = JobRunner(
@@ -106,7 +130,7 @@ class Workspace:
             self.close()
             raise
 
-    def __enter__(self) -> Workspace:
+    def __enter__(self) -> OpenProject:
         return self
 
     def __exit__(
@@ -176,7 +200,7 @@ class Workspace:
         )
 
     @made_once
-    def _setup(self) -> RunSetup:
+    def run_setup(self) -> RunSetup:
         from engine.model.service.run_setup import RunSetup
 
         return RunSetup(self.project, self.process, self.catalog, self.endpoints)
@@ -184,33 +208,33 @@ class Workspace:
     @property
     def prompts(self) -> ProjectPrompts:
         """The prompts as the project has them."""
-        return self._setup.prompts
+        return self.run_setup.prompts
 
     @property
     def models_in_use(self) -> ModelsInUse:
         """The model of a request."""
-        return self._setup.models
+        return self.run_setup.models
 
     @made_once
     def scoring_runs(self) -> ScoringRuns:
         """The stages of scoring runs."""
         from engine.completeness.service.runs import ScoringRuns
 
-        return ScoringRuns(self._setup)
+        return ScoringRuns(self.run_setup)
 
     @made_once
     def conversation_scorer(self) -> ConversationScorer:
         """Scores one conversation that is in no project."""
         from engine.completeness.service.one_conversation import ConversationScorer
 
-        return ConversationScorer(self._setup, self.scoring_runs)
+        return ConversationScorer(self.run_setup, self.scoring_runs)
 
     @made_once
     def tree_runs(self) -> TreeRuns:
         """The stages of tree runs."""
         from engine.trees.service import TreeRuns
 
-        return TreeRuns(self._setup)
+        return TreeRuns(self.run_setup)
 
     @made_once
     def merge_queue_cache(self) -> MergeQueueCache:
@@ -233,7 +257,7 @@ class Workspace:
         """Probes fitted to what a person said."""
         from engine.questions.service.example_probes import ExampleProbeService
 
-        return ExampleProbeService(self.project, self.tell("example probes"))
+        return ExampleProbeService(self.project, self.change_notifier("example probes"))
 
     @made_once
     def file(self) -> ProjectFileService:
@@ -248,7 +272,103 @@ class Workspace:
         """The models of this machine as a person manages them."""
         from engine.model.service.service import ModelService
 
-        return ModelService(self._setup, self.runner, folders.config_dir(), self.tell("model"))
+        return ModelService(
+            self.run_setup, self.runner, folders.config_dir(), self.change_notifier("model")
+        )
+
+    @made_once
+    def conversations(self) -> ConversationService:
+        return ConversationService(self.project)
+
+    @made_once
+    def triage(self) -> TriageService:
+        return TriageService(self.project, self.verdict_changed)
+
+    @made_once
+    def saved(self) -> SavedViews:
+        return SavedViews(self.project)
+
+    @made_once
+    def jobs(self) -> JobService:
+        from engine.opener.jobs import JobService
+
+        return JobService(self.project, self.runner, lambda: self.scoring_runs)
+
+    @made_once
+    def score_sets(self) -> ScoreSets:
+        from engine.completeness.service.sets import ScoreSets
+
+        return ScoreSets(self.project, self.change_notifier("score"))
+
+    @made_once
+    def requests(self) -> RequestService:
+        from engine.completeness.service.requests import RequestService
+
+        return RequestService(self.project, self.change_notifier("request"))
+
+    @made_once
+    def exports(self) -> ExportFiles:
+        from engine.opener.exports import ExportFiles
+
+        return ExportFiles(self.project)
+
+    @made_once
+    def calibration(self) -> CalibrationService:
+        from engine.questions.service.calibration import CalibrationService
+
+        return CalibrationService(self.project, self.change_notifier("rule"))
+
+    @made_once
+    def comparison(self) -> ComparisonService:
+        from engine.results.comparison.service import ComparisonService
+
+        return ComparisonService(self.project, self.merge_queue_cache)
+
+    @made_once
+    def trees(self) -> TreeService:
+        from engine.trees.service import TreeService
+
+        return TreeService(
+            self.project,
+            self.process,
+            self.tree_runs,
+            self.runner,
+            self.change_notifier("tree"),
+        )
+
+    @made_once
+    def goals(self) -> GoalService:
+        from engine.goals.service.service import GoalService
+
+        return GoalService(
+            self.project,
+            self.goal_stages(),
+            self.runner,
+            self.change_notifier("goal_decision"),
+        )
+
+    @made_once
+    def validation(self) -> ValidationService:
+        from engine.results.validation.service import ValidationService
+
+        return ValidationService(self.project, self.catalog)
+
+    @made_once
+    def simulations(self) -> SimulationService:
+        from engine.simulate.service.service import SimulationService
+
+        return SimulationService(self.project, self.simulation_runs, self.runner)
+
+    @made_once
+    def watches(self) -> WatchService:
+        from engine.results.watch.service import WatchService
+
+        return WatchService(
+            self.project,
+            self.runner,
+            lambda: self.scoring_runs,
+            self.goal_stages,
+        )
 
     # Events
 
@@ -269,11 +389,11 @@ class Workspace:
         for listener in listeners:
             listener(event)
 
-    def tell(self, table: str) -> Callable[[], None]:
+    def change_notifier(self, table: str) -> Callable[[], None]:
         """Returns a function that notifies the listeners that rows of a table changed."""
         return lambda: self._emit(DataChanged(frozenset({table})))
 
-    def judged(self) -> None:
+    def verdict_changed(self) -> None:
         """A person gave a verdict, a note or a tag, or took one back."""
         self._emit(DataChanged(frozenset({"verdict"})))
         self.example_probes.noticed()
@@ -306,152 +426,11 @@ class Workspace:
         """The stages of goal runs, made for this project."""
         from engine.goals.service.run_stages import GoalStages
 
-        return GoalStages(self._setup, self.merge_queue_cache)
+        return GoalStages(self.run_setup, self.merge_queue_cache)
 
-    def simulations(self) -> ProjectSimulations:
+    @made_once
+    def simulation_runs(self) -> ProjectSimulations:
         """The simulations of this project."""
         from engine.simulate.service.simulations import ProjectSimulations
 
-        return ProjectSimulations(self._setup)
-
-    # Screens
-
-    def services(self) -> Services:
-        """The services that screens and commands use."""
-        info = ProjectInfo(Path(self.project.path).name, self.project.path, self.project.read_only)
-        return Services(self, info)
-
-
-@dataclass(slots=True)
-class ProjectInfo:
-    """Name, path, and why the project cannot be written; `read_only` is None while it can."""
-
-    name: str
-    path: str
-    read_only: str | None
-
-
-class Services:
-    """Everything a screen may use of an open project."""
-
-    def __init__(self, workspace: Workspace, project: ProjectInfo) -> None:
-        self._workspace, self.project = workspace, project
-
-    @made_once
-    def file(self) -> ProjectFileService:
-        return self._workspace.file
-
-    @made_once
-    def conversations(self) -> ConversationStore:
-        return ConversationStore(self._workspace.project)
-
-    @made_once
-    def triage(self) -> TriageStore:
-        return TriageStore(self._workspace.project, self._workspace.judged)
-
-    @made_once
-    def saved(self) -> SavedStore:
-        return SavedStore(self._workspace.project)
-
-    @made_once
-    def jobs(self) -> JobService:
-        from engine.opener.jobs import JobService
-
-        workspace = self._workspace
-        return JobService(workspace.project, workspace.runner, lambda: workspace.scoring_runs)
-
-    @made_once
-    def score_sets(self) -> ScoreSets:
-        from engine.completeness.service.sets import ScoreSets
-
-        return ScoreSets(self._workspace.project, self._workspace.tell("score"))
-
-    @made_once
-    def requests(self) -> RequestService:
-        from engine.completeness.service.requests import RequestService
-
-        return RequestService(self._workspace.project, self._workspace.tell("request"))
-
-    @made_once
-    def exports(self) -> ExportFiles:
-        from engine.opener.exports import ExportFiles
-
-        return ExportFiles(self._workspace.project)
-
-    @made_once
-    def calibration(self) -> CalibrationService:
-        from engine.questions.service.calibration import CalibrationService
-
-        return CalibrationService(self._workspace.project, self._workspace.tell("rule"))
-
-    @made_once
-    def comparison(self) -> ComparisonService:
-        from engine.results.comparison.service import ComparisonService
-
-        return ComparisonService(self._workspace.project, self._workspace.merge_queue_cache)
-
-    @made_once
-    def example_probes(self) -> ExampleProbeService:
-        return self._workspace.example_probes
-
-    @made_once
-    def trees(self) -> TreeService:
-        from engine.trees.service import TreeService
-
-        workspace = self._workspace
-        return TreeService(
-            workspace.project,
-            workspace.process,
-            workspace.tree_runs,
-            workspace.runner,
-            workspace.tell("tree"),
-        )
-
-    @made_once
-    def goals(self) -> GoalService:
-        from engine.goals.service.service import GoalService
-
-        workspace = self._workspace
-        return GoalService(
-            workspace.project,
-            workspace.goal_stages(),
-            workspace.runner,
-            workspace.tell("goal_decision"),
-        )
-
-    @made_once
-    def training(self) -> TrainingService:
-        return self._workspace.training
-
-    @made_once
-    def network(self) -> NetworkService:
-        return self._workspace.network
-
-    @made_once
-    def models(self) -> ModelService:
-        return self._workspace.models
-
-    @made_once
-    def validation(self) -> ValidationService:
-        from engine.results.validation.service import ValidationService
-
-        return ValidationService(self._workspace.project, self._workspace.catalog)
-
-    @made_once
-    def simulations(self) -> SimulationService:
-        from engine.simulate.service.service import SimulationService
-
-        workspace = self._workspace
-        return SimulationService(workspace.project, workspace.simulations(), workspace.runner)
-
-    @made_once
-    def watches(self) -> WatchService:
-        from engine.results.watch.service import WatchService
-
-        workspace = self._workspace
-        return WatchService(
-            workspace.project,
-            workspace.runner,
-            lambda: workspace.scoring_runs,
-            workspace.goal_stages,
-        )
+        return ProjectSimulations(self.run_setup)

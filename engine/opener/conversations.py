@@ -1,17 +1,26 @@
-"""Reads conversations and their messages; `imports` writes them."""
+"""The list of conversations: rows joined of what all subjects know of each, counts, and what a screen reads of one."""
 
 from __future__ import annotations
 
 import sqlite3
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from engine.base.outcomes import (
+    State,
     Verdict,
 )
-from engine.completeness.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRow
+from engine.completeness.records.scores import (
+    DecisionRule,
+    Histogram,
+    RemainingRow,
+    ScoreRow,
+    StateCounts,
+)
 from engine.completeness.tables import remaining, scores
+from engine.completeness.tables.fields import in_state
 from engine.conversations.check_counts import CheckCounts
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.records import (
@@ -31,19 +40,61 @@ from engine.conversations.tables import (
     text_search,
 )
 from engine.conversations.tables.conversations import by_name, dates, leaks, messages, original
+from engine.conversations.tables.selecting import matching
 from engine.goals.records import GoalOfConversation
 from engine.goals.tables import groups as goal_groups
-from engine.opener.records import (
-    ConversationRow,
-    Counts,
-)
-from engine.opener.search import counting
 from engine.project import settings
+from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
-from engine.questions.tables.verdicts import tags, tags_of, verdict_sql
+from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of, verdict_sql
 from engine.results.comparison import field_values
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """One row of the conversation list.
+
+    Attributes:
+        opening: The beginning of the first user message that says more than what conversations share.
+        success: Probability of success, fitted to verdicts; None before there are enough, and without hidden states.
+        messages_before: Number of messages of the text that an import last replaced; None if none was.
+    """
+
+    id: int
+    external_id: str
+    source: str
+    opening: str
+    messages: int
+    turns: int
+    chars: int
+    created_at: str | None
+    p_end: float | None
+    p_end_normalised: float | None
+    state: State
+    reason: str | None
+    verdict: Verdict | None
+    tags: tuple[str, ...] = ()
+    success: float | None = None
+    messages_before: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts(StateCounts):
+    """Counts of a project or of the conversations that a query matches, with the states under the current scores.
+
+    `complete + incomplete + borderline + unscored == conversations`.
+    """
+
+    conversations: int = 0
+    messages: int = 0
+    turns: int = 0
+    sources: int = 0
+    duplicates: int = 0
+    quarantined: int = 0
+    leaks: int = 0
+    verdicts: int = 0
 
 
 def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRow]:
@@ -98,7 +149,75 @@ def _conversation_row(
     )
 
 
-class ConversationStore:
+def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
+    """Counts of the project, or of what matches a query.
+
+    `quarantined` counts records of all sources: they are not conversations, so no query applies to them.
+    """
+    with snapshot(conn):
+        within = matching(conn, (query or ListQuery()).filter)
+        chosen, flags = within.condition("id")
+        messages, turns, sources = conn.execute(
+            "SELECT coalesce(sum(messages), 0), coalesce(sum(turns), 0), count(DISTINCT source_id)"
+            f" FROM conversation WHERE {chosen}",
+            flags,
+        ).fetchone()
+        rule, config = settings.rule(conn), settings.score_config(conn)
+        states = {
+            state: _count(conn, within, *in_state(rule, config, state))
+            for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
+        }
+        near, values = in_state(rule, config, State.BORDERLINE)
+        near_above = f"{near} AND p_end_normalised >= ?", (*values, rule.threshold)
+        return Counts(
+            conversations=len(within),
+            messages=messages,
+            turns=turns,
+            sources=sources,
+            complete=states[State.COMPLETE],
+            incomplete=states[State.INCOMPLETE],
+            borderline=states[State.BORDERLINE],
+            unscored=len(within) - sum(states.values()),
+            above=states[State.COMPLETE] + _count(conn, within, *near_above),
+            duplicates=_count(conn, within, "SELECT conversation_id FROM alias"),
+            leaks=_count(conn, within, "SELECT conversation_id FROM leak"),
+            verdicts=_count(conn, within, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"),
+            quarantined=quarantine.count(conn),
+        )
+
+
+def histogram(conn: sqlite3.Connection, query: ListQuery | None, bins: int) -> Histogram:
+    """Histogram of the normalised scores in `bins` equal parts, over the project or over what a query matches.
+
+    Raises:
+        ValueError: `bins` is not positive.
+    """
+    if bins < 1:
+        raise ValueError(f"a histogram of {bins} parts")
+    with snapshot(conn):
+        within = matching(conn, (query or ListQuery()).filter)
+        chosen, flags = within.condition("conversation_id")
+        places = dict(
+            conn.execute(
+                "SELECT min(CAST(p_end_normalised * ? AS INTEGER), ?), count(*) FROM score"
+                " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
+                f" AND {chosen} GROUP BY 1",
+                (bins, bins - 1, settings.score_config(conn), *flags),
+            ).fetchall()
+        )
+    return Histogram(
+        tuple(places.get(place, 0) for place in range(bins)), len(within) - sum(places.values())
+    )
+
+
+def _count(conn: sqlite3.Connection, within: IdSet, ids: str, values: Sequence[Any] = ()) -> int:
+    """Number of rows of a statement whose conversation is in a set; a conversation selected twice counts twice."""
+    chosen, flags = within.condition("conversation_id")
+    sql = f"SELECT count(*) FROM ({ids}) WHERE {chosen}"
+    return int(conn.execute(sql, (*values, *flags)).fetchone()[0])
+
+
+class ConversationService:
     """Reads the conversations of one open project, from any thread.
 
     `rows`, `leaks`, `goals`, `score`, `remaining`, `rule`, `dates` and `hits` read by key and are quick enough for the
@@ -161,7 +280,7 @@ class ConversationStore:
     def counts(self, query: ListQuery | None = None) -> Counts:
         """Counts of the project, or of what matches a query."""
         with self._project.reading() as conn:
-            return counting.counts(conn, query)
+            return counts(conn, query)
 
     def reports(self) -> list[str]:
         """What was read from each source that was read to its end, as JSON, in the order of the first imports."""
@@ -222,7 +341,7 @@ class ConversationStore:
     def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
         """Histogram of the normalised scores of the project, or of what matches a query."""
         with self._project.reading() as conn:
-            return counting.histogram(conn, query, bins)
+            return histogram(conn, query, bins)
 
     def dates(self) -> tuple[str, str] | None:
         """When the first and the last conversation took place; None where no date is known."""

@@ -8,7 +8,7 @@ import pytest
 
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from tests.engine.project.support import fill, give_scores, talk
 
@@ -29,14 +29,14 @@ FILTERS = (
 
 
 @pytest.fixture
-def store(project: Project) -> ConversationStore:
+def store(project: Project) -> ConversationService:
     """A few conversations, some scored, so that no filter matches none or all."""
     fill(project, [talk(f"c{n}", f"word {n}", created_at="2026-01-01") for n in range(9)])
     give_scores(project, {n: n / 9 for n in range(1, 8)})
-    return ConversationStore(project)
+    return ConversationService(project)
 
 
-def steps(store: ConversationStore, query: ListQuery) -> list[str]:
+def steps(store: ConversationService, query: ListQuery) -> list[str]:
     """The plan of every statement of a find, a count and a histogram."""
     asked: list[str] = []
     with store._project.reading() as conn:
@@ -61,7 +61,7 @@ def wide(step: str) -> bool:
 
 
 @pytest.mark.parametrize("text", FILTERS)
-def test_filters(store: ConversationStore, text: str) -> None:
+def test_filters(store: ConversationService, text: str) -> None:
     """No filter reads wide rows."""
     found = steps(store, ListQuery(parse_filter(text)))
     assert len(found) > 5
@@ -70,7 +70,7 @@ def test_filters(store: ConversationStore, text: str) -> None:
 
 @pytest.mark.parametrize("down", [False, True])
 @pytest.mark.parametrize("sort", get_args(SortKey))
-def test_orders(store: ConversationStore, sort: SortKey, down: bool) -> None:
+def test_orders(store: ConversationService, sort: SortKey, down: bool) -> None:
     """No order reads wide rows or sorts more than ties, over all conversations or a part."""
     for text in ("", "turns>0 -name:c3"):
         found = steps(store, ListQuery(parse_filter(text), sort, down))

@@ -7,15 +7,15 @@ import pytest
 from engine.completeness.records.scores import Histogram
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import text_search
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.search.triage import TriageStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 from engine.questions.tables.verdicts import tags_of
 from tests.engine.project.support import fill, give_scores, mark, talk, with_tools
 
 
 @pytest.fixture
-def store(project: Project) -> ConversationStore:
+def store(project: Project) -> ConversationService:
     """Four conversations, three of them scored."""
     fill(
         project,
@@ -27,16 +27,16 @@ def store(project: Project) -> ConversationStore:
         ],
     )
     give_scores(project, {1: 1.0, 2: 0.5, 3: 0.0, 4: None})
-    return ConversationStore(project)
+    return ConversationService(project)
 
 
 class TestTags:
-    def test_none(self, store: ConversationStore) -> None:
+    def test_none(self, store: ConversationService) -> None:
         """Without tags the list of tags is empty, and rows have none."""
         assert store.tags() == []
         assert store.rows([1])[0].tags == ()
 
-    def test_tags_in_force(self, project: Project, store: ConversationStore) -> None:
+    def test_tags_in_force(self, project: Project, store: ConversationService) -> None:
         """A tag is in force until it is removed; rows and the list of tags agree."""
         for key, tag in [(1, "spam"), (1, "late"), (2, "spam"), (3, "odd"), (1, "spam")]:
             mark(project, key, "tag", tag)
@@ -46,7 +46,7 @@ class TestTags:
         assert [row.tags for row in store.rows([3, 2, 1])] == [(), ("spam",), ("late", "spam")]
         assert list(store.ids(ListQuery(parse_filter("tag:spam -tag:late")))) == [2]
 
-    def test_undone(self, project: Project, store: ConversationStore) -> None:
+    def test_undone(self, project: Project, store: ConversationService) -> None:
         """Undoing an untag restores the tag; undoing a tag removes it."""
         mark(project, 1, "tag", "spam")
         mark(project, 1, "untag", "spam")
@@ -60,7 +60,7 @@ class TestTags:
         assert store.tags() == [("spam", 1)]
         assert [row.tags for row in store.rows([1, 2])] == [("spam",), ()]
 
-    def test_rows_are_read_by_key(self, store: ConversationStore) -> None:
+    def test_rows_are_read_by_key(self, store: ConversationService) -> None:
         """The tags of a page are found through the conversations of the page, not among all verdicts."""
         with store._project.reading() as conn:
             steps: list[str] = []
@@ -72,12 +72,12 @@ class TestTags:
 
 
 class TestHistogram:
-    def test_of_the_project(self, store: ConversationStore) -> None:
+    def test_of_the_project(self, store: ConversationService) -> None:
         """A score on an inner edge belongs to the bin above, 1 to the last bin; unscored ones are counted apart."""
         assert store.histogram(None, 4) == Histogram((1, 0, 1, 1), 1)
         assert store.histogram(None, 1) == Histogram((3,), 1)
 
-    def test_of_a_query(self, store: ConversationStore) -> None:
+    def test_of_a_query(self, store: ConversationService) -> None:
         """Only conversations that match the query are counted."""
         assert store.histogram(ListQuery(parse_filter("p>=.5")), 2) == Histogram((0, 2), 0)
         assert store.histogram(ListQuery(parse_filter("name:t")), 2) == Histogram((0, 0), 1)
@@ -85,15 +85,15 @@ class TestHistogram:
     def test_before_any_score(self, project: Project) -> None:
         """Without scores everything is unscored."""
         fill(project, [talk("a", "hello")])
-        assert ConversationStore(project).histogram(None, 3) == Histogram((0, 0, 0), 1)
+        assert ConversationService(project).histogram(None, 3) == Histogram((0, 0, 0), 1)
 
-    def test_no_parts(self, store: ConversationStore) -> None:
+    def test_no_parts(self, store: ConversationService) -> None:
         """A histogram without bins is refused."""
         with pytest.raises(ValueError, match="0 parts"):
             store.histogram(None, 0)
 
 
-def test_dates(project: Project, store: ConversationStore) -> None:
+def test_dates(project: Project, store: ConversationService) -> None:
     """The first and the last known date; None without dates."""
     assert store.dates() == ("2023-12-24T18:00:00Z", "2026-03-01")
 
@@ -101,7 +101,7 @@ def test_dates(project: Project, store: ConversationStore) -> None:
 def test_no_dates(project: Project) -> None:
     """A project without dates has no first and last one."""
     fill(project, [talk("a", "hello")])
-    assert ConversationStore(project).dates() is None
+    assert ConversationService(project).dates() is None
 
 
 class TestHits:
@@ -121,7 +121,7 @@ class TestHits:
         ],
     )
     def test_of_a_filter(
-        self, store: ConversationStore, wanted: str, key: int, expected: list[int]
+        self, store: ConversationService, wanted: str, key: int, expected: list[int]
     ) -> None:
         """Each word has its own hits, in tool calls too; a negated word has none."""
         assert store.hits(key, parse_filter(wanted)) == expected
@@ -138,7 +138,7 @@ class TestHits:
                 )
 
 
-def test_notes_are_no_tags(project: Project, store: ConversationStore) -> None:
+def test_notes_are_no_tags(project: Project, store: ConversationService) -> None:
     """A note given in triage is not listed as a tag."""
-    TriageStore(project).note(1, "spam")
+    TriageService(project).note(1, "spam")
     assert store.tags() == []

@@ -12,8 +12,8 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.search.triage import TriageStore
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 from engine.trees.tables import TreeEntry
 from engine.trees.tree import TreeOptions
 from tests.screens.trees.tree_project import CONFIG, entry, grown, imported, run_of, store
@@ -50,7 +50,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 def queued(project: Project, filter_text: str = "") -> list[int]:
     """Conversations in the order `unsure`."""
-    page = TriageStore(project).queue("unsure", ListQuery(parse_filter(filter_text)))
+    page = TriageService(project).queue("unsure", ListQuery(parse_filter(filter_text)))
     assert page.total == len(page.items)
     return [item.conversation_id for item in page.items]
 
@@ -68,7 +68,7 @@ class TestOrder:
 
     def test_why(self, project: Project) -> None:
         """The reason of each item names its tenth."""
-        items = TriageStore(project).queue("unsure").items
+        items = TriageService(project).queue("unsure").items
         why = {item.conversation_id: item.why for item in items}
         assert why[8] == "unsure: 80 leaves and an unlikely best answer, both in the top tenth"
         assert why[7] == "unsure: 90 leaves, in the top tenth"
@@ -77,9 +77,9 @@ class TestOrder:
 
     def test_verdicts_do_not_move_the_tenths(self, project: Project) -> None:
         """Judged conversations leave the queue; the others keep their order and reasons."""
-        before = TriageStore(project).queue("unsure").items
-        TriageStore(project).give(8, Verdict.COMPLETE)
-        assert TriageStore(project).queue("unsure").items == before[1:]
+        before = TriageService(project).queue("unsure").items
+        TriageService(project).give(8, Verdict.COMPLETE)
+        assert TriageService(project).queue("unsure").items == before[1:]
 
     def test_a_filter_narrows_it(self, project: Project) -> None:
         """The tenths are of all trees, not of those that the filter leaves."""
@@ -96,7 +96,7 @@ class TestTies:
         """Where more than a tenth are equal, none of them is in the top tenth."""
         with imported(tmp_path / "p.wb", COUNT) as project:
             give_trees(project, dict.fromkeys(range(1, COUNT + 1), (12, -2.0)))
-            items = TriageStore(project).queue("unsure").items
+            items = TriageService(project).queue("unsure").items
         assert [item.conversation_id for item in items] == list(range(1, COUNT + 1))
         assert {item.why for item in items} == {"not among the most unsure tenth: 12 leaves"}
 
@@ -105,7 +105,7 @@ class TestTies:
         with imported(tmp_path / "p.wb", 3) as project:
             give_trees(project, {1: (5, -1.0), 2: (6, -1.5)})
             give_trees(project, {1: (2, -9.0), 2: (1, -1.0)}, step=4)
-            items = TriageStore(project).queue("unsure").items
+            items = TriageService(project).queue("unsure").items
         assert [(item.conversation_id, item.why) for item in items] == [
             (1, "unsure: 5 leaves; the best answer is among the least likely tenth"),
             (2, "unsure: 6 leaves, in the top tenth"),

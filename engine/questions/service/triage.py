@@ -11,7 +11,6 @@ from engine.base.outcomes import (
 )
 from engine.completeness.tables import hidden_states
 from engine.conversations.filters import ListQuery
-from engine.opener.search import triage_queue
 from engine.project import settings
 from engine.project.project import Project
 from engine.questions.records.triage import (
@@ -20,7 +19,7 @@ from engine.questions.records.triage import (
     TriagePlace,
     VerdictRow,
 )
-from engine.questions.tables import second_verdicts, verdicts
+from engine.questions.tables import second_verdicts, triage_queue, verdicts
 
 PLACE = "triage.place"
 """Setting: where triage goes on: order, filter, what was skipped."""
@@ -30,7 +29,7 @@ RECENT = 10
 """Number of newest verdicts that are not asked again, because a person may still remember them."""
 
 
-class TriageStore:
+class TriageService:
     """The triage queue and the verdicts of one project, and the name of the person who judges.
 
     Attributes:
@@ -53,7 +52,7 @@ class TriageStore:
         only: Collection[int] | None = None,
     ) -> TriagePage:
         """Conversations that wait for a verdict, the most valuable first, of `only` where that is given;
-        `engine.opener.search.triage_queue` explains the orders."""
+        `engine.questions.tables.triage_queue` explains the orders."""
         with self._project.reading() as conn:
             return triage_queue.queue(conn, order, query, only=only)
 
@@ -136,7 +135,7 @@ class TriageStore:
         with self._project.reading() as conn:
             kept = settings.get(conn, PLACE)
             if kept is None and hidden_states.fullest(conn) is not None:
-                # measured in docs/results/verdicts.md: near the threshold takes twice as many verdicts
+                # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
                 return TriagePlace("informative")
             kept = kept or {}
         if kept.get("order") == FORMER_INFORMATIVE:
