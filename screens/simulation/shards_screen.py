@@ -17,10 +17,15 @@ from engine.base.text import display_safe, one_line
 from engine.opener.open_project import OpenProject
 from engine.simulate.draft import Candidate, Draft, State
 from engine.simulate.service.sharded import DraftsFile
-from screens.shell.dialogs.basic import TextDialog
-from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.shell.dialogs import TextDialog
+from screens.shell.title_line import (
+    TitleLine,
+)
+from screens.shell.workbench_screen import (
+    WorkbenchScreen,
+)
 from screens.widgets.background import write_in_order
-from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
 
 Listed = tuple[int, int, Candidate]

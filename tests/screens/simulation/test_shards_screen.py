@@ -9,7 +9,7 @@ import pytest
 
 from engine.simulate.draft import Draft
 from engine.simulate.service.sharded import opened_drafts
-from screens.shell.control_guard import ControlGuard
+from screens.shell.base_app import ControlGuard
 from screens.simulation.shards_screen import ShardsScreen, missing_content, text_content
 from tests.screens.driving import opened, press, text
 from tests.screens.project import ScreenProject, project

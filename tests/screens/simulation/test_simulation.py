@@ -14,7 +14,7 @@ from engine.base.events import DataChanged, JobEnded, JobProgress, JobStarted
 from engine.base.report_table import ReportRow
 from engine.simulate.request import SimulationRequest
 from screens.reader.screen import ReaderScreen
-from screens.shell.control_guard import ControlGuard
+from screens.shell.base_app import ControlGuard
 from screens.shell.workbench_screen import REFRESH_SECONDS
 from screens.simulation.formatting import sorted_rows
 from screens.simulation.screen import SimulationScreen
