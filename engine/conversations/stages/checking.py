@@ -15,8 +15,7 @@ from engine.conversations.near_duplicates import shingles
 from engine.conversations.personal_data import Kind, kinds
 from engine.conversations.shared_text import ROLES, SharedText
 from engine.conversations.tables import checks, shared_text
-from engine.jobs.contract import Progress
-from engine.jobs.cpu_stage import CpuStage
+from engine.jobs.contract import CpuStage, Progress
 from engine.project import runs
 from engine.project.project import Project
 
