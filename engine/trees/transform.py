@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from engine.base.request_options import Option, declared, share, whole_number
 from engine.model.interface import Logits, LogProbs
 
 
@@ -20,10 +22,28 @@ class Transform:
         min_p: Keep tokens at least this probable relative to the best; 0 keeps all.
     """
 
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
+    temperature: float = declared(
+        1.0,
+        Option(
+            "divide the logits by this",
+            default="1",
+            metavar="T",
+            convert=float,
+            allowed=lambda value: 0 < value < math.inf,
+            must="above 0",
+        ),
+    )
+    top_k: int = whole_number(
+        0, "only the K most probable tokens", words="all", metavar="K"
+    )
+    top_p: float = share(
+        1.0, "only the most probable tokens that reach this share together", metavar="P"
+    )
+    min_p: float = share(
+        0.0,
+        "only tokens with at least this share of the probability of the best",
+        metavar="P",
+    )
 
     def __post_init__(self) -> None:
         if not (self.temperature > 0 and self.top_k >= 0 and 0 < self.top_p <= 1):

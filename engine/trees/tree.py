@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from engine.base.errors import UsageError
+from engine.base.request_options import Option, choice, declared, share, whole_number
 from engine.model.interface import LogProbs
 from engine.trees.transform import Transform
 
@@ -66,12 +67,23 @@ class TreeOptions:
             keep their probability and count as pruned.
     """
 
-    alpha: float = 0.01
-    mode: Growth = "path"
-    max_tokens: int = 64
-    stop: tuple[str, ...] = ()
+    alpha: float = share(0.01, ALPHA_HELP)
+    mode: Growth = choice(
+        "path",
+        "alpha bounds the path, or each branching token as in Soroka et al.",
+        get_args(Growth),
+    )
+    max_tokens: int = whole_number(64, "longest answer", metavar="")
+    stop: tuple[str, ...] = declared(
+        (), Option("an answer ends at a line break", flag="line", constant=("\n",))
+    )
     transform: Transform = field(default_factory=Transform)
-    widest: int = 0
+    widest: int = whole_number(
+        0,
+        "follow only the K best tokens after a node; the others count as pruned",
+        words="all",
+        metavar="K",
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha <= 1:

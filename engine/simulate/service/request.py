@@ -17,6 +17,7 @@ from engine.base.request_options import (
     one_of,
     options_of,
     read_values,
+    whole_number,
 )
 from engine.model.chat import Role
 from engine.simulate.forms.form import ALL_FORMS, AS_PRINTED
@@ -35,19 +36,6 @@ Kind = Literal["sharded", "forms", "recsim", "shards"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 BOTH = "both"
 """Value that selects all variants."""
-
-
-def _count(default: int | None, help: str, *, words: str = "", least: int = 1) -> Any:
-    """A whole number; None is allowed where it is the default."""
-    option = Option(
-        help,
-        default=words,
-        metavar="N",
-        convert=int,
-        allowed=lambda value: value >= least if value is not None else default is None,
-        must=f"a whole number from {least} on",
-    )
-    return declared(default, option)
 
 
 def _temperature(default: float | None, help: str, *, words: str = "") -> Any:
@@ -118,10 +106,10 @@ class SimulationOptions:
             metavar="M",
         ),
     )
-    context: int | None = _count(
+    context: int | None = whole_number(
         None, "longest conversation in tokens", words="the model's own, at most 8,192"
     )
-    runs: int = _count(
+    runs: int = whole_number(
         1, "how often each scenario is played; of recsim, how many conversations of each task"
     )
     seed: int = declared(
@@ -135,8 +123,8 @@ class SimulationOptions:
     temperature: float | None = _temperature(
         None, "temperature of replies in free words", words="as in the source paper"
     )
-    parallel: int = _count(PARALLEL, "plays at once")
-    limit: int | None = _count(
+    parallel: int = whole_number(PARALLEL, "plays at once")
+    limit: int | None = whole_number(
         None,
         "play the first so many only; of sharded and shards, so many instructions",
         words="all",
@@ -184,11 +172,11 @@ class SimulationRequest(SimulationOptions):
             must="whole numbers from 2 on",
         ),
     )
-    max_tokens: int = _count(1000, "longest reply of the assistant in tokens")
+    max_tokens: int = whole_number(1000, "longest reply of the assistant in tokens")
     databases: str | None = declared(
         None, Option("folder with DB_ID/*.sqlite for database tasks", default="none", metavar="DIR")
     )
-    checks: int = _count(
+    checks: int = whole_number(
         0,
         "plays of FULL and of CONCAT for each instruction: shards that lose nothing score alike; 0 for none",
         least=0,
@@ -236,12 +224,12 @@ class SimulationRequest(SimulationOptions):
     high: float = _temperature(
         Rules().high, "temperature of the simulated user and of the second call of a module"
     )
-    grouping: int = _count(Rules().grouping_size, "labels of fields that are grouped in one call")
-    follow_ups: int = _count(Rules().follow_ups, "follow-up questions to one question, at most")
-    turns_per_field: int = _count(
+    grouping: int = whole_number(Rules().grouping_size, "labels of fields that are grouped in one call")
+    follow_ups: int = whole_number(Rules().follow_ups, "follow-up questions to one question, at most")
+    turns_per_field: int = whole_number(
         Rules().turns_per_field, "most turns of a run, for each field of its form"
     )
-    history: int = _count(
+    history: int = whole_number(
         Rules().history_tokens, "how much of the dialogue the baseline keeps, in tokens"
     )
     free_replies: bool = declared(
@@ -257,7 +245,7 @@ class SimulationRequest(SimulationOptions):
     language: Language = field(
         default="en", metadata={"option": _choice("language of the conversations", LANGUAGES)}
     )
-    turns: int = _count(MAX_TURNS, "answers of the assistant, at most")
+    turns: int = whole_number(MAX_TURNS, "answers of the assistant, at most")
     questions: bool = declared(
         False, Option("ask both sides after the conversation what came of it")
     )
@@ -267,8 +255,8 @@ class SimulationRequest(SimulationOptions):
             "translate each message into the other language (`content_zh`, or `content_en`), with the judge's model"
         ),
     )
-    user_tokens: int = _count(USER_TOKENS, "longest message of the user in tokens")
-    assistant_tokens: int = _count(ASSISTANT_TOKENS, "longest answer of the assistant in tokens")
+    user_tokens: int = whole_number(USER_TOKENS, "longest message of the user in tokens")
+    assistant_tokens: int = whole_number(ASSISTANT_TOKENS, "longest answer of the assistant in tokens")
 
 
 OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)
