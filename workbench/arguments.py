@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from rich.cells import cell_len
 
-from engine.base.errors import FilterError
-from engine.base.request_options import Option, options_of
+from engine.base.errors import FilterError, UsageError
+from engine.base.request_options import Option, options_of, read_value
 from engine.base.text import display_safe
 from engine.conversations.filters import FILTER as FILTER_OPTION
 from engine.conversations.filters import Filter, parse_filter
@@ -88,12 +88,6 @@ def takes(*arguments: Argument | ArgumentGroup) -> Callable[[Run], Run]:
     return declare
 
 
-def add_arguments(parser: argparse.ArgumentParser, run: Callable[..., Any]) -> None:
-    """Declares on a parser what the function of a command takes."""
-    for each in vars(run).get("arguments", ()):
-        each.add_to(parser)
-
-
 # Requests
 
 
@@ -162,12 +156,12 @@ def _reader(option: Option) -> Callable[[str], Any]:
 
     def read(text: str) -> Any:
         try:
-            value = option.convert(text)
+            value = read_value("", option, text)
         except FilterError as error:
             raise _with_place(error, text) from error
-        except ValueError:
-            value = None
-        if (value is None and text) or not option.allowed(value):
+        except UsageError as error:
+            raise argparse.ArgumentTypeError(f"it must be {option.must}") from error
+        if not option.allowed(value):
             raise argparse.ArgumentTypeError(f"it must be {option.must}")
         return value
 

@@ -505,9 +505,7 @@ class ClusteringRequest:
         metavar="K",
     )
     largest: int | None = whole_number(None, "split clusters of more than N conversations")
-    seed: int = declared(
-        0, Option("seed of everything random", convert=int, must="a whole number")
-    )
+    seed: int = declared(0, Option("seed of everything random", convert=int, must="a whole number"))
     model: str | None = declared(None, MODEL)
     decide: Decide = choice(
         "ask",

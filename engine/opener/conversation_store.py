@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from engine.base.conversation import LogPiece, render_log
 from engine.base.outcomes import (
     Verdict,
 )
@@ -23,6 +24,7 @@ from engine.conversations.records import (
 from engine.conversations.shared_text import SharedText
 from engine.conversations.tables import checks, earlier_states, quarantine, shared_text, sources
 from engine.conversations.tables.conversations import by_name, leaks, messages, original
+from engine.conversations.tables.messages import messages_of
 from engine.goals.records import GoalOfConversation
 from engine.goals.tables import groups as goal_groups
 from engine.opener.records import (
@@ -136,6 +138,11 @@ class ConversationStore:
         """All messages in order."""
         with self._project.reading() as conn:
             return messages(conn, conversation_id)
+
+    def log(self, conversation_id: int) -> list[LogPiece]:
+        """The log as a model reads it."""
+        with self._project.reading() as conn:
+            return render_log(messages_of(conn, conversation_id))
 
     def original(self, conversation_id: int) -> bytes:
         """The record as imported, byte for byte."""

@@ -33,9 +33,7 @@ class Transform:
             must="above 0",
         ),
     )
-    top_k: int = whole_number(
-        0, "only the K most probable tokens", words="all", metavar="K"
-    )
+    top_k: int = whole_number(0, "only the K most probable tokens", words="all", metavar="K")
     top_p: float = share(
         1.0, "only the most probable tokens that reach this share together", metavar="P"
     )

@@ -35,7 +35,8 @@ from tests.command_line import data, workbench
 from tests.engine.model.tuned import tune
 from workbench import launcher
 from workbench.cli import main
-from workbench.commands import first_look, narration
+from workbench.commands import first_look
+from workbench import narration
 
 
 @pytest.fixture

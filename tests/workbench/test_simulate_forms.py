@@ -18,7 +18,7 @@ from engine.simulate.service.request import SimulationRequest
 from engine.simulate.service.result_tables import form_table
 from workbench.cli import build_parser, main
 from workbench.commands.playing import read_request
-from workbench.commands.report_text import table_lines
+from workbench.text_tables import table_lines
 
 FORM = {
     "Town": {"type": "text", "required": True, "answer": None},

@@ -14,8 +14,8 @@ from engine.base import folders
 from engine.base.errors import UsageError
 from workbench.bench.comparing import Compared, compare_results, other_machine
 from workbench.bench.runner import BUDGET, run
-from workbench.commands.narration import narrate, print_json
 from workbench.commands.options import positive
+from workbench.narration import narrate, print_json
 
 
 def bench_options(parser: argparse.ArgumentParser) -> None:

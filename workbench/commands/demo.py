@@ -24,11 +24,11 @@ from engine.trees.service.records import (
 from engine.trees.transform import Transform
 from engine.trees.tree import TreeOptions
 from workbench.commands import first_look
-from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import positive
 from workbench.commands.showing import show_rest
 from workbench.commands.status import counts_json, headline
-from workbench.exits import DONE, WITH_GAPS
+from workbench.narration import narrate, print_json, print_text, run_stages
+from workbench.result import DONE, WITH_GAPS
 from workbench.terminal import on_terminal
 
 FOLDER = "workbench-demo"

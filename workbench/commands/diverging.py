@@ -19,9 +19,9 @@ from engine.completeness.records.scoring_request import (
 from engine.completeness.stages.diverging import DivergenceStage
 from engine.completeness.tables import divergences
 from engine.opener.workspace import Workspace
-from workbench.commands.narration import Result, run_stages
 from workbench.commands.options import add_filter, add_model, positive, read_filter
-from workbench.exits import DONE, WITH_GAPS
+from workbench.narration import run_stages
+from workbench.result import DONE, WITH_GAPS, Result
 
 LARGEST = 10
 """Conversations that are listed."""

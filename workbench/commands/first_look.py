@@ -51,10 +51,10 @@ from engine.opener.workspace import Workspace
 from engine.project.records import Estimate
 from workbench.commands.cluster import clustering_json
 from workbench.commands.mapping import map_command, with_command
-from workbench.commands.narration import Narrator, narrate, print_json, print_text, run_stages
 from workbench.commands.scores import set_lines, sets_json
 from workbench.commands.status import counts_json, headline, rate_line
-from workbench.exits import DONE, WITH_GAPS
+from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
+from workbench.result import DONE, WITH_GAPS
 
 MOST_GOALS = 12
 MOST_TO_READ = 10

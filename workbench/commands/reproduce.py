@@ -28,10 +28,10 @@ from engine.results.reproduction.document import as_json, document
 from engine.results.reproduction.paper import DATA_SETS
 from engine.results.reproduction.tables import tables
 from engine.training.runs import TrainingRuns
-from workbench.commands.narration import narrate, print_json, print_text
 from workbench.commands.options import positive, share
-from workbench.commands.report_text import table_lines
-from workbench.exits import DONE, WITH_GAPS
+from workbench.narration import narrate, print_json, print_text
+from workbench.result import DONE, WITH_GAPS
+from workbench.text_tables import table_lines
 
 DONE_KEY = "reproduced"
 """Setting: the commands of a reproduction that were finished (`workbench reproduce`)."""

@@ -32,10 +32,10 @@ from engine.results.validation.completeness import completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_validation
 from engine.results.validation.trees import TreeValidation, config_name, tree_validation
 from engine.results.validation.verdicts import VerdictValidation, verdict_validation
-from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, positive, read_filter
-from workbench.commands.report_text import table_lines
-from workbench.exits import DONE
+from workbench.narration import narrate
+from workbench.result import DONE, Result
+from workbench.text_tables import table_lines
 
 OF_TREES = ("config",)
 OF_COMPLETENESS = (

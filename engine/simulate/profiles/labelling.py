@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engine.base.statistics.labels import LabelAgreement, agree, shared
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.tables import conversations
+from engine.conversations.tables.truth import truth_by_conversation
 from engine.model.chat import Role
 from engine.opener import (
     conversation_store,
@@ -156,6 +157,12 @@ def tag_labels(
         return sum(verdicts.tag(conn, ids, tag, annotator) for tag, ids in given.items())
 
     return project.write(work)
+
+
+def truths_of(project: Project, ids: Collection[int]) -> dict[int, Mapping[str, Any]]:
+    """The truth that these conversations came with, by their keys; those without any are left out."""
+    with project.reading() as conn:
+        return {key: truth for key, truth in truth_by_conversation(conn) if key in ids}
 
 
 def label_rows(rows: Sequence[PlayRow], schemas: Sequence[str]) -> list[LabelRow]:

@@ -61,7 +61,15 @@ def _choice(help: str, known: Sequence[str]) -> Option:
     )
 
 
-def _names(help: str, known: Sequence[str] | None, *, words: str, metavar: str) -> Any:
+def _names(
+    help: str,
+    known: Sequence[str] | None,
+    *,
+    words: str,
+    metavar: str,
+    flag: str = "",
+    several: Literal["", "repeated", "words"] = "",
+) -> Any:
     """Some of the known names, or any where None are known; written with commas between, in any case where known."""
 
     def convert(text: str) -> tuple[str, ...]:
@@ -72,6 +80,8 @@ def _names(help: str, known: Sequence[str] | None, *, words: str, metavar: str) 
         help,
         default=words,
         metavar=metavar,
+        flag=flag,
+        several=several,
         convert=convert,
         allowed=lambda value: known is None or set(value) <= set(known),
         must=f"one or more of {', '.join(known or ())}",
@@ -180,18 +190,22 @@ class SimulationRequest(SimulationOptions):
         0,
         "plays of FULL and of CONCAT for each instruction: shards that lose nothing score alike; 0 for none",
         least=0,
+        flag="check",
     )
     forms: tuple[str, ...] = _names(
         f"forms to fill: {', '.join(ALL_FORMS)}, or JSON files",
         None,
         words=f"all but {AS_PRINTED}",
         metavar="FORM",
+        flag="form",
+        several="repeated",
     )
     variants: tuple[Variant, ...] = declared(
         (),
         Option(
             "fill forms by modules of one prompt each, by one prompt for all (baseline), or by both",
             default=BOTH,
+            flag="variant",
             metavar=f"{{{','.join((*VARIANTS, BOTH))}}}",
             convert=lambda text: () if text == BOTH else (text,),
             allowed=lambda value: set(value) <= set(VARIANTS),
@@ -220,14 +234,19 @@ class SimulationRequest(SimulationOptions):
         None,
         words="none",
         metavar="MODULE",
+        several="words",
     )
     high: float = _temperature(
         Rules().high, "temperature of the simulated user and of the second call of a module"
     )
-    grouping: int = whole_number(Rules().grouping_size, "labels of fields that are grouped in one call")
-    follow_ups: int = whole_number(Rules().follow_ups, "follow-up questions to one question, at most")
+    grouping: int = whole_number(
+        Rules().grouping_size, "labels of fields that are grouped in one call"
+    )
+    follow_ups: int = whole_number(
+        Rules().follow_ups, "follow-up questions to one question, at most"
+    )
     turns_per_field: int = whole_number(
-        Rules().turns_per_field, "most turns of a run, for each field of its form"
+        Rules().turns_per_field, "most turns of a run, for each field of its form", flag="turns"
     )
     history: int = whole_number(
         Rules().history_tokens, "how much of the dialogue the baseline keeps, in tokens"
@@ -240,7 +259,12 @@ class SimulationRequest(SimulationOptions):
         ),
     )
     tasks: tuple[str, ...] = _names(
-        f"tasks that are planned: {', '.join(TASKS)}", TASKS, words="all", metavar="TASK"
+        f"tasks that are planned: {', '.join(TASKS)}",
+        TASKS,
+        words="all",
+        metavar="TASK",
+        flag="task",
+        several="repeated",
     )
     language: Language = field(
         default="en", metadata={"option": _choice("language of the conversations", LANGUAGES)}
@@ -256,7 +280,9 @@ class SimulationRequest(SimulationOptions):
         ),
     )
     user_tokens: int = whole_number(USER_TOKENS, "longest message of the user in tokens")
-    assistant_tokens: int = whole_number(ASSISTANT_TOKENS, "longest answer of the assistant in tokens")
+    assistant_tokens: int = whole_number(
+        ASSISTANT_TOKENS, "longest answer of the assistant in tokens"
+    )
 
 
 OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)

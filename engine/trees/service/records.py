@@ -160,9 +160,7 @@ class TreeRequest:
     adapter: str | Path | None = declared(None, ADAPTER)
     filter: Filter = declared(Filter(), FILTER)
     limit: int | None = whole_number(None, "only the first N conversations", metavar="")
-    nodes: int | None = whole_number(
-        None, "stop a tree after reading this many nodes", metavar=""
-    )
+    nodes: int | None = whole_number(None, "stop a tree after reading this many nodes", metavar="")
     context: int | None = whole_number(None, "longest log in tokens", metavar="")
     only: tuple[int, ...] | None = None
     tuned: bool = False
