@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 PROGRAM = "conversation-workbench"
 
-EXTRAS = ("embed", "train", "formats", "hub", "plot", "simulate")
+EXTRAS = ("embed", "train", "formats", "plot", "simulate")
 """What a person may install; `dev` is for tests only."""
 
 PERMITTED = frozenset(
@@ -85,8 +85,7 @@ def licenses_of(name: str) -> frozenset[str]:
         return frozenset({READ[name]})
     stated = about.get("license_expression")
     if isinstance(stated, str):
-        parts = re.split(r" (?:AND|OR|WITH) |[()]", stated)
-        return frozenset(part.strip() for part in parts if part.strip())
+        return _parts_of(stated)
     found = [
         text.rpartition(" :: ")[2]
         for text in about.get("classifier", ())
@@ -94,8 +93,14 @@ def licenses_of(name: str) -> frozenset[str]:
     ]
     short = str(about.get("license", "")).strip()
     if not found and short and "\n" not in short:
-        found = [short]
+        return frozenset(NAMES.get(part.lower(), part) for part in _parts_of(short))
     return frozenset(NAMES.get(text.lower(), text) for text in found)
+
+
+def _parts_of(expression: str) -> frozenset[str]:
+    """Returns the licenses that an expression of SPDX names."""
+    parts = re.split(r" (?:AND|OR|WITH) |[()]", expression)
+    return frozenset(part.strip() for part in parts if part.strip())
 
 
 def main() -> None:

@@ -86,11 +86,6 @@ COMMANDS = (
     Command("tour", "walk over the screens key by key, on the demo's project", "demo:tour"),
     Command("import", "import files or folders of conversations", "importing:import_paths"),
     Command("run complete", "score completeness", "scoring:run_complete"),
-    Command(
-        "run divergence",
-        "measure what an adapter changed: KL divergence between base and fine-tuned model, at every boundary",
-        "diverging:run_divergence",
-    ),
     Command("run success", "fit a probability of success to your verdicts", "example_probes:run_success"),
     Command("run tag", "fit a probe to a tag's examples, and predict the tag for others", "example_probes:run_tag"),
     Command("run trees", "grow response trees", "trees:run_trees"),

@@ -99,12 +99,6 @@ FIELDS: Mapping[str, Field] = {
             "probability of success, fitted to your verdicts, 0 to 1",
             example="success<.3",
         ),
-        Field(
-            "kl",
-            "number",
-            "KL divergence of base from fine-tuned model, in bits, mean over boundaries",
-            example="kl>.5",
-        ),
         Field("turns", "number", "number of turns"),
         Field("messages", "number", "number of messages"),
         Field(
@@ -232,7 +226,6 @@ SortKey = Literal[
     "date",
     "p",
     "success",
-    "kl",
     "turns",
     "messages",
     "length",

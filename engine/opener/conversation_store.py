@@ -12,7 +12,7 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.completeness.records.scores import DecisionRule, Histogram, RemainingRow, ScoreRow
-from engine.completeness.tables import divergences, remaining, scores
+from engine.completeness.tables import remaining, scores
 from engine.conversations.check_counts import CheckCounts
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.records import (
@@ -62,7 +62,6 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
         config = settings.score_config(conn)
         tags = listing.tags_of(conn, wanted)
         success = example_probes.success_of(conn, wanted)
-        kl = divergences.means(conn, wanted)
         for keys in chunks(wanted):
             for row in conn.execute(
                 "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
@@ -76,7 +75,7 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
                 (config, *keys),
             ):
                 found[row[0]] = _conversation_row(
-                    row, rule, tags.get(row[0], ()), success.get(row[0]), kl.get(row[0])
+                    row, rule, tags.get(row[0], ()), success.get(row[0])
                 )
     return [found[key] for key in wanted if key in found]
 
@@ -86,7 +85,6 @@ def _conversation_row(
     rule: DecisionRule,
     tags: tuple[str, ...],
     success: float | None,
-    kl: float | None,
 ) -> ConversationRow:
     return ConversationRow(
         id=row[0],
@@ -105,7 +103,6 @@ def _conversation_row(
         tags=tags,
         success=success,
         messages_before=row[12],
-        kl=kl,
     )
 
 

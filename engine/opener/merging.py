@@ -42,7 +42,6 @@ _CONFIGURATIONS = (
     "goal_config",
     "tree_config",
     "play_config",
-    "divergence_config",
 )
 
 
@@ -75,7 +74,6 @@ _RESULTS = (
         ("leaves", "max_log_prob", "reason"),
         "trees",
     ),
-    _Results("divergence", ("config_hash", "conversation_id"), ("mean", "reason"), "divergences"),
     _Results("play", ("config_hash", "key"), ("result",), "plays"),
     _Results("watched", ("conversation_id",), (), ""),
     _Results("request_found", ("conversation_id",), (), ""),

@@ -18,7 +18,6 @@ class ConversationRow:
     Attributes:
         opening: The beginning of the first user message that says more than what conversations share.
         success: Probability of success, fitted to verdicts; None before there are enough, and without hidden states.
-        kl: KL(base || fine-tuned), in bits, mean over boundaries; None where not measured.
         messages_before: Number of messages of the text that an import last replaced; None if none was.
     """
 
@@ -38,7 +37,6 @@ class ConversationRow:
     tags: tuple[str, ...] = ()
     success: float | None = None
     messages_before: int | None = None
-    kl: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,6 @@ TABLES = {
     "check": frozenset({"conversation"}),
     "complete": frozenset({"score"}),
     "fit": frozenset({"score"}),
-    "divergence": frozenset({"conversation"}),
     "remaining": frozenset({"remaining"}),
     "trees": frozenset({"tree"}),
     "grow": frozenset({"tree"}),

@@ -245,24 +245,6 @@ CREATE TABLE hidden_state (
     UNIQUE (config_hash, conversation_id)
 ) STRICT;
 
-CREATE TABLE divergence_config (
-    config_hash TEXT PRIMARY KEY,
-    model TEXT NOT NULL,
-    adapter TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
--- curve: JSON, [message, bits] of each boundary; empty, and no mean, with a reason
-CREATE TABLE divergence (
-    config_hash TEXT NOT NULL REFERENCES divergence_config (config_hash),
-    conversation_id INTEGER NOT NULL REFERENCES conversation (id),
-    run_id INTEGER NOT NULL REFERENCES run (id),
-    mean REAL,
-    curve TEXT NOT NULL,
-    reason TEXT,
-    PRIMARY KEY (config_hash, conversation_id)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX divergence_mean ON divergence (config_hash, mean, conversation_id);
-
 CREATE TABLE request_found (
     conversation_id INTEGER NOT NULL REFERENCES conversation (id),
     message INTEGER NOT NULL,

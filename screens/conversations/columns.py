@@ -23,7 +23,6 @@ COLUMN_TITLES: dict[str, str] = {
     "state": "state, as a sign",
     "p": "score",
     "success": "probability of success, by your verdicts",
-    "kl": "KL divergence of base from fine-tuned model, in bits",
     "turns": "turns",
     "messages": "messages",
     "length": "length, in characters",
@@ -74,7 +73,6 @@ class ListColumns:
             Column(
                 "success", "success", number_format.BAR_WIDTH + 4, _success_cell, keep=CHOSEN_KEEP
             ),
-            Column("kl", "KL, bits", 8, _kl_cell, right=True, keep=CHOSEN_KEEP),
             Column("turns", "turns", 7, _turns_cell, right=True, keep=7),
             Column("messages", "messages", 10, _messages_cell, right=True, keep=CHOSEN_KEEP),
             Column("length", "length", 8, _length_cell, right=True, keep=4),
@@ -131,10 +129,6 @@ def _success_cell(row: ConversationRow) -> Sequence[Piece]:
     if p is None:
         return [("–", "tone--muted")]
     return [(number_format.bar(p), "tone--accent"), (" " + number_format.probability(p), "")]
-
-
-def _kl_cell(row: ConversationRow) -> Sequence[Piece]:
-    return [("–", "tone--muted") if row.kl is None else (f"{row.kl:.2f}", "")]
 
 
 def _turns_cell(row: ConversationRow) -> Sequence[Piece]:

@@ -34,7 +34,6 @@ SORT_TITLES: dict[SortKey, str] = {
     "date": "date",
     "p": "score",
     "success": "probability of success",
-    "kl": "KL divergence",
     "turns": "turns",
     "messages": "messages",
     "length": "length",

@@ -97,7 +97,6 @@ class TestList:
             "p_end": None,
             "p_end_normalised": None,
             "success": None,
-            "kl": None,
             "reason": None,
             "turns": 1,
             "messages": 1,

@@ -44,7 +44,6 @@ COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("state", False, lambda row: str(row.state)),
     ("p", True, lambda row: probability(row.p_end_normalised)),
     ("success", True, lambda row: probability(row.success)),
-    ("kl", True, lambda row: "–" if row.kl is None else f"{row.kl:.2f}"),
     ("turns", True, lambda row: f"{row.turns}"),
     ("messages", True, lambda row: f"{row.messages}"),
     ("length", True, lambda row: f"{row.chars}"),
@@ -200,12 +199,9 @@ def _batches(
 
 def _print_table(batches: Iterator[list[ConversationRow]]) -> None:
     begin = next(batches, [])
-    # Most projects have no probe of success and no divergences; a column of dashes says less than none.
-    missing = {
-        "success": all(row.success is None for row in begin),
-        "kl": all(row.kl is None for row in begin),
-    }
-    columns = [column for column in COLUMNS if not missing.get(column[0], False)]
+    # Most projects have no probe of success; a column of dashes says less than none.
+    without_success = all(row.success is None for row in begin)
+    columns = [column for column in COLUMNS if column[0] != "success" or not without_success]
     first = [[cell(row) for _, _, cell in columns] for row in begin]
     titles = [title for title, _, _ in columns]
     widths = [max(map(cell_len, column)) for column in zip(titles, *first, strict=True)]
@@ -228,7 +224,6 @@ def _line(row: ConversationRow) -> dict[str, Any]:
         "p_end": row.p_end,
         "p_end_normalised": row.p_end_normalised,
         "success": row.success,
-        "kl": row.kl,
         "reason": row.reason,
         "turns": row.turns,
         "messages": row.messages,

@@ -13,14 +13,12 @@ from engine.completeness.records.scoring_request import (
     ScoringRequest,
 )
 from engine.completeness.service.estimate import ScoringRun, estimate_scoring
-from engine.completeness.stages.diverging import DivergenceStage
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.logs import logs_of
 from engine.conversations.selection import Selection
-from engine.jobs.contract import Stage
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import BUNDLED_ADAPTERS
 from engine.model.gguf_file import read_gguf
@@ -178,36 +176,6 @@ class ScoringRuns:
             if found >= LEAST_FOR_PROBE:
                 return True
         return False
-
-    def divergence(self, request: ScoringRequest) -> list[Stage]:
-        """The stages of a run that measures KL(base || fine-tuned) at every boundary: tuning if the model was never
-        tuned here, then the divergences.
-
-        Args:
-            request: Of it model, adapter, context, filter, held_out_by and limit are taken; without an adapter the one
-                that scores completeness.
-
-        Raises:
-            ModelFileError: The model or its adapter cannot be read.
-            UsageError: There is no such model or adapter, the model is an endpoint, or it has no adapter.
-        """
-        setup = self._setup
-        model = setup.models.resolve(replace(request, mode="tuned").model_request)
-        if model.model.endpoints:
-            raise UsageError(
-                "An endpoint does not give whole distributions of tokens, which the divergence needs.",
-                "Name a model of this machine with --model.",
-            )
-        if model.model.adapter is None:
-            raise UsageError(
-                f"{model.model.label} has no adapter to compare it with.",
-                "`workbench train PROJECT` trains one; --adapter names it.",
-            )
-        selection = Selection(
-            request.filter, self._held_out(request.held_out_by), request.limit, request.part
-        )
-        stage = DivergenceStage(setup.project, setup.process, model, selection=selection)
-        return [*setup.tuning.before(model), stage]
 
     def estimate(self, run: ScoringRun) -> Estimate:
         """Estimates the cost of a scoring run; see `estimate_scoring`."""

@@ -33,7 +33,6 @@ _COMPUTED = (
     "request_goal WHERE conversation_id = ?1",
     # the key of these tables begins with the configuration
     "hidden_state WHERE config_hash IN (SELECT config_hash FROM state_config) AND conversation_id = ?1",
-    "divergence WHERE config_hash IN (SELECT config_hash FROM divergence_config) AND conversation_id = ?1",
     "goal_text WHERE config_hash IN (SELECT config_hash FROM goal_config) AND conversation_id = ?1",
     "taught_value WHERE taught_id IN (SELECT id FROM taught) AND conversation_id = ?1",
 )

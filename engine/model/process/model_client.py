@@ -9,14 +9,12 @@ from typing import Any, TypeVar
 
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.inline_remaining import RemainingRequest
-from engine.completeness.records.divergences import Divergence
 from engine.jobs.threaded_work import OnProgress
 from engine.model.chat import Call, Completion
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import (
     Chat,
     CountTokens,
-    Diverge,
     Generate,
     Grow,
     GrownTree,
@@ -78,13 +76,6 @@ class ModelClient(ABC):
                 now is kept for the next time, as far as there is memory. Without a prompt only.
         """
         return self.ask(Score(items, question, remaining, growing), progress)
-
-    def divergences(
-        self, items: Sequence[LogItem], adapter: Path, progress: OnProgress | None = None
-    ) -> list[Divergence]:
-        """KL(base || fine-tuned) at every boundary; see `engine.completeness.divergence`. Only a model of this machine
-        that was loaded with the adapter, not merged, can answer. The count of `progress` is tokens read."""
-        return self.ask(Diverge(items, adapter), progress)
 
     def generate(
         self,

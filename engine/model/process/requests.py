@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.inline_remaining import RemainingRequest
-from engine.completeness.records.divergences import Divergence
 from engine.model.chat import Call, Completion
 from engine.model.generation import Stopped
 from engine.model.interface import LoadOptions, Sampling
@@ -107,14 +106,6 @@ class Score(Request[list[ItemScore]]):
     question: Question
     remaining: RemainingRequest | None = None
     growing: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Diverge(Request[list[Divergence]]):
-    """See `ModelClient.divergences`."""
-
-    items: Sequence[LogItem]
-    adapter: Path
 
 
 @dataclass(frozen=True, slots=True)

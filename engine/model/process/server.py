@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from engine.base.errors import Cancelled, ModelError, WorkbenchError
 from engine.completeness.block import ItemScore, score_block
-from engine.completeness.divergence import read_divergences
 from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.logs import log_tokens
-from engine.completeness.records.divergences import Divergence
 from engine.completeness.scoring import BoundaryScorer
 from engine.model.adapter_merging import merge
 from engine.model.batched_replies import generate
@@ -40,7 +38,6 @@ from engine.model.process.requests import (
     BenchTrees,
     Chat,
     CountTokens,
-    Diverge,
     Embed,
     Expand,
     Generate,
@@ -88,7 +85,6 @@ class Server:
         handlers: dict[type[Request[Any]], Callable[[Any], Any]] = {
             Load: self._load,
             Score: self._score,
-            Diverge: self._diverge,
             Generate: self._generate,
             Chat: self._chat,
             LogProbs: self._log_probs,
@@ -264,11 +260,6 @@ class Server:
             remaining=request.remaining,
             kept=self._kept_logs if request.growing else None,
         )
-
-    def _diverge(self, request: Diverge) -> list[Divergence]:
-        model = self._ready()
-        self._ready_scorer().forget()
-        return read_divergences(model, request.adapter, request.items, self._progress())
 
     def _generate(self, request: Generate) -> list[WrittenReply]:
         model = self._held()

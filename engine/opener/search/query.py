@@ -23,7 +23,7 @@ from engine.base.outcomes import (
 from engine.completeness.records.scores import (
     DecisionRule,
 )
-from engine.completeness.tables import divergences, score_sets
+from engine.completeness.tables import score_sets
 from engine.completeness.tables.requests import REQUEST_COUNTS_SQL
 from engine.completeness.tables.scores import state_sql
 from engine.conversations.filter_fields import ANY, NONE, TEXT, SortKey
@@ -129,14 +129,6 @@ def _ascending(conn: sqlite3.Connection, sort: SortKey, among: IdSet) -> array[i
             "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised"
             f" IS NOT NULL AND {chosen} ORDER BY p_end_normalised, conversation_id",
             (settings.score_config(conn), *flags),
-        )
-    if sort == "kl":
-        chosen, flags = among.condition("conversation_id")
-        return read_ids(
-            conn,
-            "SELECT conversation_id FROM divergence WHERE config_hash = ? AND mean IS NOT NULL"
-            f" AND {chosen} ORDER BY mean, conversation_id",
-            (divergences.in_force(conn), *flags),
         )
     if sort == "success":
         chosen, flags = among.condition("conversation_id")
@@ -255,10 +247,6 @@ def _holds(
         inner = _number("p_end_normalised", term)
         sql = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {inner.text}"
         return _select(conn, among, sql, (config, *inner.values))
-    if term.field == "kl":
-        inner = _number("mean", term)
-        sql = f"SELECT conversation_id FROM divergence WHERE config_hash = ? AND {inner.text}"
-        return _select(conn, among, sql, (divergences.in_force(conn), *inner.values))
     if term.field == "success":
         inner = _number("p", term)
         sql = f"SELECT conversation_id FROM ({VALUES_IN_FORCE}) WHERE {inner.text}"

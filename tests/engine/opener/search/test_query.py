@@ -22,12 +22,10 @@ from engine.base.outcomes import (
     State,
     Verdict,
 )
-from engine.completeness.records.divergences import Divergence
 from engine.completeness.records.scores import (
     DecisionRule,
     Histogram,
 )
-from engine.completeness.tables import divergences
 from engine.completeness.tables.scores import normalised
 from engine.conversations.filter_fields import ANY, NONE, SortKey
 from engine.conversations.filters import ListQuery, Term, parse_filter
@@ -67,7 +65,6 @@ class MadeConversation:
     note: str
     tags: tuple[str, ...]
     success: float | None
-    kl: float | None
     proposed: float | None
 
     @property
@@ -88,14 +85,12 @@ known = st.builds(
     note=st.sampled_from(("", "", "look")),
     tags=st.lists(st.sampled_from(("odd", "late")), unique=True).map(sorted).map(tuple),
     success=st.sampled_from((None, 0.1, 0.4, 0.9)),
-    kl=st.sampled_from((None, 0.0, 0.4, 2.5)),
     proposed=st.sampled_from((None, 0.2, 0.7)),
 )  # fmt: skip
 terms = st.sampled_from(
     [
         *("state:complete", "state:incomplete,unscored", "state:borderline", "state:unscored"),
         *("p<.4", "p<=.4", "p>.6", "p:.5,1", "p:0.2...5", "p>=0"),
-        *("kl>.4", "kl<=.4", "kl:0..1"),
         *("success<.4", "success>=.4", "success:.1,.9", "success:0.05...5"),
         *("tag:odd?", "tag:late?", "tag:odd?,none"),
         *("draw<.5", "draw>=.8", "draw:0.2..0.4"),
@@ -149,7 +144,6 @@ def holds(term: Term, key: int, it: MadeConversation, rule: DecisionRule) -> boo
     value: float | None = {
         "p": it.p,
         "success": it.success,
-        "kl": it.kl,
         "turns": turns(it),
         "messages": len(it.texts),
         "length": sum(map(len, it.texts)),
@@ -191,7 +185,7 @@ def expected(all_known: list[MadeConversation], query: ListQuery, rule: Decision
         it = all_known[key - 1]
         return {
             "id": key, "name": it.name, "source": it.label, "date": it.date, "p": it.p,
-            "success": it.success, "kl": it.kl,
+            "success": it.success,
             "turns": turns(it), "messages": len(it.texts), "length": sum(map(len, it.texts)),
             "verdict": it.verdict, "tag": min(it.tags, default=None),
         }[query.sort]  # fmt: skip
@@ -240,12 +234,6 @@ def make(
     for subject, values in ((SUCCESS, success), ("odd", odd)):
         found = ExampleProbe(subject, 0.5, 2, None)
         project.write(partial(example_probes.put, found=found, values=values, in_force=True))
-    diverging = [
-        (key, Divergence(() if it.kl is None else ((1, it.kl),), 9))
-        for key, it in enumerate(made, start=1)
-    ]
-    project.write(lambda conn: divergences.register(conn, "d", "tiny", "adapter"))
-    project.write(lambda conn: divergences.add(conn, "d", 1, diverging))
     return made
 
 
@@ -268,7 +256,6 @@ def test_against_a_plain_evaluation(
             assert list(store.ids(query)) == ids, query
             rows = store.rows(ids)
             assert [row.success for row in rows] == [made[key - 1].success for key in ids]
-            assert [row.kl for row in rows] == [made[key - 1].kl for key in ids]
             counts = store.counts(query)
             states = Counter(row.state for row in rows)
             assert states == Counter(rule.state(made[key - 1].p) for key in ids)
