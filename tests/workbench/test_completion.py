@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.cli import COMMANDS, main
+from workbench.command_table import COMMANDS, main
 from workbench.commands.completion import SHELLS
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.command_line import process, workbench
 from tests.json_reference import WITHOUT_MODEL, lines
-from workbench.cli import COMMANDS, main
+from workbench.command_table import COMMANDS, main
 
 FULL = "Standard output cannot be written: No space left on device."
 

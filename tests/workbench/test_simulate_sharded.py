@@ -10,6 +10,7 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.simulate.records import PlayRow
+from engine.simulate.service.request import SimulationRequest
 from engine.simulate.service.sharded import (
     load_instructions,
     load_sources,
@@ -19,9 +20,9 @@ from engine.simulate.service.sharded import (
 )
 from engine.simulate.sharded.instruction import read_instructions
 from engine.simulate.sharded.making.draft import state_of
+from workbench.arguments import read_request
 from workbench.cli import build_parser, main
-from workbench.commands.playing import read_request
-from workbench.commands.simulate_sharded import report_of_plays
+from workbench.commands.simulating import report_of_plays
 
 PLUMS: dict[str, Any] = {
     "task_id": "plums",
@@ -178,9 +179,16 @@ class TestWords:
         refused.
         """
         words = ["simulate", "sharded", "p.wb", "math"]
-        assert read_request("sharded", build_parser().parse_args(words)).conditions == ()
+        assert (
+            read_request(
+                SimulationRequest, build_parser().parse_args(words), kind="sharded"
+            ).conditions
+            == ()
+        )
         words += ["--conditions", "RECAP-full, full,full"]
-        assert read_request("sharded", build_parser().parse_args(words)).conditions == (
+        assert read_request(
+            SimulationRequest, build_parser().parse_args(words), kind="sharded"
+        ).conditions == (
             "recap-full",
             "full",
         )

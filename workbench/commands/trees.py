@@ -24,6 +24,8 @@ from workbench.arguments import (
     FILTER,
     FORMULAS,
     PROJECT,
+    Argument,
+    ArgumentGroup,
     argument,
     positive,
     read_request,
@@ -38,7 +40,7 @@ from workbench.narration import narrate, run_stages
 from workbench.result import DONE, WITH_GAPS, Result
 from workbench.text_tables import table_lines
 
-GROWTH = (
+GROWTH: tuple[Argument | ArgumentGroup, ...] = (
     *request_arguments(TreeRequest, ("model", "adapter")),
     *request_arguments(TreeOptions, ("alpha", "mode")),
     *request_arguments(TreeRequest, ("at",)),
