@@ -1,4 +1,4 @@
-"""`workbench verdicts` and `workbench calibrate`: what people judged, how far they agree, and what that says of scores."""
+"""`workbench verdicts` and `workbench calibrate`: what people judged, how far they agree, what it says of scores."""
 
 from __future__ import annotations
 
