@@ -12,10 +12,13 @@ import pytest
 
 from engine.base import network_guard
 from engine.model.catalog import embedded_model
+from engine.opener.filter_fields import declare_fields
 
 os.environ.setdefault(
     "OMP_WAIT_POLICY", "passive"
 )  # as in the model process, and before llama.cpp is loaded
+
+declare_fields()
 
 LONGEST = (
     "terminal/test_screens.py",
@@ -47,7 +50,7 @@ LONGEST = (
     "workbench/test_simulate_forms.py",
     "engine/simulate/service/test_service.py",
     "screens/trees/test_list.py",
-    "engine/simulate/stages/test_playing.py",
+    "engine/simulate/test_stages.py",
     "engine/formats/test_containers.py",
     "screens/trees/test_trees.py",
     "screens/shell/test_session.py",

@@ -41,8 +41,8 @@ GROUPS = {
     "run": Group("STAGE", "run a stage: score, grow trees, cluster, ...", "Run a stage."),
     "analyse": Group(
         "WHAT",
-        "tabulate imported ratings and simulations, predict profiles, label behavior",
-        "Tabulates imported ratings and simulations, predicts profiles, labels behavior.",
+        "tabulate imported ratings and simulations, rate conversations",
+        "Tabulates imported ratings and simulations, rates conversations.",
     ),
     "simulate": Group(
         "KIND",
@@ -174,19 +174,9 @@ COMMANDS = (
         "trees:analyse_trees",
     ),
     Command(
-        "analyse profiles",
-        "predict the fields of users' profiles from what they write",
-        "labeling:profiles",
-    ),
-    Command(
-        "analyse behaviour",
-        "label with a model how users ask (order, feedback, broadness, context): three runs and a vote",
-        "labeling:behaviour",
-    ),
-    Command(
         "analyse ratings",
         "rate users with profiles by a model: seven ratings, intents, hallucination, preferences",
-        "labeling:ratings",
+        "analysing:ratings",
     ),
     Command("simulate sharded", "instructions revealed shard by shard", "simulating:sharded"),
     Command("simulate shards", "propose shards for full instructions", "simulating:make_shards"),

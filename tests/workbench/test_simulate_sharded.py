@@ -10,7 +10,7 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.simulate.records import PlayRow
-from engine.simulate.service.request import SimulationRequest
+from engine.simulate.request import SimulationRequest
 from engine.simulate.service.sharded import (
     load_instructions,
     load_sources,
@@ -18,8 +18,8 @@ from engine.simulate.service.sharded import (
     scored,
     write_drafts,
 )
+from engine.simulate.sharded.draft import state_of
 from engine.simulate.sharded.instruction import read_instructions
-from engine.simulate.sharded.making.draft import state_of
 from workbench.arguments import read_request
 from workbench.cli import build_parser, main
 from workbench.commands.simulating import report_of_plays

@@ -30,7 +30,7 @@ from engine.model.process.client import ModelProcess
 from engine.model.process.model_client import ModelClient
 from engine.model.process.requests import WrittenReply
 from engine.model.prompt_files import Prompt
-from engine.simulate.samples import sample_conversations
+from engine.simulate.demo.samples import sample_conversations
 from workbench.bench.tuning import tuned_entry
 
 CONTEXT = 2048

@@ -17,7 +17,7 @@ from engine.completeness.starts_by_curve import FALL
 from engine.conversations.filters import Filter, ListQuery
 from engine.goals.records import LEAST_SHARE, SecondGoal
 from engine.opener.workspace import Services, Workspace
-from engine.simulate.service.request import SimulationOptions
+from engine.simulate.request import SimulationOptions
 from workbench.arguments import (
     ANNOTATOR,
     FILTER,

@@ -15,11 +15,11 @@ from engine.opener.workspace import Workspace
 from engine.results.metrics.aptitude import Scored, aptitudes
 from engine.simulate.forms.table import table_of
 from engine.simulate.records import PlayRow
-from engine.simulate.recsim.table import by_task
+from engine.simulate.recsim.play import by_task
+from engine.simulate.request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
 from engine.simulate.service import forms as forms_service
 from engine.simulate.service import recsim as recsim_service
 from engine.simulate.service import sharded as sharded_service
-from engine.simulate.service.request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
 from engine.simulate.service.result_tables import (
     aptitude_json,
     aptitude_table,
@@ -27,10 +27,9 @@ from engine.simulate.service.result_tables import (
     task_table,
 )
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
-from engine.simulate.sharded.log import CATEGORIES
-from engine.simulate.sharded.making.draft import Draft
-from engine.simulate.sharded.making.play import holds
-from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
+from engine.simulate.sharded.draft import Draft
+from engine.simulate.sharded.making import holds
+from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, Condition, place_of
 from workbench.arguments import (
     PROJECT,
     Argument,

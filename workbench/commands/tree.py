@@ -15,15 +15,19 @@ from engine.conversations.filters import Filter, ListQuery, Term
 from engine.model.process.requests import GrownTree
 from engine.opener.workspace import Workspace
 from engine.trees.growth import Budget
-from engine.trees.guarantee import PROVES_NOTHING, ProbabilityBounds, guarantee, parse_predicate
-from engine.trees.meaning import Meanings
+from engine.trees.guarantee import (
+    PROVES_NOTHING,
+    TOO_WIDE,
+    ProbabilityBounds,
+    guarantee,
+    parse_predicate,
+)
+from engine.trees.meaning import AnswerMeanings, Meanings
 from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
 from engine.trees.places import At, Place, places
 from engine.trees.records import TreeRow
-from engine.trees.service.export_lines import meanings_line, tree_line
-from engine.trees.service.meanings import AnswerMeanings
-from engine.trees.service.over_conversations import TOO_WIDE
-from engine.trees.stages.growing import tree_row
+from engine.trees.reports import meanings_line, tree_line
+from engine.trees.stages import tree_row
 from engine.trees.tree import ROOT, Kind, Tree
 from workbench.arguments import PROJECT, argument, positive, share, switch, takes
 from workbench.commands.trees import GROWTH, tree_request

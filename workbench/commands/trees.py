@@ -16,10 +16,9 @@ from engine.completeness.records.scoring_request import STEP_STOP
 from engine.conversations.filters import ListQuery
 from engine.conversations.service.line_files import write_file
 from engine.opener.workspace import Workspace
-from engine.trees.service import unusual
-from engine.trees.service.records import ConfigRow, NodeColumns, TreeRequest
-from engine.trees.transform import Transform
-from engine.trees.tree import TreeOptions
+from engine.trees import reports
+from engine.trees.records import NodeColumns, TreeConfig, TreeRequest
+from engine.trees.tree import Transform, TreeOptions
 from workbench.arguments import (
     FILTER,
     FORMULAS,
@@ -184,7 +183,7 @@ def _node_of(nodes: NodeColumns, text: str) -> int:
     return max(candidates, key=lambda node: nodes.path[node])
 
 
-def _named(which: str, sets: Sequence[ConfigRow]) -> ConfigRow:
+def _named(which: str, sets: Sequence[TreeConfig]) -> TreeConfig:
     """The set whose hash begins like this."""
     named = [one for one in sets if which and one.config_hash.startswith(which)]
     if len(named) == 1:
@@ -227,15 +226,15 @@ def analyse_trees(arguments: argparse.Namespace) -> Result:
         if not grown:
             raise NotYet("There is no tree.", "`workbench run trees PROJECT --paper` grows them.")
         bounds = service.bounds_of_all(grown, arguments.property) if arguments.property else None
-    rows = unusual.unusual(items)
+    rows = reports.unusual(items)
     if arguments.output:
         path = Path(arguments.output)
         kind = "csv" if path.suffix == ".csv" else "jsonl"
-        write_file(unusual.lines(rows), path, kind, formulas=arguments.formulas)
+        write_file(reports.lines(rows), path, kind, formulas=arguments.formulas)
         narrate(f"Wrote {len(rows):,} lines to {path}.")
-    table = unusual.table(rows, len(grown))
+    table = reports.table(rows, len(grown))
     lines = [table.notes[0], *(table_lines(table) if rows else [])]
-    document: dict[str, Any] = {"of": len(grown), "trees": unusual.lines(rows)}
+    document: dict[str, Any] = {"of": len(grown), "trees": reports.lines(rows)}
     if bounds is not None:
         lines = [*bounds.lines, "", *lines]
         document["property"] = bounds.as_json()

@@ -50,9 +50,8 @@ from engine.model.process.requests import (
 )
 from engine.model.prompt_files import Prompt
 from engine.trees.growth import Work
-from engine.trees.lowering import lower_below
 from engine.trees.record import restore
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.tree import Tree, TreeOptions, lower_below
 
 T = TypeVar("T")
 

@@ -23,8 +23,7 @@ from engine.model.http.dialects import text_of
 from engine.model.http.responses import Step
 from engine.trees.growth import ANSWER_TOKENS, Budget, Work
 from engine.trees.places import Place
-from engine.trees.transform import Transform
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.tree import Transform, Tree, TreeOptions
 
 WIDTH = 64
 """Number of nodes expanded at the same time."""

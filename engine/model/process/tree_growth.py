@@ -9,11 +9,10 @@ from engine.completeness.logs import log_tokens
 from engine.model.interface import TokenModel
 from engine.model.process.requests import Grow, GrownTree, GrowOn
 from engine.trees.growth import Grower, Work
-from engine.trees.lowering import lower_below
 from engine.trees.places import Place
 from engine.trees.record import restore
 from engine.trees.roster import Job
-from engine.trees.tree import Tree
+from engine.trees.tree import Tree, lower_below
 
 
 def grow_trees(

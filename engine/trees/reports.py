@@ -1,0 +1,204 @@
+"""Which trees stand out: many leaves, or an improbable best response, and both together as in appendix C.2.2 of Soroka
+et al."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.base.number_format import counted
+from engine.base.outcomes import (
+    State,
+)
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.text import one_line
+from engine.trees.meaning import Meanings
+from engine.trees.measures import Answer, answers
+from engine.trees.record import TreeRecord, restore
+from engine.trees.records import TreeItem, TreeRow
+from engine.trees.tree import Tree
+
+DECILE = 0.9
+FEWEST = 10
+"""Fewest trees of which the top tenth is told."""
+
+_COLUMNS = (
+    ReportColumn("conversation", "text"),
+    ReportColumn("step", "count"),
+    ReportColumn("branches", "count", means="Leaves of the tree."),
+    ReportColumn("max logprob", "number", means="Log-probability of the most probable response."),
+    ReportColumn("completed", "text", means="By the completeness scores in force."),
+    ReportColumn("goal", "text", means="Group of the clustering that is shown."),
+)
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Deciles:
+    """Limits at or above which a tree stands out: the top tenth of leaves, and of the negative best log-probability."""
+
+    leaves: float = math.inf
+    surprise: float = math.inf
+
+    @classmethod
+    def of(cls, items: Sequence[TreeItem]) -> Deciles:
+        """The limits for the trees of a list; with few trees none stands out."""
+        grown = [item.row for item in items if item.row.reason is None]
+        if len(grown) < FEWEST:
+            return cls()
+        return cls(
+            _quantile([row.leaves for row in grown]),
+            _quantile([-row.max_log_prob for row in grown if row.max_log_prob is not None]),
+        )
+
+    def many(self, row: TreeRow) -> bool:
+        """Whether a tree is among those with the most leaves."""
+        return row.reason is None and row.leaves >= self.leaves
+
+    def unsure(self, row: TreeRow) -> bool:
+        """Whether a tree is among those with the lowest best log-probability."""
+        return row.max_log_prob is not None and -row.max_log_prob >= self.surprise
+
+    def both(self, row: TreeRow) -> bool:
+        """Whether a tree stands out by both figures."""
+        return self.many(row) and self.unsure(row)
+
+
+@dataclass(frozen=True, slots=True)
+class UnusualTree:
+    """A tree that stands out by both figures, as one row of C.2.2.
+
+    Attributes:
+        completed: State of its conversation by the completeness scores in force.
+        goal: Label of its goal; "" without one.
+    """
+
+    conversation: str
+    step: int
+    branches: int
+    max_logprob: float
+    completed: State
+    goal: str
+
+
+def unusual(items: Sequence[TreeItem]) -> list[UnusualTree]:
+    """Returns the trees of a list that stand out by both figures, those with the most leaves first."""
+    deciles = Deciles.of(items)
+    found = [
+        UnusualTree(
+            item.name,
+            item.row.step,
+            item.row.leaves,
+            item.row.max_log_prob,
+            item.completed,
+            item.goal,
+        )
+        for item in items
+        if deciles.both(item.row) and item.row.max_log_prob is not None
+    ]
+    return sorted(found, key=lambda one: (-one.branches, one.max_logprob))
+
+
+def table(found: Sequence[UnusualTree], trees: int) -> ReportTable:
+    """The rows as a table; `trees` is the number of trees that they are of."""
+    rows = [
+        ReportRow(
+            (
+                one_line(one.conversation, _LONGEST_NAME),
+                one.step,
+                one.branches,
+                one.max_logprob,
+                one.completed.value,
+                one_line(one.goal, _LONGEST_NAME) or "–",
+            )
+        )
+        for one in found
+    ]
+    note = f"Of {counted(trees, 'tree')} those in the top tenth of branches and of −max logprob."
+    if trees < FEWEST:
+        note = f"A top tenth takes {FEWEST} trees; there are {trees}."
+    return ReportTable("unusual trees", _COLUMNS, tuple(rows), (note,))
+
+
+def lines(found: Sequence[UnusualTree]) -> list[dict[str, Any]]:
+    """The rows as JSON values, for exports."""
+    return [
+        {
+            "id": one.conversation,
+            "step": one.step,
+            "branches": one.branches,
+            "max_logprob": one.max_logprob,
+            "completed": one.completed.value,
+            "goal": one.goal or None,
+        }
+        for one in found
+    ]
+
+
+def _quantile(values: Sequence[float]) -> float:
+    """The value that the top tenth of the values reach."""
+    return sorted(values)[int(DECILE * len(values))] if values else math.inf
+
+
+def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
+    """Returns one tree with its measures and answers as JSON values; without a tree, `reason` says why."""
+    fork = None
+    if row.fork_depth is not None:
+        fork = {"depth": row.fork_depth, "entropy": row.fork_entropy}
+    return {
+        "id": name,
+        "step": row.step,
+        "reason": row.reason,
+        "alpha": row.alpha,
+        "mode": row.mode,
+        "leaves": row.leaves,
+        "max_logprob": row.max_log_prob,
+        "covered": row.covered,
+        "pruned": row.pruned,
+        "unexpanded": row.unexpanded,
+        "nodes": row.nodes,
+        "entropy_low": row.entropy_low,
+        "entropy_high": row.entropy_high,
+        "first_fork": fork,
+        "answer_logprob": row.answer_log_prob,
+        "answer_tokens": row.answer_tokens,
+        "answer_held": row.answer_held,
+        "seconds": row.seconds,
+        "answers": [] if tree is None else _answers(tree),
+    }
+
+
+def stored_tree_line(name: str, row: TreeRow, frame: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns `tree_line` for a stored tree; `frame` is None when there is no tree."""
+    return tree_line(name, row, None if frame is None else restore(TreeRecord.from_frame(frame)))
+
+
+def meanings_line(
+    answers: Sequence[Answer], found: Meanings, threshold: float, by: str
+) -> dict[str, Any]:
+    """Returns the answers grouped by meaning as JSON values: texts by group, and the entropies in bits."""
+    return {
+        "threshold": threshold,
+        "by": by,
+        "entropy": found.entropy,
+        "entropy_low": found.entropy_low,
+        "entropy_high": found.entropy_high,
+        "groups": [
+            {"probability": group.probability, "texts": [answers[at].text for at in group.answers]}
+            for group in found.groups
+        ],
+    }
+
+
+def _answers(tree: Tree) -> list[dict[str, Any]]:
+    return [
+        {
+            "text": answer.text,
+            "logprob": math.log(answer.probability),
+            "probability": answer.probability,
+            "end": answer.end.name.lower(),
+        }
+        for answer in answers(tree)
+    ]

@@ -1,0 +1,401 @@
+"""Reads, compares and grows the response trees of a project, for commands and screens."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import Lock
+from typing import cast
+
+from engine.base.errors import NotFound, UsageError
+from engine.completeness.tables import scores
+from engine.conversations.filters import ListQuery
+from engine.conversations.selection import Selection
+from engine.conversations.service.line_files import new_file, write_file
+from engine.conversations.tables import selecting
+from engine.conversations.tables.imported import names
+from engine.goals.tables import groups
+from engine.jobs.contract import Stage
+from engine.jobs.runner import JobRunner
+from engine.model.catalog import RunnableModel
+from engine.model.interface import LoadOptions
+from engine.model.model_work import RunModel
+from engine.model.process.client import ModelProcess
+from engine.model.service.run_setup import RunSetup
+from engine.project import runs
+from engine.project.project import Project
+from engine.project.records import Estimate, RunRow
+from engine.trees import tables as trees
+from engine.trees.compare import TreeComparison, compare
+from engine.trees.guarantee import OverConversations, guarantee, parse_predicate
+from engine.trees.meaning import AnswerMeanings
+from engine.trees.measures import Answer, answers, subtree_mass
+from engine.trees.places import At
+from engine.trees.record import (
+    TreeRecord,
+    restore,
+)
+from engine.trees.records import (
+    AnswerRow,
+    GroupedAnswers,
+    NodeColumns,
+    NodeKind,
+    OpenTree,
+    PropertyBounds,
+    TreeConfig,
+    TreeItem,
+    TreeRequest,
+    TreeRow,
+)
+from engine.trees.reports import stored_tree_line
+from engine.trees.stages import Below, GrowOnStage, TreeStage
+from engine.trees.tree import ROOT, Tree
+
+# Runs that grow response trees: a request becomes stages, with the model that it names.
+
+
+class TreeRuns:
+    """Makes the runs of one project that grow trees."""
+
+    def __init__(self, setup: RunSetup) -> None:
+        self._setup = setup
+
+    def stages(self, request: TreeRequest) -> list[Stage]:
+        """The stages of a run: tuning if the model was never tuned on this machine, then the trees.
+
+        Raises:
+            ModelFileError: The model or its adapter cannot be read.
+            UsageError: There is no such model or adapter, or it cannot grow trees this way.
+        """
+        setup = self._setup
+        model = setup.models.resolve(request.model_request)
+        setup.endpoints.check_trees(model.model, request.tree)
+        trees = TreeStage(
+            setup.project,
+            setup.process,
+            model,
+            request.tree,
+            request.at,
+            selection=Selection(request.filter, limit=request.limit),
+            nodes=request.nodes,
+            only=request.only,
+        )
+        return [*setup.tuning.before(model), trees]
+
+    def model_names(self) -> list[str]:
+        """Names of the models that can grow a tree, the one that the project uses for trees first."""
+        names = [entry.name for entry in self._setup.catalog.entries()]
+        names += [entry.name for entry in self._setup.endpoints.book.entries()]
+        first = self._setup.models.for_work(None, "trees")
+        return sorted(names, key=lambda name: name != first)
+
+    def model_of(self, run: RunRow) -> RunnableModel:
+        """The model of a recorded run, as the catalogue has it or as it was before it was tuned, with the adapter of
+        the run; or the endpoints of the run.
+
+        Raises:
+            UsageError: The catalogue holds it no more.
+        """
+        context = LoadOptions(context=run.params.get("context"))
+        if remote := self._setup.endpoints.book.that_gave(run.fingerprints, context):
+            return remote
+        wanted = run.fingerprints.get("adapter_sha256")
+        adapter = None if wanted is None else self._setup.catalog.adapter_with(wanted)
+        found = [] if wanted is not None and adapter is None else self._setup.catalog.entries()
+        for entry in found:
+            for known in (entry, replace(entry, tuning=None)):
+                model = self._setup.catalog.runnable(known, adapter)
+                if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
+                    options = replace(model.options, context=run.params.get("context"))
+                    return replace(model, options=options)
+        named = [run.fingerprints.get(key) for key in ("model", "adapter")]
+        named += run.fingerprints.get("endpoints", [])
+        words = " with the adapter ".join(str(name) for name in named if name)
+        raise NotFound(
+            f"The tree was grown with {words}, which the catalog does not hold.",
+            "Add what is missing with `workbench models add`, or grow new trees.",
+        )
+
+
+KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
+KEPT = 3
+"""Trees that are kept in memory, so that the answers and properties of an open tree need no second decoding."""
+
+NAME_BATCH = 500
+
+
+class TreeService:
+    """The response trees of one project: measured over the data set, walked through, grown."""
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        runs: TreeRuns,
+        runner: JobRunner,
+        changed: Callable[[], None],
+    ) -> None:
+        """`changed` is called when another configuration of trees is selected."""
+        self._project, self._process, self._runs = project, process, runs
+        self._runner, self._changed = runner, changed
+        self._kept: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
+        self._meanings = AnswerMeanings()
+        self._guard = Lock()
+
+    # Reading
+
+    def items(self, query: ListQuery) -> list[TreeItem]:
+        """Returns the trees of the selected configuration for the matching conversations, by conversation and step."""
+        with self._project.reading() as conn:
+            rows = trees.measures(conn)
+            if query.filter:
+                wanted = frozenset(selecting.ids(conn, query))
+                rows = [row for row in rows if row.conversation_id in wanted]
+            ids = sorted({row.conversation_id for row in rows})
+            external_ids, states = names(conn, ids), scores.states(conn, ids)
+            goals = groups.first_goals(conn, ids)
+        return [
+            TreeItem(
+                row,
+                external_ids[row.conversation_id],
+                states[row.conversation_id],
+                goals.get(row.conversation_id, ""),
+            )
+            for row in rows
+        ]
+
+    def steps(self, conversation_id: int) -> list[int]:
+        """Quick. Steps of a conversation at which there is a tree, in order."""
+        with self._project.reading() as conn:
+            return [row.step for row in trees.trees(conn, conversation_id) if row.reason is None]
+
+    def turns(self, conversation_id: int, config_hash: str | None = None) -> list[TreeRow]:
+        """Quick. Returns the measures of a conversation's trees by step, of the selected configuration or a given
+        one."""
+        with self._project.reading() as conn:
+            rows = trees.trees(conn, conversation_id, config_hash)
+        return [row for row in rows if row.reason is None]
+
+    def open(self, conversation_id: int, step: int, config_hash: str | None = None) -> OpenTree:
+        """Returns one tree of the selected configuration or a given one; raises UsageError when there is none."""
+        with self._project.reading() as conn:
+            row = _row(trees.trees(conn, conversation_id, config_hash), step)
+            external_ids = names(conn, [conversation_id])
+        item = TreeItem(row, external_ids.get(conversation_id, ""))
+        return OpenTree(item, columns(*self._tree(row)))
+
+    def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
+        """The texts of a tree's leaves, most probable first; only those of kind `ended` are whole answers."""
+        tree, _ = self._find(conversation_id, step, config_hash)
+        return [answer_row(answer) for answer in answers(tree)]
+
+    def meanings(
+        self, conversation_id: int, step: int, config_hash: str, threshold: float
+    ) -> GroupedAnswers:
+        """The texts of a tree's leaves grouped by meaning; raises UsageError where texts cannot be compared."""
+        tree, _ = self._find(conversation_id, step, config_hash)
+        answers_by_p, found = self._meanings.of(tree, threshold)
+        rows = [
+            answer_row(answers_by_p[at], number)
+            for number, group in enumerate(found.groups)
+            for at in group.answers
+        ]
+        return GroupedAnswers(
+            rows, threshold, found.entropy_low, found.entropy_high, self._meanings.by
+        )
+
+    def compare(self, conversation_id: int, step: int, first: str, second: str) -> TreeComparison:
+        """Compares the trees of two configurations at one step; raises UsageError when one of them is not there."""
+        return compare(
+            self._find(conversation_id, step, first)[0],
+            self._find(conversation_id, step, second)[0],
+        )
+
+    def bounds(
+        self, conversation_id: int, step: int, config_hash: str, text: str
+    ) -> PropertyBounds:
+        """Bounds on the probability of a property such as `contains two years`; raises UsageError for a text that names
+        no property."""
+        predicate = parse_predicate(text)
+        tree, _ = self._find(conversation_id, step, config_hash)
+        found = guarantee(tree, predicate)
+        return PropertyBounds(text, found.low, found.high)
+
+    def bounds_of_all(self, items: Sequence[TreeItem], text: str) -> OverConversations:
+        """Bounds on the probability of a property over the first answers of conversations: of the first tree of each.
+
+        Args:
+            items: Of `items`, those that were grown; at least one.
+
+        Raises:
+            UsageError: The text names no property.
+        """
+        predicate = parse_predicate(text)
+        first: dict[int, TreeItem] = {}
+        for item in items:
+            first.setdefault(item.row.conversation_id, item)
+        found = []
+        for item in first.values():
+            tree, _ = self._tree(item.row)
+            found.append((item.name, guarantee(tree, predicate)))
+        return OverConversations.of(text, found)
+
+    def configs(self, place: tuple[int, int] | None = None) -> list[TreeConfig]:
+        """The configurations that have trees, or have one at this conversation and step; oldest first."""
+        with self._project.reading() as conn:
+            return trees.configs(conn, place)
+
+    def shown(self) -> str | None:
+        """Quick. Returns the config hash of the selected trees; None before any was grown."""
+        with self._project.reading() as conn:
+            return trees.chosen(conn)
+
+    def show(self, config_hash: str) -> None:
+        """Selects the configuration whose trees are shown; raises ProjectReadOnly."""
+        self._project.write(lambda conn: trees.choose(conn, config_hash))
+        self._changed()
+
+    def _find(self, conversation_id: int, step: int, config_hash: str) -> tuple[Tree, list[int]]:
+        with self._project.reading() as conn:
+            row = _row(trees.trees(conn, conversation_id, config_hash), step)
+        return self._tree(row)
+
+    def _tree(self, row: TreeRow) -> tuple[Tree, list[int]]:
+        """A tree and the tokens of its recorded answer; kept by the row, since a tree that grows gets another row."""
+        with self._guard:
+            if row in self._kept:
+                self._kept.move_to_end(row)
+                return self._kept[row]
+        with self._project.reading() as conn:
+            frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
+        if frame is None:
+            raise NotFound("There is no tree here.", row.reason or "")
+        found = restore(TreeRecord.from_frame(frame)), list(frame.get("answer", ()))
+        with self._guard:
+            self._kept[row] = found
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+    # Work
+
+    def estimate(self, request: TreeRequest) -> Estimate:
+        """Estimates how many conversations a run would still grow trees for, and how long that takes: at the speed of
+        earlier trees of the same configuration, None without any.
+
+        Raises:
+            UsageError: There is no such model or adapter, or it cannot grow trees this way.
+        """
+        stage = self._runs.stages(request)[-1]
+        assert isinstance(stage, TreeStage)
+        asked = stage.params
+        with self._project.reading() as conn:
+            wanted = request.only or selecting.ids(conn, ListQuery(request.filter))
+            left = len(set(wanted).intersection(trees.ids_without_tree(conn, stage.config_hash)))
+            known = trees.seconds(conn, asked["alpha"], asked["mode"], asked["at"])
+        named = [stage.fingerprints.get(key) for key in ("model", "adapter")]
+        model = " + ".join(str(name) for name in named if name)
+        return Estimate(left, None, None, None if known is None else known * left, model)
+
+    def start(self, request: TreeRequest) -> int:
+        """Grows trees in the background; returns the job id. Raises as `estimate` does."""
+        return self._runner.start(self._runs.stages(request))
+
+    def models(self) -> list[str]:
+        """Quick. Names of the models that can grow a tree, the one that the project uses for trees first."""
+        return self._runs.model_names()
+
+    def request_like(
+        self, item: TreeItem, alpha: float, model: str | None, adapter: str | None
+    ) -> TreeRequest:
+        """A request for the trees of one conversation with another model, adapter or alpha, to be compared with a tree.
+        All other options are the tree's own, and the selected configuration does not change.
+
+        Raises:
+            UsageError: Alpha is not in (0, 1], or the run of the tree is not recorded.
+        """
+        row = item.row
+        params = self._run(row).params
+        tree, _ = self._tree(row)
+        return TreeRequest(
+            replace(tree.options, alpha=alpha),
+            cast(At, row.place),
+            model,
+            adapter,
+            nodes=params.get("nodes"),
+            context=params.get("context"),
+            only=(row.conversation_id,),
+        )
+
+    def grow_on(self, item: TreeItem, node: int | None, alpha: float | None) -> int:
+        """Starts the stage of `growing_on` in the background; returns the job id."""
+        return self._runner.start([self.growing_on(item.row, node, alpha)])
+
+    def growing_on(self, row: TreeRow, node: int | None, alpha: float | None) -> GrowOnStage:
+        """The stage that continues to grow a tree: below a node to a lower alpha, or everywhere to its own alpha.
+
+        Raises:
+            UsageError: The model that it was grown with is not in the catalogue.
+        """
+        model = self._runs.model_of(self._run(row))
+        below = None if node is None or alpha is None else Below(node, alpha)
+        return GrowOnStage(self._project, self._process, RunModel(model), row, below)
+
+    def _run(self, row: TreeRow) -> RunRow:
+        with self._project.reading() as conn:
+            run = runs.get(conn, row.run_id)
+        if run is None:
+            raise UsageError("The project has no record of the run that grew this tree.")
+        return run
+
+    def export(self, item: TreeItem, path: str) -> None:
+        """Writes a tree as one JSON line to a new file; raises ProjectError as `ExportFiles.export` does."""
+        target = new_file(path)
+        row = item.row
+        with self._project.reading() as conn:
+            frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
+        write_file(iter([stored_tree_line(item.name, row, frame)]), target, "jsonl")
+
+
+def _row(rows: Sequence[TreeRow], step: int) -> TreeRow:
+    for row in rows:
+        if row.step == step and row.reason is None:
+            return row
+    raise NotFound("There is no tree here.", next((r.reason for r in rows if r.reason), "") or "")
+
+
+def answer_row(answer: Answer, group: int | None = None) -> AnswerRow:
+    """An answer as a row for screens; `group` as in `AnswerRow`."""
+    return AnswerRow(
+        answer.text,
+        answer.probability,
+        len(answer.leaves),
+        answer.leaves[0],
+        KINDS[answer.end],
+        group,
+    )
+
+
+def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
+    """The columns of a tree, and the path of the recorded answer's tokens as far as it is in the tree."""
+    nodes = tree.nodes
+    recorded: list[int] = []
+    at = ROOT
+    for token in answer:
+        found = [child for child in nodes[at].children if nodes[child].token == token]
+        if not found:
+            break
+        at = found[0]
+        recorded.append(at)
+    return NodeColumns(
+        parent=[n.parent for n in nodes],
+        token=[n.token for n in nodes],
+        spelling=[b"" if n.token < 0 else tree.spelling(n.token) for n in nodes],
+        log_p=[n.log_p for n in nodes],
+        path=[n.path for n in nodes],
+        below=subtree_mass(tree),
+        kind=[KINDS[n.kind] for n in nodes],
+        entropy=[n.entropy for n in nodes],
+        recorded=recorded,
+    )

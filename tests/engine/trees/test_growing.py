@@ -1,0 +1,110 @@
+"""Growing trees over a project with the real model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.conversations.filters import parse_filter
+from engine.conversations.selection import Selection
+from engine.jobs.runner import JobDone, JobRunner, RunOutcome
+from engine.model.model_work import RunModel
+from engine.model.process.client import ModelProcess
+from engine.project.project import Project
+from engine.trees import tables as trees
+from engine.trees.places import At
+from engine.trees.record import TreeRecord, restore
+from engine.trees.records import TreeRow
+from engine.trees.stages import TreeStage
+from engine.trees.tree import TreeOptions
+from tests.engine.completeness import scored
+
+OPTIONS = TreeOptions(alpha=0.05, max_tokens=4)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def weights(shallow_weights: Path) -> Iterator[None]:
+    """Trees of nine layers of the shipped weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(scored.WEIGHTS, str(shallow_weights))
+        yield
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelProcess]:
+    made = ModelProcess(tmp_path_factory.mktemp("log") / "model.log")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    scored.make(tmp_path / "p.wb")
+    with Project.open(tmp_path / "p.wb") as opened:
+        yield opened
+
+
+def grow(
+    project: Project, process: ModelProcess, query: str = "", at: At = "last-answer"
+) -> RunOutcome:
+    selection = Selection(parse_filter(query))
+    stage = TreeStage(project, process, RunModel(scored.model()), OPTIONS, at, selection=selection)
+    return JobRunner(project, lambda event: None).run(stage)
+
+
+def stored(project: Project) -> list[TreeRow]:
+    with project.reading() as conn:
+        return trees.measures(conn)
+
+
+class TestGrowing:
+    def test_every_conversation_has_a_tree_or_a_reason(
+        self, project: Project, process: ModelProcess
+    ) -> None:
+        """Measures are stored with the tree; a conversation without an answer has the reason instead."""
+        outcome = grow(project, process)
+        rows = stored(project)
+
+        assert isinstance(outcome, JobDone)
+        assert len(rows) == 12
+        (none,) = [row for row in rows if row.reason is not None]
+        assert "no assistant step" in (none.reason or "")
+        for row in rows:
+            if row.reason is None:
+                assert row.leaves >= 1
+                assert row.covered + row.pruned + row.unexpanded == pytest.approx(1, abs=1e-4)
+                assert row.answer_tokens > 0
+                assert (row.alpha, row.place) == (0.05, "last-answer")
+
+    def test_stored_trees_are_whole(self, project: Project, process: ModelProcess) -> None:
+        """A stored tree has the leaves and the masses of its row."""
+        grow(project, process, "turns<3")
+        with project.reading() as conn:
+            (row,) = [row for row in trees.measures(conn) if row.reason is None][:1]
+            frame = trees.frame(conn, row.conversation_id, row.step)
+        assert frame is not None
+        tree = restore(TreeRecord.from_frame(frame))
+
+        assert len(tree.leaves()) == row.leaves
+        assert tree.account().covered == pytest.approx(row.covered)
+
+    def test_again_only_what_is_missing(self, project: Project, process: ModelProcess) -> None:
+        """A second run over more conversations leaves stored trees unchanged."""
+        grow(project, process, "name:talk-00")
+        before = stored(project)
+        grow(project, process, "name:talk-00,talk-01")
+        after = stored(project)
+
+        assert len(before) == 1
+        assert len(after) == 2
+        assert before[0] in after
+
+    def test_all_assistant_turns(self, project: Project, process: ModelProcess) -> None:
+        """One tree for each assistant step, with the step in its row."""
+        grow(project, process, "name:talk-02", at="every")
+        rows = stored(project)
+
+        assert len(rows) >= 2
+        assert len({row.step for row in rows}) == len(rows)
