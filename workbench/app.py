@@ -20,7 +20,7 @@ import screens
 from engine.base.errors import ProjectMoved, WorkbenchError
 from engine.base.events import FileChanged, JobEnded, Listener, ModelRestarted
 from engine.base.text import one_line
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.shell.base_app import BaseApp
 from screens.shell.control_guard import CONTROL_GUARD
 from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog, TextDialog
@@ -105,7 +105,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def __init__(
         self,
-        services: Services,
+        services: OpenProject,
         subscribe: Subscribe,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -209,7 +209,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def tell_moved(self, moved: ProjectMoved) -> None:
         """Says once that the project is no longer written, and offers to save what is open, or what to open instead."""
-        project = self._services.project
+        project = self._services
         if self._has_moved:
             return
         self._has_moved = True
@@ -251,7 +251,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def _offer_to_write(self) -> None:
         """Offers to open the project anew, for writing, when the one that wrote it has quit."""
-        project = self._services.project
+        project = self._services
 
         async def chosen(yes: bool | None) -> None:
             if yes:
@@ -376,7 +376,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def save_picture(self) -> None:
         """Saves the screen in front as an SVG file in the folder of the project."""
-        project = Path(self._services.project.path)
+        project = Path(self._services.path)
         name = f"{project.stem}-{self.current_mode}-{time.strftime('%Y%m%d-%H%M%S')}.svg"
         try:
             saved = self.save_screenshot(name, str(project.parent))

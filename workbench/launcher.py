@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.base import folders
 from engine.base.errors import Cancelled, ProgramFault
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from screens.shell.key_table import Place, key_table, markdown
 from screens.shell.keymap_file import read_keymap
 from screens.shell.picker import Beginning, PickerApp
@@ -39,7 +39,7 @@ def show_project(
     *,
     read_only: bool = False,
     theme: str | None = None,
-    start: Callable[[Workspace], None] | None = None,
+    start: Callable[[OpenProject], None] | None = None,
     tour: bool = False,
 ) -> None:
     """Runs the screens on a project, and then on each project that the person opens from there.
@@ -56,7 +56,7 @@ def show_project(
     preferences = Preferences(folders.preferences_file())
     following: Path | None = path
     while following is not None:
-        with Workspace(
+        with OpenProject(
             following, create=not read_only, read_only=read_only, upgrade=not read_only
         ) as workspace:
             require_terminal()  # after opening, since what is wrong with the project says more
@@ -65,7 +65,7 @@ def show_project(
                 start(workspace)
                 start = None
             app = WorkbenchApp(
-                workspace.services(),
+                workspace,
                 workspace.subscribe,
                 shell=load_shell(theme, log),
                 tour=tour and following == path,

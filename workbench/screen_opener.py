@@ -10,7 +10,7 @@ from typing import Any
 from textual.screen import Screen
 
 from engine.conversations.filters import Filter
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.shell.routes import ReadingOrder
 from screens.widgets.engine_feed import EngineFeed
 
@@ -19,7 +19,7 @@ from screens.widgets.engine_feed import EngineFeed
 class ScreenOpener:
     """Makes the screens of one project; one method for each mode, named like it, and for each of `Routes`."""
 
-    services: Services
+    services: OpenProject
     feed: EngineFeed
     clock: Callable[[], float]
 

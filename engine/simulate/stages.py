@@ -16,8 +16,8 @@ from typing import Any, Literal
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
 from engine.conversations.tables import imports, quarantine, sources
+from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
-from engine.formats.single import parse_made
 from engine.jobs.contract import Progress, config_hash
 from engine.jobs.threaded_work import OnProgress
 from engine.model.asking import Scenario

@@ -15,20 +15,17 @@ from textual.widgets import Static
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.results.comparison.formatting import (
     breakdown_lines,
     breakdown_notes,
-    change_text,
     comparison_lines,
-    entropy_text,
-    goal_name,
+    comparison_notes,
+    completion_cells,
+    difference_cells,
+    entropy_cells,
     has_trees,
-    notes,
-    p_text,
-    rate_text,
     side_text,
-    value_text,
 )
 from engine.results.comparison.records import Breakdown, Comparison, Difference, Part
 from screens.shell.clipboard import copy
@@ -77,7 +74,7 @@ class ComparisonScreen(WorkbenchScreen[None]):
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._asked: str | tuple[Filter, Filter] | None = None
@@ -174,7 +171,7 @@ class ComparisonScreen(WorkbenchScreen[None]):
             sides = (
                 f"{letter}  {side_text(one)}" for letter, one in zip("AB", found.sides, strict=True)
             )
-            summary, told = Content("\n".join(sides)), notes(found)
+            summary, told = Content("\n".join(sides)), comparison_notes(found)
             self._rows = [
                 _of_difference(at, one, found) for at, one in enumerate(found.differences)
             ]
@@ -215,31 +212,16 @@ def _of_difference(at: int, one: Difference, found: Comparison) -> Row:
         wanted = str(
             Filter((*parse_filter(side).terms, *Filter().with_choice("goal", one.goal).terms))
         )
-    values = {
-        "name": one.measure if one.goal is None else goal_name(one),
-        "first": value_text(one, 0),
-        "second": value_text(one, 1),
-        "change": change_text(one),
-        "p": p_text(one),
-        "needed": "" if one.needed is None else f"{one.needed:,}",
-    }
+    keys = ("name", "first", "second", "change", "p", "needed")
+    values = dict(zip(keys, difference_cells(one), strict=True))
     return Row(at, values, wanted, one.significant)
 
 
 def _of_part(at: int, part: Part) -> Row:
-    apparent, corrected = rate_text(part.rate)
-    values = {
-        "name": part.value,
-        "count": f"{part.rate.conversations:,}",
-        "scored": f"{part.rate.scored:,}",
-        "complete": apparent,
-        "corrected": corrected,
-        "change": "" if part.change is None else change_text(part.change),
-        "p": "" if part.change is None else p_text(part.change),
-        "entropy": entropy_text(part),
-        "entropy_change": "" if part.entropy_change is None else change_text(part.entropy_change),
-        "entropy_p": "" if part.entropy_change is None else p_text(part.entropy_change),
-    }
+    keys = ("name", "count", "scored", "complete", "corrected", "change", "p")
+    values = dict(zip(keys, completion_cells(part), strict=True))
+    _, _, *entropies = entropy_cells(part)
+    values |= zip(("entropy", "entropy_change", "entropy_p"), entropies, strict=True)
     changes = (part.change, part.entropy_change)
     bright = any(one is not None and one.significant for one in changes)
     return Row(at, values, part.filter, bright)

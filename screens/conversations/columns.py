@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.completeness.records.scores import DecisionRule
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
 )
 from screens.widgets.row_table import Column, Piece

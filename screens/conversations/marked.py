@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
 )
 from screens.shell.clipboard import copy_names

@@ -16,8 +16,8 @@ from engine.base.text import one_line
 from engine.completeness.records.scores import StateCounts
 from engine.conversations.filters import Filter, Term
 from engine.goals.records import GoalGroup, GroupPeriod
-from engine.opener.workspace import Services
-from engine.results.comparison.two_samples import all_differ
+from engine.opener.open_project import OpenProject
+from engine.results.comparison.differences import all_differ
 from screens.shell.figures import Figure, choose_figure
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.empty_state import EmptyState
@@ -107,7 +107,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._by = "month"

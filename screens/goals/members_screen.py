@@ -14,7 +14,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.text import display_safe
 from engine.goals.records import GoalDecision, GoalGroup, MemberOrder, MemberRow
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.goals.columns import member_columns
 from screens.goals.similar_dialog import SimilarDialog
 from screens.shell.clipboard import copy_names
@@ -74,7 +74,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
     ]
 
     def __init__(
-        self, services: Services, feed: EngineFeed, group_id: str | None, mode: str
+        self, services: OpenProject, feed: EngineFeed, group_id: str | None, mode: str
     ) -> None:
         """Lists the members of a group; None lists the outliers."""
         super().__init__(services, feed)

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.goals.records import GoalDecision, GoalGroup
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.goals.columns import rate_of
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.engine_feed import EngineFeed
@@ -79,7 +79,7 @@ class GoalTreeScreen(WorkbenchScreen[None]):
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._lines: list[TreeLine] = []

@@ -27,7 +27,7 @@ from engine.goals.records import (
     SplitProposal,
 )
 from engine.opener.exports import ExportKind
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.goals.columns import ORDERS, Listed, group_columns, ordered, rate_of
 from screens.goals.detail_pane import DetailPane, read_detail
 from screens.goals.drift_screen import GoalDriftScreen
@@ -116,7 +116,7 @@ class GoalsScreen(DecisionScreen):
         Binding("q", "app.quit", "Quit", show=False),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.goals = services.goals
         self.clustering: ClusteringRow | None = None

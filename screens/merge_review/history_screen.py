@@ -15,7 +15,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.goals.records import GoalDecision, GoalGroup
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.merge_review.replay import ReplayedState, replay
 from screens.shell.clipboard import copy
 from screens.shell.decision_screen import DecisionScreen
@@ -53,7 +53,7 @@ class MergeHistoryScreen(DecisionScreen):
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._decisions: list[GoalDecision] = []

@@ -23,7 +23,7 @@ from engine.goals.records import (
     Proposal,
     ReviewProgress,
 )
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.merge_review import formatting
 from screens.merge_review.bulk_dialogs import (
     BulkDialog,
@@ -96,7 +96,7 @@ class MergeDeskScreen(DecisionScreen):
         Binding("q", "app.quit", "Quit", show=False),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.goals = services.goals
         self.cursor = ReviewCursor()

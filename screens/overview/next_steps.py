@@ -16,7 +16,7 @@ from engine.base.outcomes import (
 from engine.base.text import one_line
 from engine.completeness.records.scores import ScoreSet
 from engine.goals.records import LowestGoal
-from engine.opener.records import (
+from engine.opener.conversations import (
     Counts,
 )
 from engine.project.records import Estimate, RunRow

@@ -22,7 +22,7 @@ from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
 from engine.conversations.personal_data import replaced_text
 from engine.goals.records import ReviewProgress
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.questions.records.calibration import CalibrationReport
 from screens.overview.facts import (
@@ -131,7 +131,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def __init__(
         self,
-        services: Services,
+        services: OpenProject,
         feed: EngineFeed,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -437,7 +437,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def _remember(self, key: str) -> None:
         """Remembers that a result was opened; a project that cannot be written forgets it."""
-        if self.services.project.read_only is None:
+        if self.services.read_only is None:
             keep = self.services.saved.save_seen
             write_in_order(self, lambda: keep(key), lambda _: self._show_steps(), self.show_error)
 
@@ -468,7 +468,7 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _write_report(self, path: str, redact: bool) -> str:
         """Writes the report and returns what is to be said of it; takes seconds."""
         # imported here because the report needs much that no screen does
-        from engine.results.report.files import write_report
+        from engine.opener.report import write_report
 
         written = write_report(self.services, Path(path), Filter(), redact=redact)
         told = f"Wrote {one_line(path, 120)} ({written.bytes / 1000:,.0f} kB)."

@@ -16,10 +16,10 @@ from engine.base import number_format
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records.requests import UndoneMark
 from engine.completeness.records.scores import CurvePoint
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
 )
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.reader.exporting import copy_log, copy_message, open_in_program
 from screens.reader.external_programs import ProgramKind
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
@@ -136,7 +136,7 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def __init__(
         self,
-        services: Services,
+        services: OpenProject,
         feed: EngineFeed,
         order: array[int],
         at: int,

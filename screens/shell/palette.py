@@ -101,7 +101,7 @@ class WorkbenchCommands(Provider):
             Command("Screenshot: save this screen as a picture", "SVG", "", self._save_picture),
             *self._saved_filters(),
         ]
-        here = self.screen.services.project.path if isinstance(self.screen, WorkbenchScreen) else ""
+        here = self.screen.services.path if isinstance(self.screen, WorkbenchScreen) else ""
         for project in await in_thread(app.shell.recent):
             if project.size is not None and project.path != here:
                 self._commands.append(

@@ -21,7 +21,7 @@ from engine.goals.records import (
     SecondGoalState,
     UndoneJudgement,
 )
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
@@ -47,7 +47,7 @@ class SecondGoalsDialog(Dialog[None]):
         ),
     ]
 
-    def __init__(self, services: Services, conversation_id: int) -> None:
+    def __init__(self, services: OpenProject, conversation_id: int) -> None:
         super().__init__()
         self._services, self._conversation = services, conversation_id
         self._listed: list[SecondGoal] = []

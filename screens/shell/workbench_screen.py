@@ -20,10 +20,10 @@ from engine.base.events import DataChanged, Event
 from engine.base.text import one_line
 from engine.completeness.records.scores import Mode
 from engine.conversations.filters import Filter
-from engine.opener.records import (
+from engine.opener.conversations import (
     Counts,
 )
-from engine.opener.workspace import ProjectInfo, Services
+from engine.opener.open_project import OpenProject
 from engine.project.network import NetworkService
 from engine.project.records import RunRow
 from screens.shell.dialogs.basic import ErrorDialog
@@ -104,7 +104,7 @@ class TitleLine(Widget):
 
     DEFAULT_CSS = "TitleLine { height: 1; }"
 
-    def __init__(self, project: ProjectInfo, network: NetworkService, mode: str) -> None:
+    def __init__(self, project: OpenProject, network: NetworkService, mode: str) -> None:
         super().__init__()
         self._project = project
         self._network = network
@@ -259,7 +259,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
     FIRST_KEYS: ClassVar[tuple[str, ...]] = ()
     """Ids of the bindings that matter first here; help shows them above all others."""
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__()
         self.services = services
         self.feed = feed
@@ -269,7 +269,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
 
     def compose(self) -> ComposeResult:
         """Title line, the screen's own widgets, footer, jobs bar."""
-        yield TitleLine(self.services.project, self.services.network, self.MODE)
+        yield TitleLine(self.services, self.services.network, self.MODE)
         yield from self.compose_body()
         if cast(RoutedApp, self.app).tour_at is not None:
             yield TourLine()
@@ -377,7 +377,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
 
     def may_write(self) -> bool:
         """Whether the project can be written; says why not when it cannot."""
-        reason = self.services.project.read_only
+        reason = self.services.read_only
         if reason is None:
             return True
         self.notify(one_line(reason), title="Read-only", severity="warning", markup=False)

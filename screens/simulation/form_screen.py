@@ -16,7 +16,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.base.text import display_safe, one_line
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.simulate.records import AskedField, LiveLine, SessionState, chosen_models
 from engine.simulate.request import SimulationOffers
 from engine.simulate.service.person import PersonSession
@@ -122,7 +122,7 @@ class FormScreen(WorkbenchScreen[None]):
     ]
 
     def __init__(
-        self, services: Services, feed: EngineFeed, session: PersonSession, mode: str
+        self, services: OpenProject, feed: EngineFeed, session: PersonSession, mode: str
     ) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]

@@ -15,8 +15,8 @@ from textual.widgets import Static
 from engine.base.errors import WorkbenchError
 from engine.base.events import Event, JobEnded, JobStarted
 from engine.base.report_table import ReportRow, ReportTable
-from engine.opener.workspace import Services
-from engine.results.report_rendering import tab_separated
+from engine.opener.open_project import OpenProject
+from engine.results.table_rendering import tab_separated
 from engine.simulate.records import PlayedSet, PlayItem, SetResults
 from engine.simulate.request import SimulationOffers, SimulationRequest
 from engine.simulate.service.person import PersonSession
@@ -70,7 +70,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         Binding("escape", "leave", "Back", show=False, tooltip="From the plays to the table"),
     ]  # fmt: skip
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self._sets: list[PlayedSet] = []
         self._shown = ""  # key of the set that is shown

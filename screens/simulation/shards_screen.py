@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base.text import display_safe, one_line
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.simulate.records import DraftShard, ShardDraft, State
 from engine.simulate.service.sharded import DraftsFile
 from screens.shell.dialogs.basic import TextDialog
@@ -54,7 +54,9 @@ class ShardsScreen(WorkbenchScreen[None]):
         Binding("escape,q", "leave", "Back", tooltip="Go back; all is in the file"),
     ]  # fmt: skip
 
-    def __init__(self, services: Services, feed: EngineFeed, drafts: DraftsFile, mode: str) -> None:
+    def __init__(
+        self, services: OpenProject, feed: EngineFeed, drafts: DraftsFile, mode: str
+    ) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._drafts = drafts

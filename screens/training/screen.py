@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.training.records import RunDetail, TrainingChoices, TrainingRun
 from engine.training.request import TrainingRequest
 from engine.training.run_files import HiddenRun
@@ -67,7 +67,7 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
         Binding("q", "app.quit", "Quit", tooltip="Quit; a training run goes on", show=False),
     ]  # fmt: skip
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.training = services.training
         self.marks = Marks()

@@ -15,7 +15,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.interval import Interval
 from engine.base.text import one_line
 from engine.results.records import CompletenessTable, TruthTable
-from engine.results.report_rendering import tabbed_lines
+from engine.results.table_rendering import tabbed_lines
 from engine.results.validation import completeness_report
 from engine.results.validation.service import ValidationService
 from screens.shell.clipboard import copy

@@ -17,7 +17,7 @@ from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.trees.records import (
     TreeConfig,
     TreeItem,
@@ -70,7 +70,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         Binding("q", "app.quit", "Quit", show=False),
     ]  # fmt: skip
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self._query = ListQuery()
         self._sort = ("leaves", True)

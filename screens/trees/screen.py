@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.trees.compare import TreeComparison
 from engine.trees.records import OpenTree, PropertyBounds, TreeConfig, TreeRow
 from screens.shell.clipboard import copy
@@ -61,7 +61,7 @@ class TreeScreen(WorkbenchScreen[None]):
     ]  # fmt: skip
 
     def __init__(
-        self, services: Services, feed: EngineFeed, conversation_id: int, step: int, mode: str
+        self, services: OpenProject, feed: EngineFeed, conversation_id: int, step: int, mode: str
     ) -> None:
         """Opens the tree at a step, under the configuration that is shown."""
         super().__init__(services, feed)

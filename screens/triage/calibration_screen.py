@@ -18,7 +18,7 @@ from engine.base.outcomes import (
 from engine.base.text import one_line
 from engine.completeness.records.scores import DecisionRule
 from engine.conversations.filters import Filter, ListQuery, parse_filter
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import CalibrationReport
 from screens.shell.dialogs.basic import TextDialog
 from screens.shell.figures import Figure, choose_figure
@@ -52,7 +52,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
         Binding("down,j", "page('down')", "Line down", show=False),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._report: CalibrationReport | None = None
@@ -238,7 +238,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
             page.scroll_down(animate=False)
 
 
-def _figure(services: Services, name: str, text: str) -> Figure:
+def _figure(services: OpenProject, name: str, text: str) -> Figure:
     """A figure with its count; of a filter that cannot be read any more, of no conversation."""
     try:
         wanted = parse_filter(text)

@@ -12,7 +12,7 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.base.text import one_line
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
 )
 from engine.questions.records.calibration import Agreement

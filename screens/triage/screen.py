@@ -19,7 +19,7 @@ from engine.base.outcomes import (
 )
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import Agreement
 from engine.questions.records.triage import (
     QueueOrder,
@@ -97,7 +97,7 @@ class TriageScreen(WorkbenchScreen[None]):
 
     def __init__(
         self,
-        services: Services,
+        services: OpenProject,
         feed: EngineFeed,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -271,7 +271,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Shows the new current item, stores the place, and reads the next page when few items are left."""
         self.show_status(self.status)
         self.show_current()
-        if self.blind is None and self.only is None and self.services.project.read_only is None:
+        if self.blind is None and self.only is None and self.services.read_only is None:
             place = TriagePlace(self.order, str(self.filter), self.conversation, self.queue.skipped)
             keep = self.services.triage.keep_place
             write_in_order(self, lambda: keep(place), lambda _: None, self.show_error)

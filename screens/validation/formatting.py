@@ -13,8 +13,7 @@ from engine.base.outcomes import (
 from engine.base.report_table import ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.conversations.filters import parse_filter
-from engine.results.records import Missing
-from engine.results.validation.records import ValidationReport
+from engine.results.records import Missing, ValidationReport
 from screens.shell.figures import Figure
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.report_columns import first_figure

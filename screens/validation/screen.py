@@ -17,9 +17,9 @@ from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.report_table import Plot, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
-from engine.opener.workspace import Services
-from engine.results.report_rendering import tab_separated
-from engine.results.validation.records import ValidationProgress, ValidationReport
+from engine.opener.open_project import OpenProject
+from engine.results.records import ValidationProgress, ValidationReport
+from engine.results.table_rendering import tab_separated
 from screens.shell.clipboard import copy
 from screens.shell.figures import Figure, choose_figure
 from screens.shell.save_dialogs import ask_file
@@ -58,7 +58,7 @@ class ValidationScreen(WorkbenchScreen[None]):
         Binding("escape,q,V", "leave", "Back", tooltip="Cancel the work, or go back"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._report: ValidationReport | None = None

@@ -13,8 +13,7 @@ from engine.base.outcomes import (
 )
 from engine.base.text import end_of_path, one_line
 from engine.results.watch.chart import Chart, GoalShift
-from engine.results.watch.live_events import LiveEvent
-from engine.results.watch.service import RulesInForce
+from engine.results.watch.service import LiveEvent, RulesInForce
 from screens.widgets.row_table import Column, Piece
 from screens.widgets.states import STATE_LOOKS
 

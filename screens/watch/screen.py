@@ -14,10 +14,9 @@ from textual.widgets import Static
 
 from engine.base.number_format import counted
 from engine.base.text import one_line
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.results.watch.chart import Chart
-from engine.results.watch.live_events import MOST_EVENTS, LiveEvent
-from engine.results.watch.service import WatchRequest
+from engine.results.watch.service import MOST_EVENTS, LiveEvent, WatchRequest
 from screens.shell.dialogs.basic import TextDialog
 from screens.shell.figures import choose_figure
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -64,7 +63,7 @@ class WatchScreen(WorkbenchScreen[None]):
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._kept: deque[LiveEvent] = deque(maxlen=MOST_EVENTS)

@@ -14,10 +14,10 @@ from engine.conversations.records import (
     MessageRow,
 )
 from engine.goals.records import GoalOfConversation
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
 )
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.questions.records.triage import VerdictRow
 
 
@@ -52,7 +52,7 @@ class Facts:
         return number_format.probability(p, self.rule.digits(p, self.digits))
 
 
-def load_facts(services: Services, conversation_id: int) -> Facts:
+def load_facts(services: OpenProject, conversation_id: int) -> Facts:
     """Reads all facts; raises WorkbenchError when the conversation is gone."""
     conversations = services.conversations
     rows = conversations.rows([conversation_id])

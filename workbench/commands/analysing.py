@@ -13,7 +13,7 @@ from engine.base.report_table import CellKind
 from engine.base.text import one_line
 from engine.completeness.turns import TurnRow
 from engine.conversations.filters import Filter, ListQuery
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.questions.rating_scales import RATING
 from engine.results.imported_truth import simulated_scores, turn_rows
 from engine.results.metrics.aptitude import aptitudes
@@ -62,7 +62,7 @@ def turns(arguments: argparse.Namespace) -> Result:
     Raises:
         NotFound: No conversation matches.
     """
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         rows = turn_rows(workspace.project, _matching(workspace, arguments.filter))
     if not any(row.means for row in rows):
         narrate("No conversation came with a rating, a reward or another number to average.")
@@ -77,7 +77,7 @@ def aptitude(arguments: argparse.Namespace) -> Result:
         NotFound: No conversation matches.
         NotYet: None that matches is a simulation with a score.
     """
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         scores = simulated_scores(workspace.project, _matching(workspace, arguments.filter))
     if not scores:
         raise NotYet(
@@ -90,8 +90,8 @@ def aptitude(arguments: argparse.Namespace) -> Result:
     return Result(table_lines(aptitude_table(rows)), {"aptitude": aptitude_json(rows)})
 
 
-def _matching(workspace: Workspace, filter: Filter) -> Sequence[int]:
-    ids = workspace.services().conversations.ids(ListQuery(filter))
+def _matching(workspace: OpenProject, filter: Filter) -> Sequence[int]:
+    ids = workspace.conversations.ids(ListQuery(filter))
     if not ids:
         raise NotFound("No conversation matches.", "Leave out --filter, or import some.")
     return ids
@@ -139,8 +139,8 @@ def forms(arguments: argparse.Namespace) -> Result:
     """
     runs: list[tuple[str, Mapping[str, Any]]] = []
     for project in arguments.projects:
-        with Workspace(Path(project), read_only=True) as workspace:
-            runs += workspace.simulations().form_runs()
+        with OpenProject(Path(project), read_only=True) as workspace:
+            runs += workspace.simulation_runs.form_runs()
     if not runs:
         raise NotYet(
             "Nobody filled a form here.",
@@ -179,11 +179,11 @@ def ratings(arguments: argparse.Namespace) -> Result:
     """
     parts = tuple(dict.fromkeys(arguments.part or PARTS))
     options = read_request(SimulationOptions, arguments)
-    with Workspace(Path(arguments.project)) as workspace:
-        conversations = workspace.services().conversations
+    with OpenProject(Path(arguments.project)) as workspace:
+        conversations = workspace.conversations
         ids = conversations.ids(ListQuery(arguments.filter))
         simulation = rating_simulation(
-            workspace.simulations(), workspace.project, ids, parts, options
+            workspace.simulation_runs, workspace.project, ids, parts, options
         )
         rows, over = _played(workspace, simulation)
         if arguments.tag and "ratings" in parts:
@@ -218,7 +218,7 @@ def ratings(arguments: argparse.Namespace) -> Result:
     )
 
 
-def _played(workspace: Workspace, simulation: Simulation) -> tuple[list[PlayRow], list[PlayRow]]:
+def _played(workspace: OpenProject, simulation: Simulation) -> tuple[list[PlayRow], list[PlayRow]]:
     """Plays what was not played yet; returns all plays, and those that did not break off.
 
     Raises:
@@ -230,9 +230,9 @@ def _played(workspace: Workspace, simulation: Simulation) -> tuple[list[PlayRow]
     return rows, [row for row in rows if row.reason is None]
 
 
-def _judge(workspace: Workspace, simulation: Simulation) -> str:
+def _judge(workspace: OpenProject, simulation: Simulation) -> str:
     """Name of the model that annotated."""
-    settings = {one.config_hash: one.models for one in workspace.simulations().settings()}
+    settings = {one.config_hash: one.models for one in workspace.simulation_runs.settings()}
     return settings.get(simulation.play.config_hash, {}).get("judge", "a model")
 
 

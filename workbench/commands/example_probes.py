@@ -11,7 +11,7 @@ from engine.base.errors import NotFound
 from engine.base.number_format import counted, figure, figure_range, percent_range, probability
 from engine.base.text import one_line
 from engine.conversations.filters import Term
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.questions.records.example_probes import (
     LEAST_OF_EACH,
     NOT,
@@ -39,8 +39,8 @@ NEXT = argument(
 )
 def run_success(arguments: argparse.Namespace) -> Result:
     """Fits a probability of success to the verdicts; the completeness scores stay as they are."""
-    with Workspace(Path(arguments.project)) as workspace:
-        probes = workspace.services().example_probes
+    with OpenProject(Path(arguments.project)) as workspace:
+        probes = workspace.example_probes
         probe = probes.fit(SUCCESS)
         if arguments.use:
             probes.take_over()
@@ -84,14 +84,13 @@ def run_tag(arguments: argparse.Namespace) -> Result:
         UsageError: No conversation has the tag.
     """
     tag = arguments.tag
-    with Workspace(Path(arguments.project)) as workspace:
-        services = workspace.services()
-        known = dict(services.conversations.tags())
+    with OpenProject(Path(arguments.project)) as workspace:
+        known = dict(workspace.conversations.tags())
         if tag not in known:
             tags = ", ".join(one_line(name, 40) for name in known) or "none"
             raise NotFound(f"No conversation has the tag “{tag}”.", f"Tags: {tags}.")
-        probe = services.example_probes.fit(tag, arguments.threshold)
-        following = services.example_probes.next(tag, arguments.next)
+        probe = workspace.example_probes.fit(tag, arguments.threshold)
+        following = workspace.example_probes.next(tag, arguments.next)
     name = one_line(tag, 40)
     lines = _lines(
         probe, f"tagged {name}", f"tagged {NOT}{name}, or judged without it", "predicted"

@@ -13,7 +13,7 @@ from engine.base.text import one_line
 from engine.goals.records import ClusteringRequest, SplitProposal
 from engine.goals.service.run_results import assignment_result, clustering_result, stability_result
 from engine.goals.service.run_stages import ABOUT_KEY
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project import settings
 from workbench.arguments import (
     PROJECT,
@@ -41,7 +41,7 @@ ABOUT = argument("--about", help="paragraph on the application, for the summarie
 def run_cluster(arguments: argparse.Namespace) -> Result:
     """Clusters goals: texts, vectors, clusters, labels, and what is to be decided."""
     request = read_request(ClusteringRequest, arguments)
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         keep_about(workspace, arguments.about)
         run_stages(workspace, workspace.goal_stages().cluster(request))
         clustering = shown_clustering(workspace)
@@ -55,15 +55,15 @@ def run_cluster(arguments: argparse.Namespace) -> Result:
     )
 
 
-def keep_about(workspace: Workspace, about: str | None) -> None:
+def keep_about(workspace: OpenProject, about: str | None) -> None:
     """Stores the paragraph on the application, if one is given."""
     if about is not None:
         workspace.project.write(lambda conn: settings.put(conn, ABOUT_KEY, about))
 
 
-def shown_clustering(workspace: Workspace) -> dict[str, Any]:
+def shown_clustering(workspace: OpenProject) -> dict[str, Any]:
     """The clustering that is shown with its groups after all decisions, largest first, as JSON values."""
-    groups = workspace.services().goals.groups()
+    groups = workspace.goals.groups()
     return clustering_result(workspace.project, workspace.merge_queue_cache.decision_log, groups)
 
 
@@ -82,7 +82,7 @@ def shown_clustering(workspace: Workspace) -> dict[str, Any]:
 def run_assign(arguments: argparse.Namespace) -> Result:
     """Assigns the conversations that were imported after the clustering. With --holdout clusters a part of them
     instead, and measures how near the others are to its clusters."""
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         if arguments.holdout is not None:
             stage = workspace.goal_stages().hold_out(arguments.holdout, arguments.seed)
             run_stages(workspace, [stage])
@@ -110,7 +110,7 @@ def run_assign(arguments: argparse.Namespace) -> Result:
 )
 def run_stability(arguments: argparse.Namespace) -> Result:
     """Clusters again with other seeds and with bootstrap samples; says how much of the clustering comes again."""
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         stage = workspace.goal_stages().stability(arguments.seeds, arguments.bootstraps)
         run_stages(workspace, [stage])
         stability = stability_result(workspace.project, stage)
@@ -148,11 +148,13 @@ def run_splits(arguments: argparse.Namespace) -> Result:
         UsageError: Nothing was clustered yet, or a group is not proposed.
     """
     accepted: list[str] = arguments.accept
-    with Workspace(Path(arguments.project), read_only=not (arguments.ask or accepted)) as workspace:
+    with OpenProject(
+        Path(arguments.project), read_only=not (arguments.ask or accepted)
+    ) as workspace:
         if arguments.ask:
             stages = workspace.goal_stages().ask_splits(arguments.model, arguments.limit)
             run_stages(workspace, stages)
-        goals = workspace.services().goals
+        goals = workspace.goals
         proposals = {proposal.group_id: proposal for proposal in goals.split_proposals()}
         for group in accepted:
             if group not in proposals:

@@ -15,7 +15,7 @@ from engine.base.text import one_line
 from engine.goals.records import GoalDecision, GoalGroup, MergeOrder, Proposal
 from engine.goals.service.decision_files import import_decisions
 from engine.goals.service.service import GoalService
-from engine.opener.workspace import Services, Workspace
+from engine.opener.open_project import OpenProject
 from workbench.arguments import FILTER, PROJECT, argument, one_of, positive, share, switch, takes
 from workbench.narration import run_stages
 from workbench.result import DONE, WITH_GAPS, Result
@@ -30,8 +30,8 @@ _GROUP, _OTHER = argument("group", help=_WHICH), argument("other", help=_WHICH)
 @takes(PROJECT, FILTER)
 def list_groups(arguments: argparse.Namespace) -> Result:
     """Lists the groups, the largest first: number, id, size, share and label."""
-    with _opened(arguments.project, read_only=True) as services:
-        groups = services.goals.groups(arguments.filter)
+    with _opened(arguments.project, read_only=True) as workspace:
+        groups = workspace.goals.groups(arguments.filter)
     lines = [
         f"{group.number:>4}  {group.id:<8}{group.size:>8,}  {group.share:>4.0%}  {one_line(group.label)}"
         + (" (pinned)" if group.pinned else "")
@@ -53,10 +53,10 @@ def clusterings(arguments: argparse.Namespace) -> Result:
     Raises:
         NotFound: There is no such clustering.
     """
-    with _opened(arguments.project, read_only=arguments.show is None) as services:
+    with _opened(arguments.project, read_only=arguments.show is None) as workspace:
         if arguments.show is not None:
-            services.goals.show(arguments.show)
-        rows, shown = services.goals.clusterings(), services.goals.shown()
+            workspace.goals.show(arguments.show)
+        rows, shown = workspace.goals.clusterings(), workspace.goals.shown()
     key = None if shown is None else shown.id
     lines = [
         f"{'*' if row.id == key else ' '} {row.id:>2}  {row.created_at[:16].replace('T', ' ')}  {row.text},"
@@ -135,11 +135,11 @@ def split(arguments: argparse.Namespace) -> Result:
     Raises:
         UsageError: There is no such group, it does not have one of the members, or nothing would be split off.
     """
-    with _opened(arguments.project, read_only=arguments.dry_run) as services:
-        goals = services.goals
+    with _opened(arguments.project, read_only=arguments.dry_run) as workspace:
+        goals = workspace.goals
         group = resolve(goals.groups(), arguments.group)
         if arguments.members:
-            ids = {conversation(services, name) for name in arguments.members}
+            ids = {conversation(workspace, name) for name in arguments.members}
             if not ids.issubset(member.conversation_id for member in goals.members(group.id)):
                 raise UsageError(
                     f"“{one_line(group.label)}” does not have all of these conversations.",
@@ -170,10 +170,10 @@ def split(arguments: argparse.Namespace) -> Result:
 )
 def move(arguments: argparse.Namespace) -> Result:
     """Moves conversations to a group, in one act."""
-    with _opened(arguments.project) as services:
-        goals = services.goals
+    with _opened(arguments.project) as workspace:
+        goals = workspace.goals
         target = None if arguments.group == NONE else resolve(goals.groups(), arguments.group)
-        keys = [conversation(services, name) for name in arguments.conversations]
+        keys = [conversation(workspace, name) for name in arguments.conversations]
         decision = goals.move(keys, None if target is None else target.id)
         return _decision_result(decision, goals)
 
@@ -181,8 +181,8 @@ def move(arguments: argparse.Namespace) -> Result:
 @takes(PROJECT, switch("--redo", "give again what was taken back last"))
 def undo(arguments: argparse.Namespace) -> Result:
     """Takes the newest decision on groups back, or gives it again."""
-    with _opened(arguments.project) as services:
-        goals = services.goals
+    with _opened(arguments.project) as workspace:
+        goals = workspace.goals
         _require_groups(goals)
         decision = goals.redo() if arguments.redo else goals.undo()
         if decision is None:
@@ -220,8 +220,8 @@ def proposals(arguments: argparse.Namespace) -> Result:
     changes = arguments.ask or order is not None or similarity is not None
     if arguments.model is not None and not arguments.ask:
         raise UsageError("--model is for --ask.", "Add --ask.")
-    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
-        goals = workspace.services().goals
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        goals = workspace.goals
         _require_groups(goals)
         if order is not None:
             goals.set_order(order)
@@ -277,8 +277,8 @@ def decide(arguments: argparse.Namespace) -> Result:
             "Some pairs would be both merged and refused.",
             "The probability of --refuse-below is at most that of --merge-above.",
         )
-    with _opened(arguments.project, read_only=arguments.dry_run) as services:
-        goals = services.goals
+    with _opened(arguments.project, read_only=arguments.dry_run) as workspace:
+        goals = workspace.goals
         _require_groups(goals)
         refusals = [] if below is None else goals.below(below)
         merges = [] if above is None else goals.above(above)
@@ -303,8 +303,8 @@ def settle(arguments: argparse.Namespace) -> Result:
     Raises:
         UsageError: Nothing was clustered yet.
     """
-    with _opened(arguments.project, read_only=arguments.dry_run) as services:
-        goals = services.goals
+    with _opened(arguments.project, read_only=arguments.dry_run) as workspace:
+        goals = workspace.goals
         _require_groups(goals)
         targets = goals.settle_preview()
         if targets and not arguments.dry_run:
@@ -329,23 +329,23 @@ def settle(arguments: argparse.Namespace) -> Result:
 )
 def import_file(arguments: argparse.Namespace) -> Result:
     """Repeats the decisions of a file here, as one act; groups are found by their labels."""
-    with _opened(arguments.project) as services:
-        report = import_decisions(services.goals, Path(arguments.file))
+    with _opened(arguments.project) as workspace:
+        report = import_decisions(workspace.goals, Path(arguments.file))
     code = WITH_GAPS if report.left_out else DONE
     return Result(report.sentences(), asdict(report), code)
 
 
 @contextmanager
-def _opened(project: str, *, read_only: bool = False) -> Iterator[Services]:
+def _opened(project: str, *, read_only: bool = False) -> Iterator[OpenProject]:
     """The services of a project, which is open in the block."""
-    with Workspace(Path(project), read_only=read_only) as workspace:
-        yield workspace.services()
+    with OpenProject(Path(project), read_only=read_only) as workspace:
+        yield workspace
 
 
 def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> Result:
     """Finds the groups that are named, decides and says what was decided."""
-    with _opened(arguments.project) as services:
-        goals = services.goals
+    with _opened(arguments.project) as workspace:
+        goals = workspace.goals
         groups = goals.groups()
         names = [arguments.group, *([arguments.other] if "other" in arguments else [])]
         return _decision_result(act(goals, *(resolve(groups, name).id for name in names)), goals)
@@ -388,13 +388,13 @@ def resolve(groups: Sequence[GoalGroup], name: str) -> GoalGroup:
     raise NotFound(f"No group is {name!r}.", "`workbench goals list PROJECT` lists them.")
 
 
-def conversation(services: Services, name: str) -> int:
+def conversation(workspace: OpenProject, name: str) -> int:
     """The key of the conversation that was imported with this id.
 
     Raises:
         NotFound: There is none, or there are several.
     """
-    keys = services.conversations.named(name)
+    keys = workspace.conversations.named(name)
     if len(keys) == 1:
         return keys[0]
     many = "Several conversations have" if keys else "No conversation has"

@@ -18,9 +18,8 @@ from engine.base.number_format import counted, probability
 from engine.base.text import as_json, one_line
 from engine.conversations.filter_fields import ANY, COUNTED, DOTTED, SortKey
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.records import ConversationRow
-from engine.opener.workspace import Services, Workspace
+from engine.opener.conversations import ConversationRow, ConversationService
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.project.records import RunRow
 from workbench.arguments import (
@@ -61,17 +60,16 @@ COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
 def status(arguments: argparse.Namespace) -> Result:
     """Gives the counts of a project, or of the conversations that match a filter, and its runs."""
     wanted: Filter = arguments.filter
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
-        services = workspace.services()
-        conversations = services.conversations
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        conversations = workspace.conversations
         counts, rule = (
             conversations.counts(ListQuery(wanted) if wanted else None),
             conversations.rule(),
         )
-        runs = _with_interrupted(services.jobs.history(), workspace.project)
+        runs = _with_interrupted(workspace.jobs.history(), workspace.project)
         quarantined = conversations.quarantined(20)
-        sets, shared = services.score_sets.all(), conversations.shared_text()
-        sources, verdicts = conversations.sources(), services.triage.tally()
+        sets, shared = workspace.score_sets.all(), conversations.shared_text()
+        sources, verdicts = conversations.sources(), workspace.triage.tally()
     lines = [headline(counts, rule), *set_lines(sets)]
     lines += [
         f"  shared: {block.conversations:,} of {shared.looked_at:,}, {block.role}: {one_line(block.text, 100)}"
@@ -140,11 +138,10 @@ def _with_interrupted(runs: list[RunRow], project: Project) -> list[RunRow]:
 def list_conversations(arguments: argparse.Namespace) -> int:
     """Lists conversations as an aligned table or as JSON Lines, on standard output, as they are read."""
     query = ListQuery(arguments.filter, arguments.sort, arguments.reverse)
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
-        services = workspace.services()
-        conversations = services.conversations
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        conversations = workspace.conversations
         if arguments.by is not None:
-            _count(services, query.filter, arguments.by, arguments.limit, json=arguments.json)
+            _count(workspace, query.filter, arguments.by, arguments.limit, json=arguments.json)
         else:
             ids = conversations.ids(query)[: arguments.limit]
             if arguments.json:
@@ -153,12 +150,12 @@ def list_conversations(arguments: argparse.Namespace) -> int:
             else:
                 _print_table(_batches(conversations, ids))
         sys.stdout.flush()
-        narrate_set(services.score_sets)
+        narrate_set(workspace.score_sets)
     return DONE
 
 
 def _count(
-    services: Services, wanted: Filter, field: str, limit: int | None, *, json: bool
+    workspace: OpenProject, wanted: Filter, field: str, limit: int | None, *, json: bool
 ) -> None:
     """Prints the values of a field with the number of conversations that match a filter, the most frequent first.
 
@@ -174,8 +171,8 @@ def _count(
                 (f"Do you mean {' or '.join(near)}? " if near else "")
                 + f"Fields: {', '.join(COUNTED)}, meta.KEY, truth.KEY.",
             )
-        services.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY,)),))))
-    values = services.conversations.values(field, wanted)[:limit]
+        workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY,)),))))
+    values = workspace.conversations.values(field, wanted)[:limit]
     if json:
         for value, count in values:
             print(as_json({field: value, "conversations": count}))
@@ -186,12 +183,12 @@ def _count(
             print(f"{value}{' ' * (width - cell_len(value))}  {number:>13}")
         all_of_them = f" that match {wanted}" if wanted else ""
         narrate(
-            f"Of {counted(len(services.conversations.ids(ListQuery(wanted))), 'conversation')}{all_of_them}."
+            f"Of {counted(len(workspace.conversations.ids(ListQuery(wanted))), 'conversation')}{all_of_them}."
         )
 
 
 def _batches(
-    conversations: ConversationStore, ids: Sequence[int]
+    conversations: ConversationService, ids: Sequence[int]
 ) -> Iterator[list[ConversationRow]]:
     for start in range(0, len(ids), BATCH):
         yield conversations.rows(ids[start : start + BATCH])
@@ -257,8 +254,8 @@ def saved_filters(arguments: argparse.Namespace) -> Result:
         UsageError: There is no such filter to delete, a name is empty, or the filter cannot be understood.
     """
     changes = arguments.save is not None or arguments.delete is not None
-    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
-        saved = workspace.services().saved
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        saved = workspace.saved
         if arguments.save is not None:
             name, text = arguments.save
             if not name.strip():

@@ -12,7 +12,7 @@ from engine.goals.records import (
 )
 from engine.goals.service.paper_report import as_json, gold_goals, keep
 from engine.goals.stages.as_paper import PaperStage, Wanted
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from workbench.arguments import (
     PROJECT,
     argument,
@@ -60,7 +60,7 @@ def run_paper_goals(arguments: argparse.Namespace) -> Result:
     project's clustering, and says what is measured of it."""
     request = read_request(ClusteringRequest, arguments, text="summary", k=arguments.k1)
     wanted = Wanted(arguments.seeds, arguments.bootstraps, arguments.hold_out, arguments.llm_only)
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         keep_about(workspace, arguments.about)
         stages = workspace.goal_stages().as_paper(request, wanted)
         run_stages(workspace, stages)

@@ -16,7 +16,7 @@ from engine.completeness.service.requests import asking_simulation
 from engine.completeness.starts_by_curve import FALL
 from engine.conversations.filters import Filter, ListQuery
 from engine.goals.records import LEAST_SHARE, SecondGoal
-from engine.opener.workspace import Services, Workspace
+from engine.opener.open_project import OpenProject
 from engine.simulate.request import SimulationOptions
 from workbench.arguments import (
     ANNOTATOR,
@@ -64,27 +64,26 @@ def find(arguments: argparse.Namespace) -> Result:
         NotYet: Nothing is scored.
         WorkbenchError: A model cannot be had.
     """
-    with Workspace(Path(arguments.project)) as workspace:
-        services = workspace.services()
-        keys = _matching(services, arguments.filter)
+    with OpenProject(Path(arguments.project)) as workspace:
+        keys = _matching(workspace, arguments.filter)
         code = DONE
         if arguments.by == "curve":
-            narrate_set(services.score_sets)
-            scored = [row.id for row in services.conversations.rows(keys) if row.p_end is not None]
+            narrate_set(workspace.score_sets)
+            scored = [row.id for row in workspace.conversations.rows(keys) if row.p_end is not None]
             if not scored:
                 raise NotYet(
                     "None of these conversations has a score.", "`workbench run complete PROJECT`."
                 )
             looked_at = len(scored)
-            further = services.requests.find_by_curve(scored, arguments.fall)
+            further = workspace.requests.find_by_curve(scored, arguments.fall)
         else:
             options = read_request(SimulationOptions, arguments)
             simulation = asking_simulation(
-                workspace.simulations(), workspace.project, keys, options
+                workspace.simulation_runs, workspace.project, keys, options
             )
             rows = played(workspace, simulation)
             over = [row for row in rows if row.reason is None]
-            looked_at, further = len(over), services.requests.store_found_by_model(over)
+            looked_at, further = len(over), workspace.requests.store_found_by_model(over)
             code = exit_code(rows)
     return Result(
         [f"Found {counted(further, 'further request')} in {counted(looked_at, 'conversation')}."],
@@ -104,11 +103,10 @@ def list_requests(arguments: argparse.Namespace) -> Result:
     Raises:
         NotFound: Nothing matches.
     """
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
-        services = workspace.services()
-        keys = _matching(services, arguments.filter)[: arguments.limit]
-        names = {row.id: row.external_id for row in services.conversations.rows(keys)}
-        requests = services.requests.of_conversations(keys)
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        keys = _matching(workspace, arguments.filter)[: arguments.limit]
+        names = {row.id: row.external_id for row in workspace.conversations.rows(keys)}
+        requests = workspace.requests.of_conversations(keys)
     lines = cell_lines(
         [
             ("conversation", "text"), ("request", "count"), ("requests", "count"), ("turn", "count"),
@@ -140,13 +138,12 @@ def goals(arguments: argparse.Namespace) -> Result:
     Raises:
         UsageError: Nothing matches, nothing was clustered, or the clustering is of summaries.
     """
-    with Workspace(Path(arguments.project)) as workspace:
-        services = workspace.services()
-        keys = _matching(services, arguments.filter)
+    with OpenProject(Path(arguments.project)) as workspace:
+        keys = _matching(workspace, arguments.filter)
         stage = workspace.goal_stages().assign_requests(arguments.filter)
         run_stages(workspace, [stage])
         counts: dict[str | None, Counter[str]] = {}
-        for _, several in services.requests.of_conversations(keys):
+        for _, several in workspace.requests.of_conversations(keys):
             for request in several:
                 row = counts.setdefault(request.goal, Counter())
                 row.update(["requests", str(request.state), *["further"] * (request.number > 1)])
@@ -181,10 +178,9 @@ def mark(arguments: argparse.Namespace) -> Result:
     Raises:
         UsageError: There is no such conversation or turn.
     """
-    with Workspace(Path(arguments.project)) as workspace:
-        services = workspace.services()
-        key = conversation(services, arguments.conversation)
-        of_user = [row for row in services.conversations.messages(key) if row.role == "user"]
+    with OpenProject(Path(arguments.project)) as workspace:
+        key = conversation(workspace, arguments.conversation)
+        of_user = [row for row in workspace.conversations.messages(key) if row.role == "user"]
         message = next((row for row in of_user[1:] if row.turn == arguments.turn), None)
         if message is None:
             turns = ", ".join(str(row.turn) for row in of_user[1:]) or "none"
@@ -192,8 +188,8 @@ def mark(arguments: argparse.Namespace) -> Result:
                 f"No further request can begin with turn {arguments.turn}.",
                 f"Turns in which the user speaks again: {turns}.",
             )
-        services.requests.mark(key, message.index, arguments.annotator, begins=not arguments.none)
-        requests = services.requests.of_conversation(key)
+        workspace.requests.mark(key, message.index, arguments.annotator, begins=not arguments.none)
+        requests = workspace.requests.of_conversation(key)
     return Result(
         [],
         {"conversation": arguments.conversation, "requests": list(map(asdict, requests))},
@@ -213,15 +209,14 @@ def undo(arguments: argparse.Namespace) -> Result:
     Raises:
         NotYet: There is none.
     """
-    with Workspace(Path(arguments.project)) as workspace:
-        services = workspace.services()
-        undone = services.requests.undo(arguments.annotator)
+    with OpenProject(Path(arguments.project)) as workspace:
+        undone = workspace.requests.undo(arguments.annotator)
         if undone is None:
             raise NotYet(
                 "There is nothing to undo.", "`workbench requests mark` makes the first mark."
             )
-        [row] = services.conversations.rows([undone.conversation_id])
-        turn = services.conversations.messages(row.id)[undone.message].turn
+        [row] = workspace.conversations.rows([undone.conversation_id])
+        turn = workspace.conversations.messages(row.id)[undone.message].turn
     said = "a request begins" if undone.begins else "no request begins"
     return Result(
         [f"Taken back: {said} with turn {turn} of “{one_line(row.external_id)}”."],
@@ -229,8 +224,8 @@ def undo(arguments: argparse.Namespace) -> Result:
     )
 
 
-def _matching(services: Services, filter: Filter) -> Sequence[int]:
-    keys = services.conversations.ids(ListQuery(filter))
+def _matching(workspace: OpenProject, filter: Filter) -> Sequence[int]:
+    keys = workspace.conversations.ids(ListQuery(filter))
     if not keys:
         raise NotFound("No conversation matches.", "Leave out --filter, or import some.")
     return keys
@@ -262,19 +257,18 @@ def second_goals(arguments: argparse.Namespace) -> Result:
         NotYet: There is nothing to undo.
     """
     changes = arguments.undo or arguments.confirm is not None or arguments.remove is not None
-    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
-        services = workspace.services()
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
         if arguments.undo:
-            return _undo_second_goal(services, arguments.annotator)
+            return _undo_second_goal(workspace, arguments.annotator)
         if arguments.conversation is None:
             raise UsageError("No conversation is named.", "Name one by its id.")
-        key = _named_conversation(services, arguments.conversation)
+        key = _named_conversation(workspace, arguments.conversation)
         for judgement in ("confirm", "remove"):
             label = getattr(arguments, judgement)
             if label is not None:
-                group = _labeled(services.goals.second_goals(key), label).group_id
-                services.goals.judge_second_goal(key, group, judgement, arguments.annotator)
-        near = services.goals.second_goals(key, 0.0 if arguments.all else LEAST_SHARE)
+                group = _labeled(workspace.goals.second_goals(key), label).group_id
+                workspace.goals.judge_second_goal(key, group, judgement, arguments.annotator)
+        near = workspace.goals.second_goals(key, 0.0 if arguments.all else LEAST_SHARE)
     lines = [f"{goal.share:.2f}  {goal.state:<10} {one_line(goal.label)}" for goal in near]
     if not near and arguments.all:
         lines = ["No other goal is near."]
@@ -285,8 +279,8 @@ def second_goals(arguments: argparse.Namespace) -> Result:
     )
 
 
-def _undo_second_goal(services: Services, annotator: str) -> Result:
-    undone = services.goals.undo_second_goal(annotator)
+def _undo_second_goal(workspace: OpenProject, annotator: str) -> Result:
+    undone = workspace.goals.undo_second_goal(annotator)
     if undone is None:
         raise NotYet(
             "There is nothing to undo.",
@@ -297,8 +291,8 @@ def _undo_second_goal(services: Services, annotator: str) -> Result:
     return Result([], {"undone": asdict(undone)}, hints=[hint])
 
 
-def _named_conversation(services: Services, name: str) -> int:
-    keys = services.conversations.named(name)
+def _named_conversation(workspace: OpenProject, name: str) -> int:
+    keys = workspace.conversations.named(name)
     if not keys:
         raise NotFound(
             f"There is no conversation “{one_line(name)}”.", "`workbench list` has their ids."

@@ -14,7 +14,7 @@ from engine.completeness.records.scores import ScoreSet
 from engine.completeness.records.scoring_request import ScoringRequest
 from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import in_force
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.training import adapter_in_use
 from workbench.arguments import (
@@ -49,7 +49,7 @@ _OF_IMPORT = ("name", "id", "score", "range", "replace", "dry_run")
 def run_complete(arguments: argparse.Namespace) -> Result | int:
     """Scores what is not scored yet and writes the remaining tasks."""
     request = read_request(ScoringRequest, arguments)
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         run = workspace.scoring_runs.run(request)
         adapter = run.model.adapter
         if adapter and request.adapter is None:
@@ -67,11 +67,10 @@ def run_complete(arguments: argparse.Namespace) -> Result | int:
             return DONE
         if adapter and request.adapter is not None:
             adapter_in_use.put(workspace.project, adapter)
-        services = workspace.services()
-        counts, rule = services.conversations.counts(), services.conversations.rule()
-        sets = services.score_sets.all()
+        counts, rule = workspace.conversations.counts(), workspace.conversations.rule()
+        sets = workspace.score_sets.all()
         made = next((one for one in sets if one.config_hash == run.config_hash), None)
-        decided = services.score_sets.as_generated(run.config_hash) if request.paper else None
+        decided = workspace.score_sets.as_generated(run.config_hash) if request.paper else None
     lines = [headline(counts, rule), *set_lines(sets)]
     document: dict[str, Any] = {
         **counts_json(counts, rule),
@@ -155,8 +154,8 @@ def list_scores(arguments: argparse.Namespace) -> Result:
     if alone := [name for name in _OF_IMPORT if getattr(arguments, name)]:
         option = alone[0].replace("_", "-")
         raise UsageError(f"--{option} needs --import FILE.", "Name the file, or leave it out.")
-    with Workspace(Path(arguments.project), read_only=arguments.use is None) as workspace:
-        score_sets = workspace.services().score_sets
+    with OpenProject(Path(arguments.project), read_only=arguments.use is None) as workspace:
+        score_sets = workspace.score_sets
         sets = score_sets.all()
         if arguments.use is not None:
             score_sets.use(_named(arguments.use, sets).config_hash)
@@ -172,7 +171,7 @@ def list_scores(arguments: argparse.Namespace) -> Result:
 def _import(arguments: argparse.Namespace) -> Result:
     if arguments.use is not None:
         raise UsageError("--use and --import do not go together.", "Import first, then --use N.")
-    with Workspace(Path(arguments.project), read_only=arguments.dry_run) as workspace:
+    with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
         report = import_scores(
             workspace.project,
             Path(arguments.file),

@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.errors import NameTaken
 from engine.base.report_table import CellKind
 from engine.base.text import one_line
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.results.metrics.aptitude import Scored, aptitudes
 from engine.simulate.forms.table import table_of
 from engine.simulate.records import PlayRow
@@ -74,8 +74,8 @@ def sharded(arguments: argparse.Namespace) -> Result:
     request = read_request(SimulationRequest, arguments, kind=sharded_service.KIND)
     # Before a project is made for a file that cannot be read.
     sharded_service.load_instructions(request.instructions, unapproved=request.unapproved)
-    with Workspace(Path(arguments.project), create=True) as workspace:
-        simulations = workspace.simulations()
+    with OpenProject(Path(arguments.project), create=True) as workspace:
+        simulations = workspace.simulation_runs
         simulation = sharded_service.sharded_simulation(simulations, request)
         rows = played(workspace, simulation)
         if arguments.logs:
@@ -103,8 +103,8 @@ def make_shards(arguments: argparse.Namespace) -> Result:
     output = Path(arguments.output)
     if output.exists():
         raise NameTaken(f"{output} is there already.", "Choose another name.")
-    with Workspace(Path(arguments.project), create=True) as workspace:
-        simulation = sharded_service.making_simulation(workspace.simulations(), request)
+    with OpenProject(Path(arguments.project), create=True) as workspace:
+        simulation = sharded_service.making_simulation(workspace.simulation_runs, request)
         rows = played(workspace, simulation)
     drafts = sharded_service.drafts_of(rows)
     sharded_service.write_drafts(output, drafts)
@@ -132,8 +132,8 @@ def forms(arguments: argparse.Namespace) -> Result:
     # Before a project is made for files that cannot be read.
     forms_service.forms_of(request), forms_service.profiles_of(request)
     forms_service.rules_of(request)
-    with Workspace(Path(arguments.project), create=True) as workspace:
-        simulations = workspace.simulations()
+    with OpenProject(Path(arguments.project), create=True) as workspace:
+        simulations = workspace.simulation_runs
         simulation = forms_service.forms_simulation(simulations, request)
         rows = played(workspace, simulation)
         ended = [row for row in rows if row.reason is None]
@@ -182,8 +182,8 @@ def recsim(arguments: argparse.Namespace) -> Result:
         WorkbenchError: A model cannot be had.
     """
     request = read_request(SimulationRequest, arguments, kind=recsim_service.KIND)
-    with Workspace(Path(arguments.project), create=True) as workspace:
-        simulation = recsim_service.recsim_simulation(workspace.simulations(), request)
+    with OpenProject(Path(arguments.project), create=True) as workspace:
+        simulation = recsim_service.recsim_simulation(workspace.simulation_runs, request)
         rows = played(workspace, simulation)
     ended = [row for row in rows if row.reason is None]
     return Result(

@@ -9,7 +9,7 @@ from typing import Any
 from engine.base.number_format import counted, probability
 from engine.completeness.records.scores import DecisionRule, ScoreSet
 from engine.completeness.service.sets import ScoreSets, in_force, name_of, reliability
-from engine.opener.records import Counts
+from engine.opener.conversations import Counts
 from workbench.narration import narrate
 
 

@@ -13,7 +13,7 @@ from engine.base.number_format import bar, counted
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.model.process.requests import GrownTree
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.trees.growth import Budget
 from engine.trees.guarantee import (
     PROVES_NOTHING,
@@ -57,7 +57,7 @@ def tree(arguments: argparse.Namespace) -> Result:
     """Grows the tree of one conversation, or one at each of its assistant steps."""
     request = tree_request(arguments)
     predicate = parse_predicate(arguments.property) if arguments.property else None
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         wanted = _places(workspace, arguments, request.at)
         chosen = workspace.models_in_use.resolve(request.model_request).model
         steps = ", ".join(str(place.step) for place in wanted)
@@ -131,7 +131,7 @@ def _tree_lines(arguments: argparse.Namespace, shown: _GrownTree) -> list[str]:
     return lines
 
 
-def _places(workspace: Workspace, arguments: argparse.Namespace, at: At) -> list[Place]:
+def _places(workspace: OpenProject, arguments: argparse.Namespace, at: At) -> list[Place]:
     """The places of one conversation where a tree grows.
 
     Raises:
@@ -140,7 +140,7 @@ def _places(workspace: Workspace, arguments: argparse.Namespace, at: At) -> list
     """
     name = arguments.conversation
     query = ListQuery(Filter((Term("name", ":", (name,)),)))
-    conversations = workspace.services().conversations
+    conversations = workspace.conversations
     similar = conversations.rows(conversations.ids(query)[:1000])
     exact = [row for row in similar if row.external_id == name]
     if not exact:

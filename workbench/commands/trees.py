@@ -15,7 +15,7 @@ from engine.base.text import one_line
 from engine.completeness.records.scoring_request import STEP_STOP
 from engine.conversations.filters import ListQuery
 from engine.conversations.service.line_files import write_file
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.trees import reports
 from engine.trees.records import NodeColumns, TreeConfig, TreeRequest
 from engine.trees.tree import Transform, TreeOptions
@@ -71,9 +71,9 @@ def tree_request(arguments: argparse.Namespace) -> TreeRequest:
 def run_trees(arguments: argparse.Namespace) -> Result:
     """Grows the trees that the project does not have yet."""
     request = tree_request(arguments)
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         run_stages(workspace, workspace.tree_runs.stages(request))
-        rows = [item.row for item in workspace.services().trees.items(ListQuery())]
+        rows = [item.row for item in workspace.trees.items(ListQuery())]
     grown = [row for row in rows if row.reason is None]
     missing = len(rows) - len(grown)
     median = statistics.median(row.leaves for row in grown) if grown else None
@@ -123,8 +123,8 @@ def tree_sets(arguments: argparse.Namespace) -> Result:
     options = (arguments.step, arguments.below, arguments.alpha)
     if arguments.grow_on is None and any(option is not None for option in options):
         raise UsageError("--step, --below and --alpha are for --grow-on.", "Add --grow-on ID.")
-    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
-        trees = workspace.services().trees
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        trees = workspace.trees
         if arguments.show is not None:
             trees.show(_named(arguments.show, trees.configs()).config_hash)
         if arguments.grow_on is not None:
@@ -145,12 +145,11 @@ def tree_sets(arguments: argparse.Namespace) -> Result:
     return Result(lines, {"shown": shown, "sets": list(map(asdict, sets))})
 
 
-def _grow_on(workspace: Workspace, arguments: argparse.Namespace) -> None:
+def _grow_on(workspace: OpenProject, arguments: argparse.Namespace) -> None:
     below, alpha = arguments.below, arguments.alpha
     if (below is None) != (alpha is None):
         raise UsageError("--below and --alpha go together.", "Give both, or neither.")
-    services = workspace.services()
-    rows = services.trees.turns(conversation(services, arguments.grow_on))
+    rows = workspace.trees.turns(conversation(workspace, arguments.grow_on))
     at_step = [row for row in rows if arguments.step in (None, row.step)]
     if not at_step:
         raise NotFound(
@@ -162,8 +161,8 @@ def _grow_on(workspace: Workspace, arguments: argparse.Namespace) -> None:
     if alpha is not None:
         if alpha > row.alpha:
             raise UsageError(f"Alpha is {row.alpha:g} in this set of trees.", "Give a lower one.")
-        node = _node_of(services.trees.open(row.conversation_id, row.step).nodes, below)
-    run_stages(workspace, [services.trees.growing_on(row, node, alpha)])
+        node = _node_of(workspace.trees.open(row.conversation_id, row.step).nodes, below)
+    run_stages(workspace, [workspace.trees.growing_on(row, node, alpha)])
 
 
 def _node_of(nodes: NodeColumns, text: str) -> int:
@@ -219,8 +218,8 @@ def analyse_trees(arguments: argparse.Namespace) -> Result:
         UsageError: --property names no property.
         ProjectError: The file cannot be written.
     """
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
-        service = workspace.services().trees
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        service = workspace.trees
         items = service.items(ListQuery(arguments.filter))
         grown = [item for item in items if item.row.reason is None]
         if not grown:

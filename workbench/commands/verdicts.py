@@ -12,7 +12,7 @@ from engine.base.number_format import counted, percent_range
 from engine.base.outcomes import Verdict
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
-from engine.opener.workspace import Services, Workspace
+from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import Agreement, CalibrationReport, CompletionRate
 from engine.questions.service.agreement import PeopleAgreement, people_agreement
 from engine.questions.service.answers import import_answers
@@ -72,16 +72,15 @@ def give(arguments: argparse.Namespace) -> Result:
         raise UsageError("Only a verdict is given blind.", "Add --verdict complete.")
     if bool(arguments.conversations) == bool(arguments.filter):
         raise UsageError("Name conversations by their ids, or by --filter.", "Use one of the two.")
-    with Workspace(Path(arguments.project)) as workspace:
-        services = workspace.services()
-        keys = _chosen(services, arguments)
+    with OpenProject(Path(arguments.project)) as workspace:
+        keys = _chosen(workspace, arguments)
         if arguments.filter and not arguments.yes:
             raise UsageError(
                 f"The filter matches {counted(len(keys), 'conversation')}; nothing was stored.",
                 "--yes gives it to all of them.",
             )
-        services.triage.annotator = arguments.annotator
-        stored = services.triage.give_all(
+        workspace.triage.annotator = arguments.annotator
+        stored = workspace.triage.give_all(
             keys,
             Verdict(arguments.verdict) if arguments.verdict else None,
             blind=arguments.blind,
@@ -96,10 +95,10 @@ def give(arguments: argparse.Namespace) -> Result:
     )
 
 
-def _chosen(services: Services, arguments: argparse.Namespace) -> list[int]:
+def _chosen(workspace: OpenProject, arguments: argparse.Namespace) -> list[int]:
     if arguments.filter:
-        return list(services.conversations.ids(ListQuery(arguments.filter)))
-    return list(dict.fromkeys(conversation(services, name) for name in arguments.conversations))
+        return list(workspace.conversations.ids(ListQuery(arguments.filter)))
+    return list(dict.fromkeys(conversation(workspace, name) for name in arguments.conversations))
 
 
 @takes(PROJECT, switch("--redo", "give again what was taken back last"))
@@ -109,8 +108,8 @@ def undo(arguments: argparse.Namespace) -> Result:
     Raises:
         NotYet: There is none.
     """
-    with Workspace(Path(arguments.project)) as workspace:
-        triage = workspace.services().triage
+    with OpenProject(Path(arguments.project)) as workspace:
+        triage = workspace.triage
         row = triage.redo() if arguments.redo else triage.undo()
         word = "given again" if arguments.redo else "taken back"
         if row is None:
@@ -145,7 +144,7 @@ _KINDS = {
 )
 def import_verdicts(arguments: argparse.Namespace) -> Result:
     """Gives the verdicts of a file in one act, and says what became of each answer."""
-    with Workspace(Path(arguments.project), read_only=arguments.dry_run) as workspace:
+    with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
         report = import_answers(
             workspace.project,
             Path(arguments.file),
@@ -164,7 +163,7 @@ def import_verdicts(arguments: argparse.Namespace) -> Result:
 @takes(PROJECT)
 def agreement(arguments: argparse.Namespace) -> Result:
     """Says how far the people who judged agree: by pairs Cohen's kappa, of all Krippendorff's alpha."""
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         people = people_agreement(workspace.project)
     return Result(people.sentences() or [_too_few(people)], people.as_json())
 
@@ -202,9 +201,8 @@ def calibrate(arguments: argparse.Namespace) -> Result:
     query = ListQuery(arguments.filter)
     pins = arguments.free or arguments.pin is not None
     changes = arguments.apply or pins
-    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
-        services = workspace.services()
-        calibration = services.calibration
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        calibration = workspace.calibration
         if pins:
             calibration.pin(arguments.pin)
         report = calibration.report(query)
@@ -218,7 +216,7 @@ def calibrate(arguments: argparse.Namespace) -> Result:
                 report = calibration.report(query)
         if changes:
             narrate(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
-        narrate_set(services.score_sets)
+        narrate_set(workspace.score_sets)
     return Result(_calibration_lines(report), asdict(report))
 
 

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from engine.conversations.records import QuarantineRow
-from engine.opener.workspace import ConversationStore
+from engine.opener.conversations import ConversationService
 from screens.shell.dialogs.reading import ReadingDialog
 from screens.widgets.background import background
 from screens.widgets.text.pane import TextPane
@@ -33,7 +33,7 @@ class QuarantineDialog(ReadingDialog):
         Binding("y", "copy", "Copy"),
     ]
 
-    def __init__(self, conversations: ConversationStore) -> None:
+    def __init__(self, conversations: ConversationService) -> None:
         super().__init__()
         self._conversations = conversations
 

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from engine.base.text import end_of_path
 from engine.conversations.service.import_accounts import stored_accounts, stored_files
-from engine.opener.workspace import ConversationStore
+from engine.opener.conversations import ConversationService
 from screens.shell.dialogs.basic import ChoiceDialog
 from screens.shell.dialogs.mapping import MappingDialog
 from screens.shell.dialogs.reading import ReadingDialog
@@ -34,7 +34,7 @@ class SourcesDialog(ReadingDialog):
     ]
 
     def __init__(
-        self, conversations: ConversationStore, import_mapped: Callable[[str, str], None]
+        self, conversations: ConversationService, import_mapped: Callable[[str, str], None]
     ) -> None:
         """
         Args:

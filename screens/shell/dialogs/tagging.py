@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.base.text import one_line
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.shell.dialogs.basic import TextDialog
 from screens.widgets.background import background
 
@@ -26,7 +26,7 @@ class TagDialog(TextDialog):
 
     def __init__(
         self,
-        services: Services,
+        services: OpenProject,
         title: str,
         *,
         value: str = "",

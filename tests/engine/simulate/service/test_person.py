@@ -14,7 +14,7 @@ from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.chat import Role
 from engine.model.model_work import RunModel
 from engine.model.prompt_texts import prompt_texts
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.simulate import tables as plays
 from engine.simulate.forms.form import Profile, read_form
@@ -111,7 +111,7 @@ def test_to_the_end(project: Project, tmp_path: Path) -> None:
             dict(truth_by_conversation(conn))[row.conversation_id]["ended"] == row.result["ended"]
         )
     assert setting.models == {"assistant": "shipped", "user": "a person"}
-    messages = ConversationStore(project).messages(row.conversation_id)
+    messages = ConversationService(project).messages(row.conversation_id)
     assert [one.content for one in messages if one.role == "user"] == sitting.on_reply
     assert row.result["turns"] == len(asked)
 
@@ -128,7 +128,7 @@ def test_stopping(project: Project, tmp_path: Path) -> None:
         (row,) = plays.all_plays(conn, "forms")
     assert row.result["ended"] == "person"
     assert row.conversation_id is not None
-    assert [m.role for m in ConversationStore(project).messages(row.conversation_id)] == [
+    assert [m.role for m in ConversationService(project).messages(row.conversation_id)] == [
         "assistant",
         "user",
     ]

@@ -10,7 +10,7 @@ import pytest
 from textual.widgets import Input
 
 from engine.formats.mappings.mapping import load_mapping
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from screens.shell.dialogs.basic import ChoiceDialog
 from screens.shell.dialogs.importing import ImportDialog
 from screens.shell.dialogs.mapping import MappingDialog
@@ -55,8 +55,8 @@ async def test_after_an_import_that_lost_text(tmp_path: Path, config: Path) -> N
     log = tmp_path / "gap.jsonl"
     log.write_text(json.dumps({"id": "b", "messages": said, "choices": choices}) + "\n")
     main(["import", str(tmp_path / "p.wb"), str(log)])
-    with Workspace(tmp_path / "p.wb") as workspace:
-        app = WorkbenchApp(workspace.services(), workspace.subscribe)
+    with OpenProject(tmp_path / "p.wb") as workspace:
+        app = WorkbenchApp(workspace, workspace.subscribe)
         async with app.run_test(size=(80, 24)) as pilot:
             await settle(pilot)
             assert "1 source not well read" in text(pilot)
@@ -68,7 +68,7 @@ async def test_after_an_import_that_lost_text(tmp_path: Path, config: Path) -> N
             await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
             assert "other files stay openai" in text(pilot)
             await press(pilot, "enter")
-            read = workspace.services().conversations.reports
+            read = workspace.conversations.reports
             await until(pilot, lambda: '"gap"' in read()[0])
             await settle(pilot)
             await until(pilot, lambda: "not well read" not in text(pilot))
