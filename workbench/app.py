@@ -21,18 +21,21 @@ from engine.base.errors import ProjectMoved, WorkbenchError
 from engine.base.events import FileChanged, JobEnded, Listener, ModelRestarted
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
-from screens.shell.base_app import BaseApp
-from screens.shell.control_guard import CONTROL_GUARD
-from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog, TextDialog
-from screens.shell.offline import offline_notice
-from screens.shell.recent_projects import Shell
-from screens.shell.routes import Routes
-from screens.shell.suspension import draw_when_continued
+from screens.shell.app_interface import Routes, Shell
+from screens.shell.base_app import CONTROL_GUARD, BaseApp, draw_when_continued
+from screens.shell.dialogs import ChoiceDialog, ErrorDialog, TextDialog
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
+from screens.shell.title_line import (
+    MODES,
+    TitleLine,
+    offline_notice,
+)
 from screens.shell.tour import TOUR, keys_of
-from screens.shell.workbench_screen import MODES, TitleLine, WorkbenchScreen
+from screens.shell.workbench_screen import (
+    WorkbenchScreen,
+)
 from screens.widgets.background import all_written, in_thread
-from screens.widgets.engine_feed import EngineFeed, EngineMessage
+from screens.widgets.jobs import EngineFeed, EngineMessage
 from screens.widgets.keyed import Keyed
 from workbench.screen_opener import ScreenOpener
 
@@ -332,7 +335,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def action_validation(self) -> None:
         """Shows every metric against what is known of the conversations."""
-        from screens.validation.screen import ValidationScreen
+        from screens.validation import ValidationScreen
 
         mode = self.current_mode
         if not any(isinstance(screen, ValidationScreen) for screen in self.screen_stack):
@@ -340,7 +343,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def action_compare(self) -> None:
         """Asks what to compare, and shows what differs."""
-        from screens.comparison.screen import ComparisonScreen
+        from screens.comparison import ComparisonScreen
 
         self.push_screen(ComparisonScreen(self._services, self._feed, self.current_mode))
 
@@ -353,7 +356,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def action_jump(self) -> None:
         """Puts a letter on every pane; the letter goes there."""
-        from screens.shell.jump import JumpScreen
+        from screens.shell.palette import JumpScreen
 
         def chosen(target: Widget | None) -> None:
             if target is not None:
@@ -370,7 +373,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def action_help(self) -> None:
         """Shows the keys that work here."""
-        from screens.shell.help import HelpScreen
+        from screens.shell.palette import HelpScreen
 
         self.push_screen(HelpScreen(self.screen))
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from engine.base import folders
 from engine.base.errors import Cancelled, ProgramFault
 from engine.opener.open_project import OpenProject
-from screens.shell.key_table import Place, key_table, markdown
-from screens.shell.keymap_file import read_keymap
+from screens.shell.app_interface import RecentProject, Shell
+from screens.shell.keymap import Place, key_table, markdown, read_keymap
 from screens.shell.picker import Beginning, PickerApp
-from screens.shell.recent_projects import RecentProject, Shell
 from screens.shell.themes import THEMES
 from screens.widgets.keyed import shown_key
 from workbench.app import WorkbenchApp

@@ -11,8 +11,8 @@ from textual.screen import Screen
 
 from engine.conversations.filters import Filter
 from engine.opener.open_project import OpenProject
-from screens.shell.routes import ReadingOrder
-from screens.widgets.engine_feed import EngineFeed
+from screens.shell.app_interface import ReadingOrder
+from screens.widgets.jobs import EngineFeed
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from textual.binding import Binding, BindingType
 from engine.conversations.filters import Filter, ListQuery
 from engine.opener.open_project import OpenProject
 from screens.conversations.screen import ConversationsScreen
-from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.filter_line import FilterLine
+from screens.widgets.jobs import EngineFeed
 
 
 class ConversationsBehindScreen(ConversationsScreen):

@@ -11,8 +11,8 @@ from engine.completeness.records.scores import DecisionRule
 from engine.opener.conversations import (
     ConversationRow,
 )
+from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 from screens.widgets.row_table import Column, Piece
-from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
 
 NAME_WIDTH = 22
 CHOSEN_KEEP = 8

@@ -10,8 +10,8 @@ from engine.base.text import one_line
 from engine.opener.conversations import (
     ConversationRow,
 )
-from screens.shell.clipboard import copy_names
-from screens.shell.dialogs.tagging import TagDialog
+from screens.shell.exporting import copy_names
+from screens.shell.tagging import TagDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 

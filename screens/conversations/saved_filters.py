@@ -16,10 +16,10 @@ from engine.base.errors import FilterError
 from engine.base.text import display_safe, one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.conversations.service.saved import SavedViews
-from screens.shell.dialogs.basic import Dialog, TextDialog, hint_line
+from screens.shell.dialogs import Dialog, TextDialog, hint_line
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
-from screens.widgets.choices import Choices
+from screens.widgets.controls import Choices
 
 
 class SavedFiltersDialog(Dialog[str | None]):

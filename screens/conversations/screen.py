@@ -36,20 +36,17 @@ from screens.conversations.query import (
     toggle_sort,
 )
 from screens.conversations.saved_filters import ask_filter_name, choose_filter
-from screens.shell.dialogs.basic import TicksDialog, ask_order
-from screens.shell.filter_editing import edit_filter
-from screens.shell.marking import Marking
-from screens.shell.save_dialogs import ask_export
-from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen
+from screens.shell.dialogs import TicksDialog, ask_order
+from screens.shell.exporting import ask_export
+from screens.shell.marking import Marking, Marks
+from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen, edit_filter
 from screens.widgets.background import write_in_order
-from screens.widgets.conversation_facts import Facts, load_facts
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.evidence import Evidence
+from screens.widgets.evidence import Evidence, Facts, load_facts
 from screens.widgets.filter_line import FilterLine
-from screens.widgets.marks import Marks
+from screens.widgets.finding import words_pattern
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import PAGE, RowTable
-from screens.widgets.text.finding import words_pattern
-from screens.widgets.text.transcript import Transcript
+from screens.widgets.transcript import Transcript
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("conversations", "conversations, as they can be imported again"),

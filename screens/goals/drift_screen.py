@@ -18,11 +18,10 @@ from engine.conversations.filters import Filter, Term
 from engine.goals.records import GoalGroup, GroupPeriod
 from engine.opener.open_project import OpenProject
 from engine.results.comparison.differences import all_differ
-from screens.shell.figures import Figure, choose_figure
-from screens.shell.workbench_screen import WorkbenchScreen
+from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
 from screens.widgets.empty_state import EmptyState
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.groups.text import goal_value, label_of
+from screens.widgets.groups import goal_value, label_of
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
 
 LEVELS = "▁▂▃▄▅▆▇█"

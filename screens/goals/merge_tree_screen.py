@@ -16,11 +16,10 @@ from engine.goals.records import GoalDecision, GoalGroup
 from engine.opener.open_project import OpenProject
 from screens.goals.columns import rate_of
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.groups.decisions import GLYPHS
-from screens.widgets.groups.text import label_of
+from screens.widgets.formatting import date_and_minute
+from screens.widgets.groups import GLYPHS, label_of
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
-from screens.widgets.times import date_and_minute
 
 MOST_LINES = 20_000
 """Lines that the tree has at most; ten thousand decisions make fewer."""

@@ -17,13 +17,13 @@ from engine.base.text import one_line
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.opener.open_project import OpenProject
 from screens.merge_review.replay import ReplayedState, replay
-from screens.shell.clipboard import copy
-from screens.shell.decision_screen import DecisionScreen
+from screens.shell.exporting import copy
+from screens.shell.goal_dialogs import DecisionScreen
 from screens.widgets.empty_state import EmptyState
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.groups.decisions import GLYPHS, decision_text, folded
+from screens.widgets.formatting import date_and_minute
+from screens.widgets.groups import GLYPHS, decision_text, folded
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
-from screens.widgets.times import date_and_minute
 
 MOST_GROUPS = 400
 """Most groups that are listed beside a decision; the count above the list is of all groups."""

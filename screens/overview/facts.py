@@ -26,10 +26,10 @@ from engine.opener.conversations import (
 from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import Agreement, CalibrationReport
 from engine.training.process import missing_libraries
-from screens.overview.histogram import BINS
-from screens.shell.figures import Figure
-from screens.widgets.groups.text import label_of
-from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
+from screens.shell.workbench_screen import Figure
+from screens.widgets.curve import BINS
+from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
+from screens.widgets.groups import label_of
 
 Piece = str | tuple[str, str]
 MOST_PARTS = 24

@@ -21,7 +21,7 @@ from engine.opener.conversations import (
 )
 from engine.project.records import Estimate, RunRow
 from engine.questions.records.calibration import MIN_VERDICTS, Proposal
-from screens.widgets.stage_names import stage_name, work_of
+from screens.widgets.jobs import stage_name, work_of
 
 Kind = Literal[
     "import",

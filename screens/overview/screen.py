@@ -47,20 +47,16 @@ from screens.overview.facts import (
     trees_content,
     verdicts_content,
 )
-from screens.overview.histogram import Histogram
 from screens.overview.next_steps import PATH, Kind, ProjectProgress, Step, done_of_path, next_steps
-from screens.shell.dialogs.basic import ChoiceDialog
-from screens.shell.dialogs.quarantine import QuarantineDialog
-from screens.shell.dialogs.shared_text import SharedTextDialog
-from screens.shell.figures import choose_figure
-from screens.shell.save_dialogs import ask_export, ask_file
-from screens.shell.workbench_screen import WorkbenchScreen
+from screens.shell.dialogs import ChoiceDialog
+from screens.shell.exporting import ask_export, ask_file
+from screens.shell.reading_dialogs import QuarantineDialog, SharedTextDialog
+from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
 from screens.widgets.background import write_in_order
-from screens.widgets.card import Card
-from screens.widgets.choices import Choices
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.pace import Pace
-from screens.widgets.stage_names import work_of
+from screens.widgets.controls import Card, Choices
+from screens.widgets.curve import Histogram
+from screens.widgets.evidence import Pace
+from screens.widgets.jobs import EngineFeed, work_of
 
 if TYPE_CHECKING:
     from engine.opener.exports import ExportKind
@@ -481,7 +477,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             if self.may_write():
                 self._start(lambda: self.services.jobs.start_import([path], form, replace=True))
 
-        from screens.shell.dialogs.sources import SourcesDialog
+        from screens.shell.reading_dialogs import SourcesDialog
 
         self.app.push_screen(SourcesDialog(self.services.conversations, import_mapped))
 

@@ -20,12 +20,12 @@ from engine.completeness.service.sets import ScoreSets, reliability
 from engine.opener.conversations import ConversationService
 from engine.opener.jobs import JobService
 from engine.project.records import RunRow
-from screens.shell.clipboard import copy
-from screens.shell.dialogs.basic import Dialog, hint_line
-from screens.shell.dialogs.reading import ReadingDialog
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.exporting import copy
+from screens.shell.reading_dialogs import ReadingDialog
 from screens.widgets.background import background
-from screens.widgets.conversation_facts import Facts
-from screens.widgets.text.pane import TextPane
+from screens.widgets.evidence import Facts
+from screens.widgets.text_pane import TextPane
 
 Lines = list[tuple[str, str]]
 """Names and values, display-safe; a value may have several lines."""

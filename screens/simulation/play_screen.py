@@ -15,12 +15,17 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.simulate.records import PlayItem, TranscriptLine
-from screens.shell.clipboard import copy
-from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.shell.exporting import copy
+from screens.shell.title_line import (
+    TitleLine,
+)
+from screens.shell.workbench_screen import (
+    WorkbenchScreen,
+)
 from screens.simulation import formatting
-from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import RowTable
-from screens.widgets.text.pane import TextPane
+from screens.widgets.text_pane import TextPane
 
 
 class PlayScreen(WorkbenchScreen[None]):

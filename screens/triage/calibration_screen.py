@@ -20,13 +20,19 @@ from engine.completeness.records.scores import DecisionRule
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import CalibrationReport
-from screens.shell.dialogs.basic import TextDialog
-from screens.shell.figures import Figure, choose_figure
-from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.shell.dialogs import TextDialog
+from screens.shell.title_line import (
+    TitleLine,
+)
+from screens.shell.workbench_screen import (
+    Figure,
+    WorkbenchScreen,
+    choose_figure,
+)
 from screens.triage import calibration_formatting as words
 from screens.triage.reliability import Reliability
 from screens.widgets.background import write_in_order
-from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.jobs import EngineFeed
 
 
 class CalibrationScreen(WorkbenchScreen[None]):

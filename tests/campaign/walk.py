@@ -48,8 +48,8 @@ from engine.model.catalog import embedded_model
 from engine.opener.open_project import TABLES, OpenProject
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
-from screens.shell.control_guard import ControlGuard
-from screens.shell.key_table import key_table
+from screens.shell.base_app import ControlGuard
+from screens.shell.keymap import key_table
 from tests.campaign.kills import descendants
 from tests.campaign.stopping import until_stopped
 from tests.engine.model.tuned import tune

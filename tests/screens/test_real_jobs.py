@@ -15,7 +15,7 @@ from textual.widgets import Input
 from engine.base import folders
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
-from screens.shell.dialogs.run import RunDialog
+from screens.shell.run_form import RunDialog
 from tests.engine.model.tuned import tune
 from tests.screens.driving import press, settle, text, until
 from workbench.app import WorkbenchApp

@@ -12,12 +12,12 @@ from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted, figure, probability
 from engine.base.outcomes import State
 from engine.base.text import one_line
-from engine.completeness.service.requests import asking_simulation
 from engine.completeness.starts_by_curve import FALL
 from engine.conversations.filters import Filter, ListQuery
 from engine.goals.records import LEAST_SHARE, SecondGoal
 from engine.opener.open_project import OpenProject
 from engine.simulate.request import SimulationOptions
+from engine.simulate.service.request_starts import asking_simulation, starts_by_conversation
 from workbench.arguments import (
     ANNOTATOR,
     FILTER,
@@ -83,7 +83,8 @@ def find(arguments: argparse.Namespace) -> Result:
             )
             rows = played(workspace, simulation)
             over = [row for row in rows if row.reason is None]
-            looked_at, further = len(over), workspace.requests.store_found_by_model(over)
+            looked_at = len(over)
+            further = workspace.requests.store_found_by_model(starts_by_conversation(over))
             code = exit_code(rows)
     return Result(
         [f"Found {counted(further, 'further request')} in {counted(looked_at, 'conversation')}."],

@@ -13,6 +13,7 @@ from engine.base.report_table import CellKind
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.results.metrics.aptitude import Scored, aptitudes
+from engine.simulate.draft import Draft
 from engine.simulate.forms.table import table_of
 from engine.simulate.records import PlayRow
 from engine.simulate.recsim.play import by_task
@@ -27,8 +28,6 @@ from engine.simulate.service.result_tables import (
     task_table,
 )
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
-from engine.simulate.sharded.draft import Draft
-from engine.simulate.sharded.making import holds
 from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, Condition, place_of
 from workbench.arguments import (
     PROJECT,
@@ -237,7 +236,7 @@ def report_of_drafts(drafts: Sequence[Draft], code: int) -> Result:
         if draft.missing:
             lines.append(f"  the model misses: {one_line(draft.missing, 160)}")
         if draft.check:
-            verdict = "" if holds(draft.check) else ", which is too little"
+            verdict = "" if draft.holds else ", which is too little"
             lines.append(
                 f"  FULL {100 * draft.check['full']:.0f}, CONCAT {100 * draft.check['concat']:.0f}{verdict}"
             )
