@@ -30,9 +30,3 @@ class Result:
     code: int = DONE
     notes: Sequence[str] = ()
     hints: Sequence[str] = ()
-
-    def print(self, as_json: bool) -> None:
-        """Prints it; for commands that do not return it yet."""
-        from workbench.narration import print_result
-
-        print_result(self, as_json)

@@ -27,7 +27,7 @@ from engine.results.validation.trees import TreeValidation, config_name, tree_va
 from engine.results.validation.verdicts import VerdictValidation, verdict_validation
 from workbench.commands.options import add_filter, positive, read_filter
 from workbench.narration import narrate
-from workbench.result import DONE, Result
+from workbench.result import Result
 from workbench.text_tables import table_lines
 
 OF_TREES = ("config",)
@@ -99,7 +99,7 @@ def validate_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def validate(arguments: argparse.Namespace) -> int:
+def validate(arguments: argparse.Namespace) -> Result:
     """Compares a metric, or all metrics, with the truth that was imported.
 
     Raises:
@@ -115,8 +115,7 @@ def validate(arguments: argparse.Namespace) -> int:
     report = _every if metric == "all" else _REPORTS[metric]
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         result = report(workspace, arguments)
-    result.print(arguments.json)
-    return DONE
+    return result
 
 
 def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
