@@ -114,8 +114,7 @@ def validate(arguments: argparse.Namespace) -> Result:
         raise UsageError("--against needs --plot.", "Name the picture with --plot FILE.")
     report = _every if metric == "all" else _REPORTS[metric]
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        result = report(workspace, arguments)
-    return result
+        return report(workspace, arguments)
 
 
 def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
