@@ -27,7 +27,7 @@ from engine.results.reproduction.data_sets import RUN, RUN_WITHOUT_TAG, DataSet,
 from engine.results.reproduction.document import as_json, document
 from engine.results.reproduction.paper import DATA_SETS
 from engine.results.reproduction.tables import tables
-from engine.training.runs import TrainingRuns
+from engine.training.service import TrainingRuns
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.commands.options import positive, share
 from workbench.commands.report_text import table_lines
