@@ -181,11 +181,6 @@ COMMANDS = (
     Command("verdicts undo", "take back the newest verdict, note, tag or import of them", "verdicts:undo"),
     Command("verdicts agreement", "show how far the people who judged agree", "verdicts:agreement"),
     Command("report", "write one document on a project, as HTML or Markdown", "reporting:report"),
-    Command(
-        "reproduce",
-        "the tables and figures of Soroka et al. over several data sets, in one report",
-        "reproduce:reproduce",
-    ),
     Command("watch", "score logs as they grow, one line of JSON for each turn", "watching:watch"),
     Command("repair", "save what can be read of a damaged project file", "repairing:repair_project"),
     Command("backup", "copy a project beside itself, and keep the newest copies", "backups:backup"),
@@ -247,7 +242,6 @@ COMMANDS = (
     Command("help", "explain a command, an error code, a word or a page", "explaining:explain"),
     Command("keys", "list the keys, and the file that changes them", "keys:keys"),
     Command("doctor", "check what this machine can do and what is wrong", "doctor:doctor"),
-    Command("bench", "measure the speed, beside that of simple programs that do the same", "bench:bench"),
 )  # fmt: skip
 
 FILTERS = ("--filter", "--a", "--b")
