@@ -23,7 +23,7 @@ from engine.project import settings
 from engine.project.file.backups import restore
 from engine.project.project import Project
 from engine.results.document_files import write_document
-from engine.training.runs import TrainingRuns
+from engine.training.service import TrainingRuns
 from tests.benchmarks.reproduction.data_sets import RUN, RUN_WITHOUT_TAG, DataSet, read_data_set
 from tests.benchmarks.reproduction.document import as_json, document
 from tests.benchmarks.reproduction.paper import DATA_SETS
