@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.base.conversation import LogPiece, render_log
 from engine.base.outcomes import (
     State,
     Verdict,
@@ -40,6 +41,7 @@ from engine.conversations.tables import (
     text_search,
 )
 from engine.conversations.tables.conversations import by_name, dates, leaks, messages, original
+from engine.conversations.tables.messages import messages_of
 from engine.conversations.tables.selecting import matching
 from engine.goals.records import GoalOfConversation
 from engine.goals.tables import groups as goal_groups
@@ -246,6 +248,11 @@ class ConversationService:
         """All messages in order."""
         with self._project.reading() as conn:
             return messages(conn, conversation_id)
+
+    def log(self, conversation_id: int) -> list[LogPiece]:
+        """The log as a model reads it."""
+        with self._project.reading() as conn:
+            return render_log(messages_of(conn, conversation_id))
 
     def original(self, conversation_id: int) -> bytes:
         """The record as imported, byte for byte."""

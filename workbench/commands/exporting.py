@@ -26,9 +26,9 @@ from engine.opener.form_files import (
 )
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import TableColumns, table_lines, write_table
-from workbench.commands.narration import narrate, narrate_redacted, print_json
 from workbench.commands.options import add_filter, add_formulas, add_redact, read_filter
-from workbench.commands.scores import narrate_set
+from workbench.commands.summaries import narrate_set
+from workbench.narration import narrate, narrate_redacted, print_json
 
 OF_ALL = ("clusters", "decisions")
 OF_SCORES = ("table", "scores", "clusters")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.training.run_directory.microbatches import (
+from engine.training.presets import (
     LEAST_BUDGET,
     PASS_COST,
     microbatches,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.training.run_directory.config import VERSION, ConfigError, TrainConfig
+from engine.training.config import VERSION, ConfigError, TrainConfig
 
 
 @pytest.mark.parametrize(

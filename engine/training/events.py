@@ -9,7 +9,7 @@ step        step, epoch, loss (mean over the labels since the last), learning_ra
             this process), tokens_per_s, seconds_left, memory (bytes, peak so far)
 validating  step, done, of (conversations), seconds_left (of the run)
 valid       step, loss, auroc, f1 (at .5 on p_end / (p_end + p_continue)), n (pairs), best (whether it is the best yet,
-            see `training.selection`)
+            see `training.validation`)
 sample      step (0: before), id, text (the last words before the boundary), ends (whether the log ends there), p_end,
             p_continue, says (what the model writes there)
 checkpoint  step, path (relative), best
@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.base.atomic_files import make_file
-from engine.training.run_directory.config import LARGEST
+from engine.training.config import LARGEST
 
 State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
 Event = dict[str, Any]

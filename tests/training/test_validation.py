@@ -10,11 +10,11 @@ import pytest
 from engine.completeness.block import LogItem, Question, question_tokens
 from engine.model.interface import LoadOptions
 from engine.model.process.client import ModelProcess
-from engine.training.run_directory.config import TrainConfig
+from engine.training.config import TrainConfig
 from tests.training.tiny_runs import item, tiny_base
 from training.base import load_base
-from training.curves import Point, curve, validate
 from training.examples import Log
+from training.validation import Point, curve, validate
 
 LOGS = [
     Log(made["id"], LogItem(tuple(made["texts"]), tuple(made["boundaries"]), made["kept"]))
