@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engine.base.atomic_files import make_folder
 from engine.base.errors import FormatError
+from engine.base.files import make_folder
 from engine.base.number_format import counted
 from engine.conversations.service.mapping_trial import Trial, tried
 from engine.formats.detect import choose_reader

@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from engine.base.form_scores import FormScores
 from engine.base.text import end_of_path
+from engine.formats.form_scores import FormScores
 from engine.results.pictures import save_picture
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import BAD_OUTPUTS, VARIANTS

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from engine.base.rounds import rounds
 from engine.model.catalog import Catalog, ModelEntry
 from engine.model.interface import LoadOptions
 from engine.model.process.client import ModelProcess
 from engine.model.service.tuning import sample_text
+from tests.benchmarks.rounds import rounds
 
 
 def tuned_entry(

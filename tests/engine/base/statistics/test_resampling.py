@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import auc as trapezoid
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from engine.base.statistics.curves import rejection, reliability, roc
-from engine.base.statistics.resampling import NAMES, Ranking, Resampling
+from engine.base.statistics.bootstrap import RANK_FIGURES, Ranking, Resampling
+from engine.base.statistics.ranking import rejection, reliability, roc
 
-LABELLED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=30).filter(
+RANKED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=30).filter(
     lambda pairs: len({label for _, label in pairs}) == 2
 )
 AUROC, AP, KEPT, RATIO = range(4)
@@ -26,7 +26,7 @@ def ranked(values: list[float], wrong: list[bool], draws: int = 3) -> Ranking:
 
 
 class TestFigures:
-    @given(LABELLED)
+    @given(RANKED)
     def test_scikit_learn_agrees(self, pairs: list[tuple[int, bool]]) -> None:
         """Area and average precision equal scikit-learn's, ties included."""
         values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
@@ -34,7 +34,7 @@ class TestFigures:
         assert seen[AUROC] == pytest.approx(roc_auc_score(wrong, values))
         assert seen[AP] == pytest.approx(average_precision_score(wrong, values))
 
-    @given(LABELLED)
+    @given(RANKED)
     def test_any_scale(self, pairs: list[tuple[int, bool]]) -> None:
         """A monotone transform of the values changes no figure and no draw."""
         values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
@@ -54,7 +54,7 @@ class TestFigures:
         perfect, chance = (1 + 1 + 2 / 3) / 3, 2 / 3
         assert seen[RATIO] == pytest.approx((seen[KEPT] - chance) / (perfect - chance))
 
-    @given(LABELLED.filter(lambda pairs: len(pairs) <= 6))
+    @given(RANKED.filter(lambda pairs: len(pairs) <= 6))
     @settings(max_examples=40)
     def test_equal_values_are_all_orders(self, pairs: list[tuple[int, bool]]) -> None:
         """With equal values the area is the mean over all their orders."""
@@ -138,11 +138,11 @@ class TestDraws:
 
     def test_names(self) -> None:
         """Each figure has a name."""
-        assert len(NAMES) == ranked([1, 2], [True, False]).seen.size
+        assert len(RANK_FIGURES) == ranked([1, 2], [True, False]).seen.size
 
 
 class TestCurves:
-    @given(LABELLED)
+    @given(RANKED)
     def test_roc(self, pairs: list[tuple[int, bool]]) -> None:
         """The ROC curve goes from (0, 0) to (1, 1) through scikit-learn's points, and has the area."""
         values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
@@ -152,7 +152,7 @@ class TestCurves:
         alarms, found, _ = roc_curve(wrong, values, drop_intermediate=False)
         assert np.array([x, y]) == pytest.approx(np.array([alarms, found]))
 
-    @given(LABELLED)
+    @given(RANKED)
     def test_rejection(self, pairs: list[tuple[int, bool]]) -> None:
         """The rejection curve begins with all kept, and its mean height is the area."""
         values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
