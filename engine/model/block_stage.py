@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from engine.jobs.contract import Progress, config_hash
 from engine.jobs.threaded_work import OnProgress
 from engine.model.model_work import ModelWork, RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.project import runs

@@ -159,9 +159,12 @@ class Workspace:
     @made_once
     def endpoints(self) -> Endpoints:
         """The endpoints that were added."""
+        from engine.completeness import endpoint_scoring
         from engine.model.service.endpoints import Endpoints
+        from engine.trees import endpoint_growth
 
-        return Endpoints(folders.data_dir(), folders.cache_dir())
+        handlers = {**endpoint_scoring.ENDPOINT_HANDLERS, **endpoint_growth.ENDPOINT_HANDLERS}
+        return Endpoints(folders.data_dir(), folders.cache_dir(), handlers)
 
     @made_once
     def process(self) -> RoutedProcess:

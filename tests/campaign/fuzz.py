@@ -68,14 +68,14 @@ from screens.training.formatting import headline, summary_content
 from screens.training.run_pane import loss_lines, valid_lines
 from tests.campaign.stopping import until_stopped
 from tests.engine.completeness.test_block import JUDGE, item
+from tests.engine.completeness.test_endpoint_scoring import PLAIN, TAGGED
 from tests.engine.formats.test_golden import INPUTS
 from tests.engine.formats.test_hostile import check
 from tests.engine.model.endpoints.test_replies import CHAT, LOGS, RAW
-from tests.engine.model.endpoints.test_scoring import PLAIN, TAGGED
-from tests.engine.model.endpoints.test_tree_growth import PLACE
 from tests.engine.model.endpoints.toy_endpoint import at_once, capabilities
 from tests.engine.model.http.toy_peer import NAMES, Handler, Manner, running
 from tests.engine.model.toy import END
+from tests.engine.trees.test_endpoint_growth import PLACE
 from tests.screens.training.training_runs import finish, write_run
 from workbench.cli import main as workbench
 from workbench.commands import train

@@ -9,7 +9,7 @@ import pytest
 
 from engine.completeness.block import LogItem, Question, question_tokens
 from engine.model.interface import LoadOptions
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.training.run_directory.config import TrainConfig
 from tests.training.tiny_runs import item, tiny_base
 from training.base import load_base

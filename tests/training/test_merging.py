@@ -12,7 +12,7 @@ from engine.model.adapter_merging import KEPT, merge
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import quantize
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from tests.training.tiny_bases import tiny_model, with_adapter, write_gguf
 from training.gguf_adapter import convert, fingerprint_of
 

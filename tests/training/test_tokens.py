@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.model.catalog import embedded_model
 from engine.model.interface import LoadOptions
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.simulate.samples import sample_conversations
 from engine.training.run_directory.config import TrainConfig
 from training.base import HubTokenizer, load_tokenizer

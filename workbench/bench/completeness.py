@@ -13,7 +13,7 @@ from engine.completeness.probe import cross_fit
 from engine.completeness.records.scores import Mode
 from engine.completeness.stages.scoring import question_for
 from engine.model.catalog import Catalog
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
 from workbench.bench.datasets import long_items, scoring_blocks
 from workbench.bench.tuning import tuned_entry

@@ -26,8 +26,8 @@ from engine.model.http.capabilities import Capabilities
 from engine.model.http.client import EndpointClient
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
-from engine.model.process.client import ModelProcess
-from engine.model.process.model_client import ModelClient
+from engine.model.model_client import ModelClient
+from engine.model.process.process import ModelProcess
 from engine.model.process.requests import WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.simulate.samples import sample_conversations

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.base.errors import NotFound
 from engine.model.catalog import Catalog
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.project.health import sqlite_facts
 from workbench.bench.completeness import bench_completeness
 from workbench.bench.goals import SIZES, bench_goals

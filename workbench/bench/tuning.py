@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.rounds import rounds
 from engine.model.catalog import Catalog, ModelEntry
 from engine.model.interface import LoadOptions
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.service.tuning import sample_text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.completeness.stages.reading_states import QUESTION
 from engine.model.catalog import Catalog
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from workbench.bench.datasets import long_items
 from workbench.bench.tuning import tuned_entry
 

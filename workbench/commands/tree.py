@@ -14,7 +14,6 @@ from engine.base.number_format import bar, counted
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.tables import conversations
-from engine.model.process.requests import GrownTree
 from engine.opener import (
     conversation_store,
 )
@@ -23,6 +22,7 @@ from engine.trees.growth import Budget
 from engine.trees.guarantee import PROVES_NOTHING, ProbabilityBounds, guarantee, parse_predicate
 from engine.trees.meaning import Meanings
 from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
+from engine.trees.model_requests import Grow, GrownTree
 from engine.trees.places import Place, places
 from engine.trees.records import TreeRow
 from engine.trees.service.export_lines import meanings_line, tree_line
@@ -73,7 +73,7 @@ def tree(arguments: argparse.Namespace) -> int:
         model.load(chosen.path, chosen.options, chosen.adapter, chosen.merged)
         most = None if arguments.nodes is None else arguments.nodes * len(wanted)
         budget = Budget(most, arguments.seconds)
-        grown, work = model.grow(wanted, request.tree, budget)
+        grown, work = model.ask(Grow(wanted, request.tree, budget))
     nodes = sum(len(one.tree.nodes) for one in grown)
     shown = []
     for place, one in zip(wanted, grown, strict=True):

@@ -15,6 +15,7 @@ import numpy as np
 from engine.base.number_format import counted
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.boundaries import RULE, no_boundary_reason
+from engine.completeness.model_requests import Score
 from engine.completeness.records.scores import LEAST_FOR_PROBE
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
@@ -27,7 +28,7 @@ from engine.jobs.contract import Progress
 from engine.jobs.threaded_work import OnProgress
 from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.project import runs
@@ -190,7 +191,9 @@ class ReadingStage(BlockStage[int, StateEntry]):
         items = [_ends(log) if self._ends else [log.item] for log in readable]
         results = self._work.each(
             list(chain.from_iterable(items)),
-            lambda items: self._work.process.score(items, QUESTION, report, growing=self.growing),
+            lambda items: self._work.process.ask(
+                Score(items, QUESTION, growing=self.growing), report
+            ),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
         left = iter(results)

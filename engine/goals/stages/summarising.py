@@ -19,7 +19,7 @@ from engine.jobs.contract import Progress
 from engine.jobs.threaded_work import OnProgress
 from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt

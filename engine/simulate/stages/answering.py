@@ -13,9 +13,10 @@ from engine.base.errors import RequestRefused
 from engine.jobs.threaded_work import OnProgress
 from engine.model.chat import Call, Completion, Role
 from engine.model.model_work import ModelWork, RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
+from engine.model.process.requests import Chat
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
@@ -136,7 +137,7 @@ class Answering:
             try:
                 return work.each(
                     calls,
-                    lambda some: [_storable(one) for one in work.process.chat(some, report)],
+                    lambda some: [_storable(one) for one in work.process.ask(Chat(some), report)],
                     FailedCall,
                 )
             except RequestRefused as error:

@@ -19,7 +19,7 @@ from engine.formats.single import parse_made
 from engine.jobs.contract import Progress, config_hash
 from engine.model.chat import Completion, Role
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays

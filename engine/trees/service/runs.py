@@ -11,6 +11,7 @@ from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.service.run_setup import RunSetup
 from engine.project.records import RunRow
+from engine.trees.endpoint_growth import refuse_trees
 from engine.trees.service.records import (
     TreeRequest,
 )
@@ -32,7 +33,7 @@ class TreeRuns:
         """
         setup = self._setup
         model = setup.models.resolve(request.model_request)
-        setup.endpoints.check_trees(model.model, request.tree)
+        setup.endpoints.check(model.model, lambda served: refuse_trees(served, request.tree))
         trees = TreeStage(
             setup.project,
             setup.process,

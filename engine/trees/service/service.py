@@ -14,7 +14,7 @@ from engine.conversations.service.line_files import new_file, write_file
 from engine.goals.tables import groups
 from engine.jobs.runner import JobRunner
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.opener import conversation_store as conversations
 from engine.project import runs
 from engine.project.project import Project

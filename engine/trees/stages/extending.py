@@ -20,16 +20,16 @@ from engine.model.block_stage import ModelStage
 from engine.model.model_work import (
     RunModel,
 )
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
-from engine.model.process.requests import GrownTree
 from engine.project import runs
 from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.growth import Budget, Work
+from engine.trees.model_requests import GrownTree, GrowOn
 from engine.trees.places import At, Place, places
-from engine.trees.record import TreeRecord, record
+from engine.trees.record import TreeRecord
 from engine.trees.records import TreeRow
 from engine.trees.stages.growing import ANSWER_KEYS, tree_row
 from engine.trees.tables import TreeEntry
@@ -114,7 +114,7 @@ class GrowOnStage(ModelStage):
                 grown, work = part.result()
                 self._read += work.nodes
                 answer = {key: frame[key] for key in ANSWER_KEYS if key in frame}
-                frame = {**record(grown.tree).as_frame(), **answer}
+                frame = {**grown.record.as_frame(), **answer}
                 self._project.write(
                     partial(self._commit, run_id=run_id, grown=grown, frame=frame, work=work)
                 )
@@ -142,14 +142,14 @@ class GrowOnStage(ModelStage):
         self, place: Place, frame: dict[str, Any], nodes: int, report: OnProgress
     ) -> tuple[GrownTree, Work]:
         below = self._below
-        return self._work.process.grow_on(
+        request = GrowOn(
             place,
             TreeRecord.from_frame(frame),
             Budget(nodes),
-            report,
             alpha=None if below is None else below.alpha,
             below=None if below is None else below.node,
         )
+        return self._work.process.ask(request, report)
 
     def _commit(
         self,

@@ -18,14 +18,14 @@ from engine.jobs.contract import Progress
 from engine.jobs.threaded_work import OnProgress
 from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
-from engine.model.process.requests import GrownTree
 from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.growth import Budget
 from engine.trees.measures import measure
+from engine.trees.model_requests import Grow, GrownTree
 from engine.trees.places import At, Place, places
 from engine.trees.record import options_frame, record
 from engine.trees.records import TreeRow
@@ -166,7 +166,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         self, wanted: Sequence[Place], report: OnProgress
     ) -> list[tuple[GrownTree, float] | str]:
         budget = Budget(None if self._nodes is None else self._nodes * len(wanted))
-        grown, work = self._work.process.grow(wanted, self._options, budget, report)
+        grown, work = self._work.process.ask(Grow(wanted, self._options, budget), report)
         nodes = sum(len(one.tree.nodes) for one in grown)
         return [(one, work.seconds * len(one.tree.nodes) / nodes) for one in grown]
 
@@ -178,7 +178,7 @@ def _entry(spot: _Spot, result: tuple[GrownTree, float] | str) -> TreeEntry:
         return TreeEntry(replace(none, reason=result), None)
     grown, seconds = result
     row = tree_row(spot.conversation_id, step, grown, seconds)
-    return TreeEntry(row, {**record(grown.tree).as_frame(), **answer_frame(grown)})
+    return TreeEntry(row, {**grown.record.as_frame(), **answer_frame(grown)})
 
 
 def answer_frame(grown: GrownTree) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def answer_frame(grown: GrownTree) -> dict[str, Any]:
     return dict(zip(ANSWER_KEYS, values, strict=True))
 
 
-NO_TREE = GrownTree(Tree(TreeOptions(1.0), frozenset(), lambda token: b""), (), (), 0, None)
+NO_TREE = GrownTree(record(Tree(TreeOptions(1.0), frozenset(), lambda token: b"")), (), (), 0, None)
 
 
 def tree_row(

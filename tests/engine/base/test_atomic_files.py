@@ -14,7 +14,7 @@ import workbench
 from engine.base.atomic_files import make_folder, private_folder, replacing, write_atomically
 from engine.base.folders import log_to_file
 from engine.conversations.service.line_files import write_file
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.tables import ReplyCache
 from engine.project.file.backups import back_up
 from engine.simulate.samples import sample_conversations, write_jsonl

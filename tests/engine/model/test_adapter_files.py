@@ -14,7 +14,7 @@ from engine.model.adapter_merging import merge
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from tests.engine.model.small_adapters import FITTING, V, adapter_file
 from tests.engine.model.tiny import write_sliding
 

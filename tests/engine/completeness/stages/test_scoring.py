@@ -29,7 +29,7 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.selection import Selection
 from engine.jobs import blocks
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.opener import conversation_store as conversations
 from engine.opener.conversation_store import ConversationStore

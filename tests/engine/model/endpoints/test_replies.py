@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from engine.base.errors import RequestRefused, UsageError
-from engine.completeness.logs import log_tokens
 from engine.model.batched_replies import generate
 from engine.model.endpoints.client import EndpointModel
 from engine.model.generation import alike
 from engine.model.interface import Sampling
+from engine.model.log_windows import (
+    log_tokens,
+)
 from engine.model.process.requests import WrittenReply
 from engine.model.prompt_files import Prompt, frame
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint

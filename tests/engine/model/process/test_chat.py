@@ -12,12 +12,14 @@ import llama_cpp
 import pytest
 
 from engine.base.errors import ModelError
-from engine.completeness.logs import GAP
 from engine.model.chat import Call, ChatMessage, Speaker
 from engine.model.interface import Sampling
 from engine.model.llamacpp import LlamaModel
+from engine.model.log_windows import (
+    GAP,
+)
 from engine.model.process.chat import chat_replies, fitted
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from tests.engine.model.toy import ToyModel
 
 SCHEMA = json.dumps(

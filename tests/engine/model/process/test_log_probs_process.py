@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from engine.base.errors import Cancelled, WorkbenchError
+from engine.goals.model_asker import ProcessAsker
 from engine.model.interface import LoadOptions
-from engine.model.process.asker import ProcessAsker
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from tests.engine.model.test_parity import high_level
 

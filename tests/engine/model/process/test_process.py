@@ -21,7 +21,7 @@ from engine.model.batched_replies import generate
 from engine.model.generation import alike
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.llamacpp import LlamaModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import frame, parse_prompt, prompt_text
 from tests.engine.model.weights import SMALL
 from tests.engine.project.support import REPOSITORY
@@ -252,7 +252,7 @@ class TestInterruptions:
 PARENT = """
 import sys
 from pathlib import Path
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from tests.engine.model.process.test_process import MUCH, OPTIONS, TUNED
 process = ModelProcess(Path(sys.argv[2]))
 process.load(Path(sys.argv[1]), OPTIONS)

@@ -23,7 +23,7 @@ from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.model.catalog import RunnableModel
 from engine.model.chat import Call, Completion, Role
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.process.routing import RoutedProcess
 from engine.opener.conversation_store import ConversationStore
 from engine.project import runs
