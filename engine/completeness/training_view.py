@@ -9,9 +9,7 @@ from engine.base.conversation import render_log
 from engine.completeness.block import LogItem, log_item
 from engine.completeness.training_data import Usable, text_digest
 from engine.conversations.tables import conversations
-from engine.opener import (
-    conversation_store,
-)
+from engine.conversations.tables.imported import names
 from engine.project.sql import id_pages
 
 AT_ONCE = 200
@@ -21,7 +19,7 @@ AT_ONCE = 200
 def usable(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[list[Usable]]:
     """Yields those of these conversations that can be trained on (that have a boundary), in lists that may be empty."""
     for page in id_pages(conn, wanted, AT_ONCE):
-        names = {row.id: row.external_id for row in conversation_store.rows(conn, page)}
+        external_ids = names(conn, page)
         found = []
         for key, messages in conversations.conversations_for(conn, page):
             item = log_item(render_log(messages))
@@ -29,7 +27,7 @@ def usable(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[list[Usa
                 found.append(
                     Usable(
                         key,
-                        names[key],
+                        external_ids[key],
                         text_digest(item.texts),
                         len(item.boundaries),
                         sum(map(len, item.texts)),

@@ -10,11 +10,8 @@ from itertools import chain, islice
 
 from engine.base.errors import UsageError
 from engine.conversations.filters import Filter, ListQuery
-from engine.conversations.tables import conversations
+from engine.conversations.tables import conversations, selecting
 from engine.jobs.blocks import blocks
-from engine.opener import (
-    conversation_store,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class Selection:
 
     def ids(self, conn: sqlite3.Connection) -> array[int]:
         """Ids of the conversations, in id order."""
-        found = conversation_store.ids(conn, ListQuery(self.filter))
+        found = selecting.ids(conn, ListQuery(self.filter))
         if self.names is not None:
             found = conversations.with_external_ids(conn, found, self.names)
         found = found[: self.limit]

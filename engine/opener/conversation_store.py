@@ -21,35 +21,29 @@ from engine.conversations.records import (
     QuarantineRow,
 )
 from engine.conversations.shared_text import SharedText
-from engine.conversations.tables import checks, earlier_states, quarantine, shared_text, sources
-from engine.conversations.tables.conversations import by_name, leaks, messages, original
+from engine.conversations.tables import (
+    checks,
+    earlier_states,
+    quarantine,
+    selecting,
+    shared_text,
+    sources,
+    text_search,
+)
+from engine.conversations.tables.conversations import by_name, dates, leaks, messages, original
 from engine.goals.records import GoalOfConversation
 from engine.goals.tables import groups as goal_groups
 from engine.opener.records import (
     ConversationRow,
     Counts,
 )
-from engine.opener.search import completing, counting, field_values, listing
-from engine.opener.search.query import matching, ordered
+from engine.opener.search import counting
 from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
-from engine.questions.tables.verdicts import verdict_sql
-
-
-def ids(conn: sqlite3.Connection, query: ListQuery) -> array[int]:
-    """Ids of the conversations that match a query, in its order; those without a value of the sort key come last.
-
-    Raises:
-        WorkbenchError: The search text has too many words.
-    """
-    with snapshot(conn):
-        found = matching(conn, query.filter)
-        result = ordered(conn, query.sort, query.descending, found)
-        if len(result) < len(found):
-            result += (found - found.of(result)).ascending()
-        return result
+from engine.questions.tables.verdicts import tags, tags_of, verdict_sql
+from engine.results.comparison import field_values
 
 
 def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRow]:
@@ -58,7 +52,7 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
     with snapshot(conn):
         rule = settings.rule(conn)
         config = settings.score_config(conn)
-        tags = listing.tags_of(conn, wanted)
+        tags_by_id = tags_of(conn, wanted)
         success = example_probes.success_of(conn, wanted)
         for keys in chunks(wanted):
             for row in conn.execute(
@@ -73,7 +67,7 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
                 (config, *keys),
             ):
                 found[row[0]] = _conversation_row(
-                    row, rule, tags.get(row[0], ()), success.get(row[0])
+                    row, rule, tags_by_id.get(row[0], ()), success.get(row[0])
                 )
     return [found[key] for key in wanted if key in found]
 
@@ -117,7 +111,7 @@ class ConversationStore:
     def ids(self, query: ListQuery) -> array[int]:
         """Ids of the conversations that match, in order."""
         with self._project.reading() as conn:
-            return ids(conn, query)
+            return selecting.ids(conn, query)
 
     def named(self, external_id: str) -> list[int]:
         """Ids of the conversations that were imported with this id, of any source."""
@@ -203,7 +197,7 @@ class ConversationStore:
             WorkbenchError: The rest of the filter cannot be answered.
         """
         with self._project.reading() as conn:
-            return completing.values(conn, field, rest)
+            return selecting.values(conn, field, rest)
 
     def sources(self) -> list[str]:
         """Labels of the sources, in order of import."""
@@ -223,7 +217,7 @@ class ConversationStore:
     def tags(self) -> list[tuple[str, int]]:
         """Tags in force in alphabetical order, each with its number of conversations."""
         with self._project.reading() as conn:
-            return listing.tags(conn)
+            return tags(conn)
 
     def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
         """Histogram of the normalised scores of the project, or of what matches a query."""
@@ -233,9 +227,9 @@ class ConversationStore:
     def dates(self) -> tuple[str, str] | None:
         """When the first and the last conversation took place; None where no date is known."""
         with self._project.reading() as conn:
-            return listing.dates(conn)
+            return dates(conn)
 
     def hits(self, conversation_id: int, filter: Filter) -> list[int]:
         """Indices of the messages in which a word or phrase of the filter occurs, in order."""
         with self._project.reading() as conn:
-            return listing.hits(conn, conversation_id, filter)
+            return text_search.hits(conn, conversation_id, filter)

@@ -114,7 +114,7 @@ def export_lines(
 
         yield from table_lines(conn, wanted)
     elif kind == "trees":
-        from engine.trees.service.export_lines import stored_tree_line
+        from engine.trees.reports import stored_tree_line
 
         for one, row, frame in trees.export_trees(conn, wanted):
             yield {**one.names(), **stored_tree_line(one.external_id, row, frame)}

@@ -21,6 +21,7 @@ from engine.conversations.tables.saved import SavedStore
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversation_store import ConversationStore
+from engine.opener.filter_fields import declare_fields
 from engine.opener.made_once import made_once
 from engine.opener.search.triage import TriageStore
 from engine.project.network import NetworkService
@@ -53,8 +54,7 @@ if TYPE_CHECKING:
     from engine.simulate.service.service import SimulationService
     from engine.simulate.service.simulations import ProjectSimulations
     from engine.training.service import TrainingService
-    from engine.trees.service.runs import TreeRuns
-    from engine.trees.service.service import TreeService
+    from engine.trees.service import TreeRuns, TreeService
 
 __all__ = ["ConversationStore", "ProjectInfo", "SavedStore", "Services", "TriageStore", "Workspace"]
 
@@ -88,6 +88,7 @@ class Workspace:
         Raises:
             ProjectError: The file cannot be opened.
         """
+        declare_fields()
         self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
         try:
             self.network = NetworkService(self.project)  # at once: an offline project stays offline
@@ -210,7 +211,7 @@ class Workspace:
     @made_once
     def tree_runs(self) -> TreeRuns:
         """The stages of tree runs."""
-        from engine.trees.service.runs import TreeRuns
+        from engine.trees.service import TreeRuns
 
         return TreeRuns(self._setup)
 
@@ -398,7 +399,7 @@ class Services:
 
     @made_once
     def trees(self) -> TreeService:
-        from engine.trees.service.service import TreeService
+        from engine.trees.service import TreeService
 
         workspace = self._workspace
         return TreeService(

@@ -12,12 +12,11 @@ from engine.base.errors import ModelError, NotFound
 from engine.base.folders import log_dir
 from engine.completeness.training_data import MOST_FOR_SELECTION, Usable, split
 from engine.completeness.training_view import items, usable
-from engine.conversations.filters import ListQuery
+from engine.conversations.selection import Selection
 from engine.model.catalog import Catalog
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import CountTokens
-from engine.opener import conversation_store as conversations
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.training import presets, run_files
@@ -141,7 +140,7 @@ class TrainingPlanner:
 
     def _survey(self, request: TrainingRequest, whole: bool) -> _Survey:
         with self._project.reading() as conn, snapshot(conn):
-            ids = conversations.ids(conn, ListQuery(request.filter))
+            ids = Selection(request.filter).ids(conn)
             key = (hashlib.sha256(ids.tobytes()).digest(), whole or len(ids) <= SURVEYED)
             known = self._surveys.get(key)
             if known is None:

@@ -26,12 +26,10 @@ from engine.model.log_windows import (
     log_tokens,
 )
 from engine.trees.growth import ANSWER_TOKENS, Budget, Work
-from engine.trees.lowering import lower_below
 from engine.trees.model_requests import Grow, GrownTree, GrowOn
 from engine.trees.places import Place
 from engine.trees.record import record, restore
-from engine.trees.transform import Transform
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.tree import Transform, Tree, TreeOptions, lower_below
 
 WIDTH = 64
 """Number of nodes expanded at the same time."""

@@ -14,11 +14,10 @@ from engine.model.log_windows import (
 from engine.model.process.protocol import Request
 from engine.model.process.session import Handlers
 from engine.trees.growth import Budget, Grower, Work
-from engine.trees.lowering import lower_below
 from engine.trees.places import Place
 from engine.trees.record import TreeRecord, record, restore
 from engine.trees.roster import Job
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.tree import Tree, TreeOptions, lower_below
 
 
 @dataclass(frozen=True)

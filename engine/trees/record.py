@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.trees.transform import Transform
-from engine.trees.tree import LEAVES, Kind, Node, Tree, TreeOptions
+from engine.trees.tree import LEAVES, Kind, Node, Transform, Tree, TreeOptions
 
 
 @dataclass(frozen=True, slots=True)

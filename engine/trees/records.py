@@ -1,8 +1,20 @@
-"""The measures of response trees."""
+"""Response trees as they are stored, asked for and shown."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from engine.base.outcomes import (
+    State,
+)
+from engine.completeness.records.scoring_request import STEP_STOP
+from engine.conversations.filters import Filter
+from engine.model.service.records import ModelRequest
+from engine.trees.places import At
+from engine.trees.tree import TreeOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +62,161 @@ class TreeRow:
     place: str
     model: str
     adapter: str | None
+
+
+NodeKind = Literal["frontier", "inner", "ended", "cut", "long"]
+"""What a node is; the last three are the kinds of leaves."""
+
+LEAF_KINDS: frozenset[NodeKind] = frozenset({"ended", "cut", "long"})
+
+
+@dataclass(frozen=True, slots=True)
+class TreeItem:
+    """One tree of the data set: its measures, and its conversation.
+
+    Attributes:
+        name: The id of the conversation in its source.
+        completed: State of the conversation by the completeness scores in force.
+        goal: Label of its goal in the clustering that is shown; "" without one.
+    """
+
+    row: TreeRow
+    name: str
+    completed: State = State.UNSCORED
+    goal: str = ""
+
+    @property
+    def id(self) -> int:
+        """One number for conversation and step; a conversation has fewer than a million steps."""
+        return item_id(self.row.conversation_id, self.row.step)
+
+
+def item_id(conversation_id: int, step: int) -> int:
+    """The id of the tree at a step of a conversation in a list of trees."""
+    return conversation_id << 20 | step
+
+
+@dataclass(frozen=True, slots=True)
+class NodeColumns:
+    """The nodes of a tree in order of their ids, a parent before its children; node 0 is the end of the prompt.
+
+    Attributes:
+        parent: -1 for the root.
+        token: Token id; -1 for the root.
+        spelling: Bytes of the token.
+        log_p: Natural log-probability of the token after its parent's path.
+        path: Natural log-probability of the path from the root.
+        below: Probability of all leaves at or below the node.
+        entropy: Bits of the distribution of the next token; None where it was not read.
+        recorded: Ids of the nodes on the recorded answer's path, from the first token; empty without one.
+    """
+
+    parent: Sequence[int]
+    token: Sequence[int]
+    spelling: Sequence[bytes]
+    log_p: Sequence[float]
+    path: Sequence[float]
+    below: Sequence[float]
+    kind: Sequence[NodeKind]
+    entropy: Sequence[float | None]
+    recorded: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """Leaves of equal text: the text without stop text, their total probability and number, and the node and kind of
+    the most probable one. `group` is the number of the group of equal meaning; None when not computed."""
+
+    text: str
+    probability: float
+    leaves: int
+    node: int
+    kind: NodeKind
+    group: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedAnswers:
+    """The answers of a tree grouped by meaning.
+
+    Attributes:
+        answers: Group by group, the most probable group first and numbered 0, in each the most probable answer first.
+        threshold: Least similarity of two answers of equal meaning.
+        entropy_low, entropy_high: Bounds of the entropy over meanings, in bits.
+        by: Name of the comparison that was used.
+    """
+
+    answers: Sequence[AnswerRow]
+    threshold: float
+    entropy_low: float
+    entropy_high: float
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTree:
+    """One tree with all its nodes."""
+
+    item: TreeItem
+    nodes: NodeColumns
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyBounds:
+    """Bounds on the probability that the response has the property that `text` names."""
+
+    text: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class TreeRequest:
+    """A run that grows response trees, from the command line or a dialog.
+
+    Attributes:
+        tree: How each tree grows; by default an answer ends where the next step of the log begins.
+        at: Where in each conversation.
+        tuned: Where no adapter is named, take the one that scores completeness, as in mode `tuned`.
+        model: Name or path; None is the one that the project uses for trees.
+        adapter: Name, file or run of an adapter, or None.
+        filter: Which conversations.
+        limit: The first so many of them.
+        nodes: Bound on the nodes of a tree.
+        context: Longest log in tokens; None takes the model's own, at most 8,192.
+        only: In place of the filter these conversations, in id order; the trees that are shown stay what they are.
+    """
+
+    tree: TreeOptions = field(default_factory=lambda: TreeOptions(stop=(STEP_STOP,)))
+    at: At = "last-answer"
+    model: str | None = None
+    adapter: str | Path | None = None
+    filter: Filter = field(default_factory=Filter)
+    limit: int | None = None
+    nodes: int | None = None
+    context: int | None = None
+    only: tuple[int, ...] | None = None
+    tuned: bool = False
+
+    @property
+    def model_request(self) -> ModelRequest:
+        """The model that the run loads."""
+        return ModelRequest("trees", self.model, self.adapter, self.tuned, self.context)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeConfig:
+    """What produced a set of trees.
+
+    Attributes:
+        place: Where in each conversation they were grown.
+        trees: Number of trees of the set, where it was counted.
+    """
+
+    config_hash: str
+    alpha: float
+    mode: str
+    place: str
+    model: str
+    adapter: str | None = None
+    trees: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import zlib
 from array import array
@@ -10,11 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.conversations.filter_fields import Condition, Field
+from engine.conversations.filters import Term
+from engine.conversations.tables.conditions import number, of_statement
 from engine.conversations.tables.imported import imported
 from engine.formats.records import Imported
 from engine.project import settings
+from engine.project.idset import IdSet
 from engine.project.sql import snapshot, to_json
-from engine.trees.records import TreeRow
+from engine.trees.records import TreeConfig, TreeRow
 
 _KEY = "tree_config"
 """Setting: the hash of the trees that are shown."""
@@ -25,18 +30,6 @@ _COLUMNS = (
     " t.answer_tokens, t.answer_held, t.seconds, c.alpha, c.mode, c.place, c.model, c.adapter"
 )
 _FROM = " FROM tree AS t JOIN tree_config AS c ON c.config_hash = t.config_hash"
-
-
-@dataclass(frozen=True, slots=True)
-class TreeConfig:
-    """What produced a set of trees; `place` is where in each conversation they were grown."""
-
-    config_hash: str
-    alpha: float
-    mode: str
-    place: str
-    model: str
-    adapter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +69,12 @@ def choose(conn: sqlite3.Connection, config_hash: str) -> None:
     settings.put(conn, _KEY, config_hash)
 
 
-def configs(
-    conn: sqlite3.Connection, place: tuple[int, int] | None = None
-) -> list[tuple[TreeConfig, int]]:
-    """The configurations that have trees, with how many; `place`, a conversation and a step, limits it to those that
-    have one there."""
+def configs(conn: sqlite3.Connection, place: tuple[int, int] | None = None) -> list[TreeConfig]:
+    """Returns the configurations that have trees, with their number of trees, oldest first.
+
+    Args:
+        place: A conversation and a step; only the configurations that have a tree there.
+    """
     where = "" if place is None else " AND t.conversation_id = ? AND t.step = ?"
     rows = conn.execute(
         "SELECT c.config_hash, c.alpha, c.mode, c.place, c.model, c.adapter, count(*)"
@@ -88,7 +82,7 @@ def configs(
         f" WHERE t.packed IS NOT NULL{where} GROUP BY c.config_hash ORDER BY min(t.id)",
         place or (),
     )
-    return [(TreeConfig(*row[:-1]), row[-1]) for row in rows]
+    return [TreeConfig(*row) for row in rows]
 
 
 def ids_without_tree(conn: sqlite3.Connection, config_hash: str) -> array[int]:
@@ -201,3 +195,40 @@ def unsure(conn: sqlite3.Connection) -> list[tuple[int, int, float]]:
         " GROUP BY conversation_id ORDER BY conversation_id",
         (chosen(conn),),
     ).fetchall()
+
+
+def _measured(expression: str) -> Condition:
+    """Returns the condition on a measure of the trees of a conversation under the shown configuration."""
+
+    def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+        inner = number(expression, term)
+        sql = (
+            "SELECT conversation_id FROM tree WHERE config_hash = ? AND reason IS NULL"
+            f" GROUP BY conversation_id HAVING {inner.text}"
+        )
+        return of_statement(conn, among, sql, (chosen(conn), *inner.values))
+
+    return condition
+
+
+LEAVES = Field(
+    "leaves",
+    "number",
+    "leaves of its response tree, the most of several",
+    condition=_measured("max(leaves)"),
+)
+MAX_LOGPROB = Field(
+    "max_logprob",
+    "number",
+    "log-probability of the best answer of its tree, the lowest of several",
+    example="max_logprob<-3",
+    least=-math.inf,
+    condition=_measured("min(max_log_prob)"),
+)
+ENTROPY = Field(
+    "entropy",
+    "number",
+    "entropy of its response tree in bits, the most of several",
+    condition=_measured("max(entropy_high)"),
+)
+"""The fields of filters that ask for measures of trees."""

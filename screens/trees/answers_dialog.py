@@ -18,8 +18,8 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from engine.trees.service.records import AnswerRow, GroupedAnswers, TreeItem
-from engine.trees.service.service import TreeService
+from engine.trees.records import AnswerRow, GroupedAnswers, TreeItem
+from engine.trees.service import TreeService
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.trees.formatting import whole_count

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.trees.records import TreeRow
-from engine.trees.service.records import TreeItem
-from engine.trees.service.unusual import Deciles
+from engine.trees.records import TreeItem, TreeRow
+from engine.trees.reports import Deciles
 from screens.trees.turn_line import MEASURES, turn_blocks
 from screens.widgets.curve import spread
 from screens.widgets.ordering import ordered_by

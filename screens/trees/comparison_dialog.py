@@ -14,11 +14,11 @@ from textual.widgets.option_list import Option
 
 from engine.base.text import display_safe, one_line
 from engine.project.records import Estimate
-from engine.trees.service.records import (
+from engine.trees.records import (
     TreeItem,
     TreeRequest,
 )
-from engine.trees.service.service import TreeService
+from engine.trees.service import TreeService
 from screens.shell.dialogs.basic import Dialog, hint_line
 from screens.shell.dialogs.run import refusal_content
 from screens.trees.run_form import alpha_from, estimate_content

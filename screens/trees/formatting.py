@@ -10,8 +10,7 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.trees.compare import TreeComparison
 from engine.trees.guarantee import PROVES_NOTHING
-from engine.trees.records import TreeRow
-from engine.trees.service.records import ConfigRow, NodeKind, PropertyBounds
+from engine.trees.records import NodeKind, PropertyBounds, TreeConfig, TreeRow
 
 
 def format_bounds(bounds: PropertyBounds) -> str:
@@ -41,13 +40,13 @@ def whole_count(number: int) -> str:
     return number_format.counted(number, "whole answer") if number else "no whole answer"
 
 
-def format_growth(of: TreeRow | ConfigRow) -> str:
+def format_growth(of: TreeRow | TreeConfig) -> str:
     """The alpha, mode, model and adapter that grew a tree or a set of trees."""
     adapter = f" + {of.adapter}" if of.adapter else ""
     return one_line(f"{of.model}{adapter} · alpha {of.alpha:g} · {of.mode}", 90)
 
 
-def format_config(config: ConfigRow) -> str:
+def format_config(config: TreeConfig) -> str:
     """The configuration of a set of trees, with the place in the conversations."""
     return f"{format_growth(config)} · {one_line(config.place)}"
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.base.text import one_line
-from engine.trees.service.records import (
-    ConfigRow,
+from engine.trees.records import (
     OpenTree,
+    TreeConfig,
     TreeRequest,
 )
 from screens.shell.dialogs.basic import TextDialog
@@ -91,7 +91,7 @@ class TreeGrower:
         if known is None:
             return
 
-        def arrived(found: list[ConfigRow]) -> None:
+        def arrived(found: list[TreeConfig]) -> None:
             for config in found:
                 if config.config_hash not in known:
                     show(config.config_hash)

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.trees.service.records import LEAF_KINDS, NodeColumns, NodeKind
+from engine.trees.records import LEAF_KINDS, NodeColumns, NodeKind
 
 OPEN_LINES = 60
 """Lines of a new tree that are unfolded: the most probable branches, and the recorded answer."""

@@ -18,13 +18,13 @@ from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.workspace import Services
-from engine.trees.records import TreeRow
-from engine.trees.service.records import (
-    ConfigRow,
+from engine.trees.records import (
+    TreeConfig,
     TreeItem,
     TreeRequest,
+    TreeRow,
 )
-from engine.trees.service.unusual import Deciles
+from engine.trees.reports import Deciles
 from screens.shell.dialogs.basic import ChoiceDialog, ask_order
 from screens.shell.filter_editing import edit_filter
 from screens.shell.workbench_screen import WorkbenchScreen
@@ -105,7 +105,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         """Reads the trees of the query."""
         query, trees = self._query, self.services.trees
 
-        def arrived(found: tuple[list[TreeItem], ConfigRow | None]) -> None:
+        def arrived(found: tuple[list[TreeItem], TreeConfig | None]) -> None:
             self._show_items(*found)
 
         def failed(error: WorkbenchError) -> None:
@@ -114,13 +114,13 @@ class TreeSetScreen(WorkbenchScreen[None]):
             else:
                 self.show_error(error)
 
-        def read() -> tuple[list[TreeItem], ConfigRow | None]:
+        def read() -> tuple[list[TreeItem], TreeConfig | None]:
             items, shown = trees.items(query), trees.shown()
             return items, next((c for c in trees.configs() if c.config_hash == shown), None)
 
         self.in_background(read, arrived, group="listing", failed=failed)
 
-    def _show_items(self, items: list[TreeItem], config: ConfigRow | None) -> None:
+    def _show_items(self, items: list[TreeItem], config: TreeConfig | None) -> None:
         self.query_one(FilterLine).complain(None)
         self._turns = by_conversation(items)
         self.table.show_columns(self._columns())
@@ -305,7 +305,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
                     lambda: trees.show(key), lambda _: self.refresh_data(), group="set"
                 )
 
-        def ask(found: tuple[list[ConfigRow], str | None]) -> None:
+        def ask(found: tuple[list[TreeConfig], str | None]) -> None:
             if not found[0]:
                 self.notify("No tree was grown yet; r grows them.", markup=False)
                 return
@@ -330,7 +330,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         self.app.push_screen(TreeRunForm(trees, query), chosen)
 
 
-def _summary(items: Sequence[TreeItem], config: ConfigRow | None, turns: Content) -> Content:
+def _summary(items: Sequence[TreeItem], config: TreeConfig | None, turns: Content) -> Content:
     grown = sorted(item.row.leaves for item in items if item.row.reason is None)
     parts = [number_format.counted(len(grown), "tree")]
     if grown:

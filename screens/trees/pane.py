@@ -14,8 +14,7 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.trees.records import TreeRow
-from engine.trees.service.records import NodeKind, OpenTree, PropertyBounds
+from engine.trees.records import NodeKind, OpenTree, PropertyBounds, TreeRow
 from screens.trees.formatting import format_bounds, format_growth, format_leaves, leaf_count
 from screens.trees.layout import Folding, Segment
 from screens.trees.tree_view import KIND_LOOKS, RECORDED, TreeView

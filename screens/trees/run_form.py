@@ -14,10 +14,10 @@ from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project.records import Estimate
 from engine.trees.places import At
-from engine.trees.service.records import (
+from engine.trees.records import (
     TreeRequest,
 )
-from engine.trees.service.service import TreeService
+from engine.trees.service import TreeService
 from engine.trees.tree import ALPHA_HELP, Growth
 from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
 from screens.widgets.cycle import Cycle

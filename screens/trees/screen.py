@@ -15,8 +15,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.opener.workspace import Services
 from engine.trees.compare import TreeComparison
-from engine.trees.records import TreeRow
-from engine.trees.service.records import ConfigRow, OpenTree, PropertyBounds
+from engine.trees.records import OpenTree, PropertyBounds, TreeConfig, TreeRow
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
 from screens.shell.save_dialogs import ask_file
@@ -299,7 +298,7 @@ class TreeScreen(WorkbenchScreen[None]):
             elif key is not None:
                 self._show_second(key)
 
-        def ask(found: list[ConfigRow]) -> None:
+        def ask(found: list[TreeConfig]) -> None:
             others = [config for config in found if config.config_hash != first]
             if not others:
                 self._grow_another()

@@ -16,7 +16,7 @@ from textual.strip import Strip
 from engine.base import number_format
 from engine.base.text import display_safe
 from engine.trees.compare import NodeMatches
-from engine.trees.service.records import NodeColumns, NodeKind
+from engine.trees.records import NodeColumns, NodeKind
 from screens.trees.layout import Folding, Segment, TreeLayout
 from screens.widgets.keyed import Keyed
 from screens.widgets.movement import movement

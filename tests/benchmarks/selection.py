@@ -27,8 +27,8 @@ from engine.completeness.training_data import LEAST_FOR_TEST, SELECTION_SHARE, U
 from engine.completeness.training_view import items, usable
 from engine.completeness.truncation import truncate
 from engine.conversations.filters import ListQuery
+from engine.conversations.tables import selecting
 from engine.model.catalog import embedded_model
-from engine.opener import conversation_store as conversations
 from engine.project.project import Project
 from engine.training.run_directory.config import TrainConfig
 from engine.training.run_directory.events import EventLog, RunDirectory
@@ -105,7 +105,7 @@ def _train(asked: argparse.Namespace) -> None:
 def _write_data(asked: argparse.Namespace, run: RunDirectory) -> None:
     """Writes the data files of a run with the first conversations of a random order that can be cut."""
     with Project.open(asked.project, read_only=True) as project, project.reading() as conn:
-        ids = conversations.ids(conn, ListQuery())
+        ids = selecting.ids(conn, ListQuery())
         every: dict[bytes, Usable] = {}
         for page in usable(conn, ids):
             every.update({one.digest: one for one in page if one.boundaries >= LEAST_FOR_TEST})

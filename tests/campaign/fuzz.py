@@ -38,6 +38,7 @@ from engine.completeness.block import Question
 from engine.completeness.service.outside import import_scores
 from engine.conversations.filter_fields import FIELDS
 from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.tables import selecting
 from engine.formats.inputs import open_inputs
 from engine.formats.mappings.mapping import load_mapping
 from engine.model.catalog import embedded_model
@@ -51,7 +52,6 @@ from engine.model.http.fleet import Fleet
 from engine.model.http.probe import probe
 from engine.model.http.served_models import served_models
 from engine.model.interface import LoadOptions, Sampling
-from engine.opener import conversation_store as conversations
 from engine.opener.exports import export_lines
 from engine.opener.workspace import Workspace
 from engine.project.project import Project
@@ -332,7 +332,7 @@ class Fuzz:
                     f"{line!r} is written as {str(wanted)!r}, which is another filter"
                 )
             with self.open.reading() as conn:
-                conversations.ids(conn, ListQuery(wanted))
+                selecting.ids(conn, ListQuery(wanted))
 
         return read
 

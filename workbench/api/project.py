@@ -43,7 +43,7 @@ from engine.opener.workspace import Workspace
 from engine.questions.records.triage import (
     VerdictRow,
 )
-from engine.trees.service.records import (
+from engine.trees.records import (
     TreeRequest,
 )
 from workbench.commands.options import read_filter
@@ -267,7 +267,7 @@ class Project:
         """Grows the response trees that are missing, as `workbench run trees` does; `trees` reads them.
 
         Args:
-            request: How they grow (`engine.trees.service.records.TreeRequest`); its filter and limit are not used.
+            request: How they grow (`engine.trees.records.TreeRequest`); its filter and limit are not used.
             progress: As in `import_files`.
 
         Raises:

@@ -13,11 +13,8 @@ from engine.base.report_table import CellKind
 from engine.base.text import one_line
 from engine.completeness.turns import TurnRow, by_turns
 from engine.conversations.filters import ListQuery
-from engine.conversations.tables import conversations
+from engine.conversations.tables import conversations, selecting
 from engine.conversations.tables.truth import truth_by_record, truth_of_duplicates
-from engine.opener import (
-    conversation_store,
-)
 from engine.opener.workspace import Workspace
 from engine.project.sql import snapshot
 from engine.results.metrics.aptitude import Scored, aptitudes
@@ -48,7 +45,7 @@ def analyse(arguments: argparse.Namespace) -> int:
         workspace.project.reading() as conn,
         snapshot(conn),
     ):
-        ids = conversation_store.ids(conn, query)
+        ids = selecting.ids(conn, query)
         if not ids:
             raise NotFound("No conversation matches.", "Leave out --filter, or import some.")
         result = _TABLES[arguments.subcommand](conn, ids)

@@ -11,7 +11,7 @@ from engine.base.errors import NotYet
 from engine.conversations.filters import ListQuery
 from engine.conversations.service.line_files import write_file
 from engine.opener.workspace import Workspace
-from engine.trees.service.unusual import lines, table, unusual
+from engine.trees.reports import lines, table, unusual
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_formulas, read_filter
 from workbench.commands.report_text import table_lines

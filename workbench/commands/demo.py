@@ -18,11 +18,10 @@ from engine.conversations.stages.importing import ImportStage
 from engine.jobs.contract import Stage
 from engine.opener.workspace import Workspace
 from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.trees.service.records import (
+from engine.trees.records import (
     TreeRequest,
 )
-from engine.trees.transform import Transform
-from engine.trees.tree import TreeOptions
+from engine.trees.tree import Transform, TreeOptions
 from workbench.commands import first_look
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import positive

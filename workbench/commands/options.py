@@ -71,6 +71,9 @@ def read_filter(text: str) -> Filter:
     Raises:
         FilterError: It cannot be understood; the message shows the text with a caret under the place.
     """
+    from engine.opener.filter_fields import declare_fields
+
+    declare_fields()
     try:
         return parse_filter(text)
     except FilterError as error:

@@ -11,7 +11,7 @@ from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.opener.workspace import Workspace
-from engine.trees.service.records import ConfigRow, NodeColumns
+from engine.trees.records import NodeColumns, TreeConfig
 from workbench.commands.goals import conversation
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.commands.options import positive, share
@@ -121,7 +121,7 @@ def _node_of(nodes: NodeColumns, text: str) -> int:
     return max(found, key=lambda node: nodes.path[node])
 
 
-def _named(which: str, sets: Sequence[ConfigRow]) -> ConfigRow:
+def _named(which: str, sets: Sequence[TreeConfig]) -> TreeConfig:
     """The set whose hash begins like this."""
     found = [one for one in sets if which and one.config_hash.startswith(which)]
     if len(found) == 1:

@@ -15,11 +15,10 @@ from engine.completeness.records.scoring_request import (
 from engine.opener.workspace import Workspace
 from engine.trees import tables as trees
 from engine.trees.places import At
-from engine.trees.service.records import (
+from engine.trees.records import (
     TreeRequest,
 )
-from engine.trees.transform import Transform
-from engine.trees.tree import ALPHA_HELP, Growth, TreeOptions
+from engine.trees.tree import ALPHA_HELP, Growth, Transform, TreeOptions
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import (
     above_zero,

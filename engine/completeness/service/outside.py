@@ -21,12 +21,9 @@ from engine.completeness.boundaries import boundaries, no_boundary_reason
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
-from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations
-from engine.opener import (
-    conversation_store,
-)
 from engine.project import runs
+from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.sql import id_pages
 
@@ -174,7 +171,7 @@ def import_scores(
             )
         values = _values(conn, lines, report, ends)
         entries = list(_entries(conn, values, report))
-        everything = len(conversation_store.ids(conn, ListQuery()))
+        everything = len(IdSet.every(conn))
     taken = sum(bool(entry.boundaries) for entry in entries)
     report.outcomes["taken"] = taken
     report.without = everything - taken

@@ -28,11 +28,11 @@ from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations import near_duplicates
 from engine.conversations.logs import logs_of
+from engine.conversations.tables.imported import names
 from engine.jobs.contract import Progress
 from engine.jobs.cpu_stage import CpuStage
 from engine.jobs.threaded_work import OnProgress
 from engine.model.model_work import RunModel
-from engine.opener import conversation_store as conversations
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
@@ -356,8 +356,8 @@ def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
         first = last
     usable = [entry for entry in entries if entry.places]
     keys = [entry.conversation_id for entry in usable]
-    names = {row.id: row.external_id for row in conversations.rows(conn, keys)}
-    return _Read(states_key, ids, entries, usable, [names[key] for key in keys], states)
+    external_ids = names(conn, keys)
+    return _Read(states_key, ids, entries, usable, [external_ids[key] for key in keys], states)
 
 
 def _shape(entries: Sequence[StateEntry]) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.base.outcomes import State
 from engine.completeness.records.scores import CurvePoint, DecisionRule, ScoreRow
 from engine.completeness.tables import generated_ends
 from engine.conversations.tables.imported import imported
@@ -203,6 +204,13 @@ def values(
         ):
             found.setdefault(key, {})[message] = normalised(p_end, p_continue)
     return found
+
+
+def states(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, State]:
+    """Returns the state of each of these conversations under the scores and the rule in force."""
+    rule, config = settings.rule(conn), settings.score_config(conn)
+    scored = {} if config is None else last_values(conn, config, ids)
+    return {key: rule.state(scored.get(key)) for key in ids}
 
 
 def last_values(

@@ -43,6 +43,14 @@ def chars(conn: sqlite3.Connection, wanted: Sequence[int]) -> array[int]:
     return array("q", (found[key] for key in wanted if key in found))
 
 
+def dates(conn: sqlite3.Connection) -> tuple[str, str] | None:
+    """When the first and the last conversation took place; None where no date is known."""
+    first, last = conn.execute(
+        "SELECT (SELECT min(created_at) FROM conversation), (SELECT max(created_at) FROM conversation)"
+    ).fetchone()
+    return None if first is None else (first, last)
+
+
 def messages(conn: sqlite3.Connection, conversation_id: int) -> list[MessageRow]:
     """All messages of one conversation in order."""
     result: list[MessageRow] = []

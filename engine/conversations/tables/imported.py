@@ -9,6 +9,15 @@ from engine.formats.records import Duplicate, Imported
 from engine.project.sql import chunks, placeholders
 
 
+def names(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
+    """Returns the ids in their sources of these conversations, by id; ids that are not there are left out."""
+    result: dict[int, str] = {}
+    for keys in chunks(ids):
+        query = f"SELECT id, external_id FROM conversation WHERE id IN ({placeholders(keys)})"
+        result.update(conn.execute(query, tuple(keys)).fetchall())
+    return result
+
+
 def imported(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[Imported]:
     """The ids of these conversations in their sources, in their order; ids that are not there are left out."""
     for keys in chunks(ids):

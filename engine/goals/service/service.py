@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from engine.base.errors import NotFound, NotYet, UsageError
-from engine.conversations.filters import Filter, ListQuery
+from engine.completeness.tables.scores import last_values
+from engine.conversations.filters import Filter
+from engine.conversations.tables.selecting import matching
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import (
     LEAST_SHARE,
@@ -63,13 +65,13 @@ from engine.goals.views.settle_moves import settle_moves
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.embedders.embedder import embedder_for
-from engine.opener import conversation_store as conversations
-from engine.opener.search.query import matching
 from engine.project import runs, settings
+from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.records import ClusteringEstimate, RunRow
 from engine.project.sql import snapshot
 from engine.questions.calibration import agreement
+from engine.questions.tables import verdicts
 
 ASKING = "propose"
 """Name of the stage that asks the model about pairs."""
@@ -213,18 +215,16 @@ class GoalService:
         members = [member.conversation_id for member in self.members(group.id)]
         with self._project.reading() as conn, snapshot(conn):
             threshold = settings.rule(conn).threshold
-            rows = [
-                row
-                for row in conversations.rows(conn, members)
-                if row.p_end_normalised is not None and row.p_end_normalised < threshold
-            ]
+            values = last_values(conn, settings.score_config(conn) or "", members)
+            judged = dict(verdicts.in_force(conn))
+        low = [key for key in members if key in values and values[key] < threshold]
         return LowestGoal(
             id=group.id,
             label=group.label,
             complete=group.states.above,
             scored=group.states.scored,
-            judged=sum(row.verdict is not None for row in rows),
-            waiting=tuple(row.id for row in rows if row.verdict is None),
+            judged=sum(key in judged for key in low),
+            waiting=tuple(key for key in low if key not in judged),
         )
 
     def members(
@@ -492,7 +492,7 @@ class GoalService:
         runs of its stages in this project; None for the seconds where one of the stages never ran."""
         stages = self._planned(request)
         with self._project.reading() as conn:
-            items = len(conversations.ids(conn, ListQuery()))
+            items = len(IdSet.every(conn))
             before = runs.all_runs(conn)
         known = [_seconds(stage.name, items, before) for stage in stages]
         total = sum(seconds for seconds in known if seconds is not None)

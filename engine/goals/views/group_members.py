@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.errors import NotFound, NotYet, UsageError
+from engine.completeness.tables import scores
+from engine.conversations.tables.imported import names
 from engine.goals.clusters.projection import project2d
 from engine.goals.merges.merge_state import Ids
 from engine.goals.records import GroupPeriod, MapPoint, MemberOrder, MemberRow
@@ -17,7 +19,6 @@ from engine.goals.tables import counts as goal_counts
 from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.goals.views.goal_inputs import source_of
 from engine.model.embedders.vectors import Floats, blocks
-from engine.opener import conversation_store as conversations
 from engine.project.project import Project
 from engine.project.sql import snapshot
 
@@ -48,8 +49,8 @@ def group_members(
     distance, doubt, other = _distances(view, space, ids, keys, group_id)
     if order == "name":
         with project.reading() as conn:
-            names = {row.id: row.external_id for row in conversations.rows(conn, ids.tolist())}
-        best = sorted(range(len(ids)), key=lambda at: (names.get(int(ids[at]), ""), at))
+            external_ids = names(conn, ids.tolist())
+        best = sorted(range(len(ids)), key=lambda at: (external_ids.get(int(ids[at]), ""), at))
     else:
         measure = distance if order == "central" else -doubt
         # processors round the last digits differently; of those that agree before them the smaller id comes first
@@ -155,17 +156,17 @@ def _rows(
     wanted = ids.tolist()
     with project.reading() as conn, snapshot(conn):
         texts = source_of(view.stored).shown.read(conn, wanted)
-        rows = {row.id: row for row in conversations.rows(conn, wanted)}
+        external_ids, states = names(conn, wanted), scores.states(conn, wanted)
     labels = [view.state.groups[key].label for key in keys]
     return [
         MemberRow(
             key,
-            rows[key].external_id,
+            external_ids[key],
             entry.text,
             float(distance[at]),
             float(doubt[at]),
             labels[int(other[at])] if other[at] >= 0 else "",
-            rows[key].state,
+            states[key],
         )
         for at, (key, entry) in enumerate(zip(wanted, texts, strict=True))
     ]

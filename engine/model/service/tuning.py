@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from engine.base.conversation import render_log
-from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
 from engine.model.catalog import Catalog, ModelEntry
 from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.stages import TuningStage
-from engine.opener import (
-    conversation_store,
-)
+from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.simulate.samples import sample_conversations
 
@@ -53,7 +50,7 @@ class ModelTuning:
     def _text(self) -> str:
         """Returns logs of the project, or sample conversations if it has none."""
         with self._project.reading() as conn:
-            ids = conversation_store.ids(conn, ListQuery())[:TEXT_CONVERSATIONS]
+            ids = IdSet.every(conn).ascending()[:TEXT_CONVERSATIONS]
             found = [messages for _, messages in conversations.conversations_for(conn, ids)]
         if not found:
             return sample_text()

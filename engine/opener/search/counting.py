@@ -12,12 +12,13 @@ from engine.base.outcomes import (
 from engine.completeness.records.scores import (
     Histogram,
 )
+from engine.completeness.tables.fields import in_state
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import quarantine
+from engine.conversations.tables.selecting import matching
 from engine.opener.records import (
     Counts,
 )
-from engine.opener.search.query import in_state, matching
 from engine.project import settings
 from engine.project.idset import IdSet
 from engine.project.sql import snapshot

@@ -38,7 +38,7 @@ from engine.completeness.tables import score_sets
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import state_sql
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.opener import conversation_store as conversations
+from engine.conversations.tables import selecting
 from engine.project import settings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders, snapshot
@@ -84,7 +84,7 @@ def queue(
         terms = (*wanted.filter.terms, waits)
         if order == "threshold" and not wanted.filter.of("state"):
             terms += (Term("state", ":", (State.COMPLETE.value,), negated=True),)
-        waiting = conversations.ids(conn, replace(wanted, filter=Filter(terms)))
+        waiting = selecting.ids(conn, replace(wanted, filter=Filter(terms)))
         if only is not None:
             kept = frozenset(only)
             waiting = array("q", (key for key in waiting if key in kept))

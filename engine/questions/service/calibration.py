@@ -21,8 +21,8 @@ from engine.completeness.records.scores import (
     RuleSource,
 )
 from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.tables import selecting
 from engine.conversations.tables.saved import SavedStore
-from engine.opener import conversation_store as conversations
 from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
@@ -111,7 +111,7 @@ class CalibrationService:
             proposal, not_proposed = _proposal(found.best, judged, scored.scores, rule)
 
             def rate(wanted: ListQuery) -> CompletionRate:
-                matching = np.asarray(conversations.ids(conn, wanted), np.int64)
+                matching = np.asarray(selecting.ids(conn, wanted), np.int64)
                 inside = _member(scored.ids, matching)
                 states = calibration.state_counts(scored.scores[inside], rule)
                 states = replace(states, unscored=len(matching) - states.scored)

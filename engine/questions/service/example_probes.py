@@ -23,8 +23,7 @@ from engine.completeness.records.scores import DecisionRule
 from engine.completeness.tables import hidden_states
 from engine.conversations import near_duplicates
 from engine.conversations.logs import logs_of
-from engine.opener import conversation_store as conversations
-from engine.opener.search import listing
+from engine.conversations.tables.imported import imported
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration, example_probe
@@ -107,10 +106,10 @@ class ExampleProbeService:
             keys = list(found)[:count]
             return [
                 Proposed(
-                    row.id, row.external_id, row.source, found[row.id], None,
-                    found[row.id] >= newest.threshold,
+                    one.conversation_id, one.external_id, one.source, found[one.conversation_id], None,
+                    found[one.conversation_id] >= newest.threshold,
                 )
-                for row in conversations.rows(conn, keys)
+                for one in imported(conn, keys)
             ]  # fmt: skip
 
     # Fitting
@@ -210,7 +209,7 @@ class ExampleProbeService:
         with self._project.reading() as conn, snapshot(conn):
             tags = [
                 name
-                for name, count in listing.tags(conn)
+                for name, count in verdicts.tags(conn)
                 if count >= LEAST_FOR_TAG and not name.startswith(NOT)
             ]
             return [

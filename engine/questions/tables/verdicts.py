@@ -369,3 +369,23 @@ def _row(row: tuple[Any, ...], count: int) -> VerdictRow:
     return VerdictRow(
         row[0], row[1], verdict, row[3], row[4], kind=row[5], count=count, annotator=row[6]
     )
+
+
+def tags(conn: sqlite3.Connection) -> list[tuple[str, int]]:
+    """Tags in force in alphabetical order, each with its number of conversations."""
+    return conn.execute(
+        f"SELECT tag, count(*) FROM ({CURRENT_TAGS}) GROUP BY tag ORDER BY tag"
+    ).fetchall()
+
+
+def tags_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, tuple[str, ...]]:
+    """Tags in force of these conversations, in alphabetical order; conversations without any are left out."""
+    found: dict[int, tuple[str, ...]] = {}
+    for keys in chunks(wanted):
+        for key, tag in conn.execute(
+            f"SELECT conversation_id, tag FROM ({CURRENT_TAGS})"
+            f" WHERE conversation_id IN ({placeholders(keys)}) ORDER BY tag",
+            keys,
+        ):
+            found[key] = (*found.get(key, ()), tag)
+    return found

@@ -12,15 +12,15 @@ from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
 from engine.base.statistics.significance import holm
 from engine.conversations.filters import Filter, ListQuery
+from engine.conversations.tables import selecting
 from engine.goals.tables import clusterings
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.goal_inputs import stored_clustering
 from engine.goals.views.merge_queue_cache import MergeQueueCache
-from engine.opener import conversation_store as conversations
-from engine.opener.search import field_values
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.service.calibration import FIELDS_BY_SCORE
+from engine.results.comparison import field_values
 from engine.results.comparison.differences import compare, completion_change, entropy_change
 from engine.results.comparison.measured import Ints, Measured
 from engine.results.comparison.records import (
@@ -235,7 +235,7 @@ def _with(change: Difference | None, corrected: float | None) -> Difference | No
 
 
 def _ids(conn: sqlite3.Connection, wanted: Filter) -> Ints:
-    return np.asarray(conversations.ids(conn, ListQuery(wanted)), np.int64)
+    return np.asarray(selecting.ids(conn, ListQuery(wanted)), np.int64)
 
 
 def _among(ids: Ints, some: array[int]) -> Ints:

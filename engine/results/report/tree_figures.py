@@ -14,7 +14,7 @@ from engine.conversations.filters import Filter, ListQuery
 from engine.opener.workspace import Services
 from engine.results.comparison.measured import Floats, Measured
 from engine.results.report.document import Block, Columns, Paragraph, Plot, Table
-from engine.trees.service.records import TreeItem
+from engine.trees.records import TreeItem
 
 TO_READ = 8
 BINS = 14

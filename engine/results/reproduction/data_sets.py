@@ -17,7 +17,7 @@ from engine.opener.workspace import Workspace
 from engine.results.records import CompletenessTable, TruncationRow
 from engine.results.validation.completeness import completeness_table, only_run
 from engine.training.run_files import all_runs
-from engine.trees.service.records import TreeItem
+from engine.trees.records import TreeItem
 
 RUN, RUN_WITHOUT_TAG = "reproduce", "reproduce-no-end-tag"
 """Names of the training runs of each data set: by recipe `paper`, and by `no-end-tag` for the ablation of Table 2."""

@@ -17,7 +17,7 @@ from engine.results.report.validation_tables import table_block
 from engine.results.report_rendering import row_as_json
 from engine.results.reproduction.data_sets import DataSet
 from engine.results.reproduction.tables import tables
-from engine.trees.service.records import TreeItem
+from engine.trees.records import TreeItem
 
 FIGURES_OF_TREES: tuple[tuple[str, str, Callable[[TreeItem], float]], ...] = (
     ("number of leaves", "{:.0f}", lambda item: float(item.row.leaves)),

@@ -24,11 +24,10 @@ from engine.completeness.tables.score_sets import ScoreConfig
 from engine.conversations import near_duplicates
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations
+from engine.conversations.tables.imported import names as external_ids_of
+from engine.conversations.tables.selecting import ids as matching_ids
 from engine.conversations.tables.truth import truth_by_conversation
 from engine.model.catalog import Catalog, adapter_name
-from engine.opener import (
-    conversation_store,
-)
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
 from engine.results.metrics.completeness import (
@@ -224,18 +223,20 @@ def _asked(
     trained_on = {str(name) for one in manifests for name in one.get("train", ())}
     selected_by = {str(name) for one in manifests if "test" in one for name in one.get("valid", ())}
     names: dict[int, str] = {}
-    trained = selecting = 0
-    for page in id_pages(conn, conversation_store.ids(conn, query)):
-        for row in conversation_store.rows(conn, page):
-            if tested is not None and row.external_id not in tested:
+    trained = selected = 0
+    for page in id_pages(conn, matching_ids(conn, query)):
+        external_ids = external_ids_of(conn, page)
+        for key in page:
+            external_id = external_ids[key]
+            if tested is not None and external_id not in tested:
                 continue
-            if row.external_id in trained_on:
+            if external_id in trained_on:
                 trained += 1
-            elif row.external_id in selected_by:
-                selecting += 1
+            elif external_id in selected_by:
+                selected += 1
             else:
-                names[row.id] = row.external_id
-    return _Asked(names, trained, selecting)
+                names[key] = external_id
+    return _Asked(names, trained, selected)
 
 
 def _selected_on(run: RunDirectory, names: Iterable[str]) -> int:

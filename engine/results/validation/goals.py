@@ -19,12 +19,12 @@ from engine.base.statistics.records import (
     Contrast,
 )
 from engine.conversations.filters import ListQuery
+from engine.conversations.tables import selecting
 from engine.conversations.tables.truth import truth_by_conversation
 from engine.goals.tables import clusterings
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import read_merge_state
 from engine.goals.views.goal_inputs import stored_clustering
-from engine.opener import conversation_store as conversations
 from engine.project.project import Project
 from engine.project.sql import snapshot
 
@@ -73,7 +73,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
             for one in clusterings.clusterings(conn)
             if one.id != stored.id
         }
-        wanted = frozenset(conversations.ids(conn, query))
+        wanted = frozenset(selecting.ids(conn, query))
         gold = {
             key: truth["goal"]
             for key, truth in truth_by_conversation(conn)

@@ -11,18 +11,17 @@ from typing import Any
 from engine.base.conversation import render_log
 from engine.base.errors import NotYet, UsageError
 from engine.conversations.filters import ListQuery
-from engine.conversations.tables import conversations
+from engine.conversations.tables import conversations, selecting
 from engine.conversations.tables.truth import truth_by_conversation
-from engine.opener import (
-    conversation_store,
-)
 from engine.project.project import Project
 from engine.results.metrics import truths
 from engine.results.metrics.tables import ClaimTable, OnStep, Pair, claim_tables, pairs
 from engine.results.metrics.uncertainty import Case, TreeLogProbs, by_conversation, figures_of
 from engine.trees import tables as trees
 from engine.trees.record import leaf_log_probs
-from engine.trees.tables import TreeConfig
+from engine.trees.records import (
+    TreeConfig,
+)
 
 SHORT_HASH = 12
 """Characters of a config hash that are printed; a prefix of this length or more identifies it."""
@@ -72,8 +71,8 @@ def tree_validation(
         UsageError: There are no trees, or not exactly one configuration has this prefix.
     """
     with project.reading() as conn:
-        config = _config([one for one, _ in trees.configs(conn)], config_hash or trees.chosen(conn))
-        wanted = frozenset(conversation_store.ids(conn, query))
+        config = _config(trees.configs(conn), config_hash or trees.chosen(conn))
+        wanted = frozenset(selecting.ids(conn, query))
         rows = [
             row
             for row in trees.measures(conn, config.config_hash)
@@ -148,11 +147,7 @@ def _config(configs: Sequence[TreeConfig], wanted: str | None) -> TreeConfig:
 
 def _lengths(project: Project, keys: Sequence[int]) -> dict[int, int]:
     with project.reading() as conn:
-        return {
-            row.id: row.chars
-            for at in range(0, len(keys), ROWS_AT_ONCE)
-            for row in conversation_store.rows(conn, keys[at : at + ROWS_AT_ONCE])
-        }
+        return dict(zip(keys, conversations.chars(conn, keys), strict=True))
 
 
 def _of_steps(

@@ -24,10 +24,7 @@ from engine.completeness.records.scores import DecisionRule, SetMode
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import ListQuery
-from engine.conversations.tables import conversations
-from engine.opener import (
-    conversation_store,
-)
+from engine.conversations.tables import conversations, selecting
 from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
@@ -95,7 +92,7 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
         UsageError: There are too few verdicts, or nothing that was judged is scored.
     """
     with project.reading() as conn, snapshot(conn):
-        asked = frozenset(conversation_store.ids(conn, query))
+        asked = frozenset(selecting.ids(conn, query))
         given = {key: verdict for key, verdict in verdicts.in_force(conn) if key in asked}
         complete = {
             key: verdict is Verdict.COMPLETE

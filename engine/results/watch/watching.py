@@ -27,11 +27,11 @@ from engine.conversations import near_duplicates
 from engine.conversations.growing import Growing
 from engine.conversations.logs import logs_of
 from engine.conversations.tables import watched
+from engine.conversations.tables.imported import imported
 from engine.conversations.tables.watched import WatchedEntry
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.contract import Lane, Progress, Stage
-from engine.opener import conversation_store as conversations
 from engine.project import runs, settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
@@ -288,7 +288,7 @@ class WatchStage:
                 entries = list(
                     hidden_states.of_conversations(conn, self._reading.config_hash, batch)
                 )
-                about = {row.id: row for row in conversations.rows(conn, batch)}
+                about = {one.conversation_id: one for one in imported(conn, batch)}
                 rule = settings.rule(conn)
                 clustered = clusterings.shown(conn) is not None
                 goals = {key: goal_groups.of_conversation(conn, key) for key in batch}
@@ -317,8 +317,8 @@ class WatchStage:
             found = watched.quiet(conn, since)
             rule = settings.rule(conn)
             about = {
-                row.id: row
-                for row in conversations.rows(conn, [one.conversation_id for one in found])
+                one.conversation_id: one
+                for one in imported(conn, [one.conversation_id for one in found])
             }
         for one in found:
             state = rule.state(one.p)

@@ -9,11 +9,8 @@ from typing import Any
 
 from engine.base.statistics.labels import LabelAgreement, agree, shared
 from engine.conversations.filters import Filter, ListQuery
-from engine.conversations.tables import conversations
+from engine.conversations.tables import conversations, selecting
 from engine.model.chat import Role
-from engine.opener import (
-    conversation_store,
-)
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.rating_scales import RATING, RATINGS
@@ -86,7 +83,7 @@ def labelling_scenarios(
     found: list[LabellingScenario] = []
     warmth = TEMPERATURE if options.temperature is None else options.temperature
     with project.reading() as conn, snapshot(conn):
-        ids = conversation_store.ids(conn, ListQuery(wanted))
+        ids = selecting.ids(conn, ListQuery(wanted))
         for key, messages in conversations.conversations_for(conn, ids):
             turns = tuple((one.role, one.seen) for one in messages if not one.hidden)
             user_texts = [text for role, text in turns if role == "user"]

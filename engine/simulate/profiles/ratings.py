@@ -8,12 +8,9 @@ from typing import Any
 from engine.base.statistics.labels import agree
 from engine.completeness.turns import TurnRow, by_turns
 from engine.conversations.filters import Filter, ListQuery
-from engine.conversations.tables import conversations
+from engine.conversations.tables import conversations, selecting
 from engine.conversations.tables.truth import truth_by_conversation
 from engine.model.chat import Role
-from engine.opener import (
-    conversation_store,
-)
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.rating_scales import RATING, RATINGS, TAGS_OF_PEOPLE
@@ -53,7 +50,7 @@ def rating_simulation(
     temperature = TRIES[0] if options.temperature is None else options.temperature
     found: list[RatingScenario] = []
     with project.reading() as conn, snapshot(conn):
-        ids = conversation_store.ids(conn, ListQuery(wanted))
+        ids = selecting.ids(conn, ListQuery(wanted))
         told = dict(truth_by_conversation(conn))
         for key, messages in conversations.conversations_for(conn, ids):
             turns = tuple(

@@ -10,10 +10,7 @@ from typing import Any
 from engine.base.conversation import Conversation
 from engine.base.errors import NotFound, NotYet
 from engine.conversations.filters import Filter, ListQuery
-from engine.conversations.tables import conversations
-from engine.opener import (
-    conversation_store,
-)
+from engine.conversations.tables import conversations, selecting
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.results.metrics.learners import is_signs
@@ -107,7 +104,7 @@ def across(
 def _read(project: Project, wanted: Filter) -> list[tuple[int, Conversation, dict[str, Any]]]:
     """Returns id, conversation and truth of every matching conversation with a profile."""
     with project.reading() as conn, snapshot(conn):
-        ids = conversation_store.ids(conn, ListQuery(wanted))
+        ids = selecting.ids(conn, ListQuery(wanted))
         return [
             (key, one, one.truth)
             for key, _, one in conversations.export_conversations(conn, ids)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from engine.opener import conversation_store as conversations
+from engine.conversations.tables.imported import names
 from engine.simulate import tables as plays
 from engine.simulate.records import PlayRow
 
@@ -46,4 +46,4 @@ def _rows(conn: sqlite3.Connection, wanted: Sequence[int] | None) -> Iterator[Pl
 def _name(conn: sqlite3.Connection, row: PlayRow) -> str | None:
     if row.conversation_id is None:
         return None
-    return conversations.rows(conn, [row.conversation_id])[0].external_id
+    return names(conn, [row.conversation_id])[row.conversation_id]

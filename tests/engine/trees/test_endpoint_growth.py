@@ -18,8 +18,7 @@ from engine.trees.measures import measure
 from engine.trees.places import Place
 from engine.trees.record import record
 from engine.trees.roster import Job
-from engine.trees.transform import Transform
-from engine.trees.tree import Account, Kind, Tree, TreeOptions
+from engine.trees.tree import Account, Kind, Transform, Tree, TreeOptions
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.model.http.toy_peer import Manner
 from tests.engine.model.toy import END, START, ToyModel

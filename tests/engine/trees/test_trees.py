@@ -32,8 +32,8 @@ def test_configurations(project: Project) -> None:
     there.
     """
     with project.reading() as conn:
-        assert trees.configs(conn) == [(CONFIG, 2), (OTHER, 1)]
-        assert trees.configs(conn, (2, 2)) == [(CONFIG, 1)]
+        assert trees.configs(conn) == [replace(CONFIG, trees=2), replace(OTHER, trees=1)]
+        assert trees.configs(conn, (2, 2)) == [replace(CONFIG, trees=1)]
         assert trees.configs(conn, (3, 2)) == []
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from engine.trees.growth import Grower
 from engine.trees.record import options_frame, options_from, record, restore
 from engine.trees.roster import Job
-from engine.trees.transform import Transform
-from engine.trees.tree import Growth, Tree, TreeOptions
+from engine.trees.tree import Growth, Transform, Tree, TreeOptions
 from tests.engine.model.toy import ToyModel
 from tests.engine.trees.enumerated import STOPS, enumerate_paths
 

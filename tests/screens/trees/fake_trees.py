@@ -10,11 +10,10 @@ from engine.model.process.process import ModelProcess
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.run_setup import RunSetup
 from engine.project.project import Project
-from engine.trees.service.records import (
+from engine.trees.records import (
     TreeRequest,
 )
-from engine.trees.service.runs import TreeRuns
-from engine.trees.service.service import TreeService
+from engine.trees.service import TreeRuns, TreeService
 
 
 class RecordedTrees(TreeService):

@@ -13,8 +13,7 @@ from textual.widgets import Input
 from engine.base import number_format
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.transform import Transform
-from engine.trees.tree import TreeOptions
+from engine.trees.tree import Transform, TreeOptions
 from screens.trees.comparison_dialog import ComparisonDialog
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.exploring import LAST, explored, panes, view

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base import number_format
-from engine.trees.service.records import LEAF_KINDS, NodeColumns, NodeKind
+from engine.trees.records import LEAF_KINDS, NodeColumns, NodeKind
 from screens.trees.layout import OPEN_LINES, Folding, TreeLayout
 from screens.trees.scatter import CURSOR, Point, nearest, plot
 from screens.trees.tokens_dialog import token_rows

@@ -16,14 +16,14 @@ from engine.opener.workspace import Services
 from engine.project.project import Project
 from engine.project.records import Estimate
 from engine.trees import tables as stored
-from engine.trees.records import TreeRow
-from engine.trees.service.records import (
+from engine.trees.records import (
     TreeItem,
     TreeRequest,
+    TreeRow,
 )
-from engine.trees.service.unusual import FEWEST, Deciles, unusual
-from engine.trees.service.unusual import lines as lines_of
-from engine.trees.stages.growing import tree_row
+from engine.trees.reports import FEWEST, Deciles, unusual
+from engine.trees.reports import lines as lines_of
+from engine.trees.stages import tree_row
 from engine.trees.tables import TreeEntry
 from engine.trees.tree import TreeOptions
 from screens.reader.screen import ReaderScreen

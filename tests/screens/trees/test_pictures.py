@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from engine.trees.service.records import item_id
+from engine.trees.records import item_id
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import press, settle
 from tests.screens.exploring import LAST

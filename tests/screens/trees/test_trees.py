@@ -12,10 +12,8 @@ from engine.base.errors import UsageError
 from engine.project.project import Project
 from engine.trees import tables as stored
 from engine.trees.growth import Budget
-from engine.trees.meaning import letter_vectors
-from engine.trees.records import TreeRow
-from engine.trees.service.meanings import AnswerMeanings, TextComparison
-from engine.trees.service.records import PropertyBounds
+from engine.trees.meaning import AnswerMeanings, TextComparison, letter_vectors
+from engine.trees.records import PropertyBounds, TreeRow
 from engine.trees.tree import TreeOptions
 from screens.trees.screen import TreeScreen
 from screens.widgets.row_table import RowTable

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.trees.service.records import TreeItem
+from engine.trees.records import TreeItem
 from screens.trees.columns import by_conversation, worst_turns
 from screens.trees.turn_line import MEASURES, turn_blocks
 from screens.widgets.curve import spread

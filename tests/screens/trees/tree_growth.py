@@ -28,12 +28,11 @@ from engine.opener.jobs import JobService
 from engine.opener.workspace import ProjectInfo, Services
 from engine.project.project import Project
 from engine.trees.model_requests import grow_on, grow_trees
-from engine.trees.service.records import (
+from engine.trees.records import (
     TreeRequest,
 )
-from engine.trees.service.runs import TreeRuns
-from engine.trees.service.service import TreeService
-from engine.trees.stages.growing import TreeStage
+from engine.trees.service import TreeRuns, TreeService
+from engine.trees.stages import TreeStage
 from tests.screens.test_real_store import services as stored_services
 from tests.screens.trees.fake_trees import tree_runs
 from tests.screens.trees.tree_project import WordModel

@@ -27,6 +27,7 @@ from engine.completeness.stages.scoring import question_for
 from engine.completeness.tables import generated_ends, scores
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.selection import Selection
+from engine.conversations.tables import selecting
 from engine.jobs import blocks
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.process.process import ModelProcess
@@ -314,7 +315,7 @@ def test_limit(project: Project, process: ModelProcess) -> None:
 def test_names(project: Project, process: ModelProcess) -> None:
     """Names select among the matching conversations before the limit counts; unknown names are no error."""
     with project.reading() as conn:
-        every = conversations.ids(conn, ListQuery())
+        every = selecting.ids(conn, ListQuery())
         rows = conversations.rows(conn, every)
     names = {row.external_id for row in rows[1:4]} | {"nobody"}
     scoring, _ = scored.stages(project, process, selection=Selection(names=names, limit=2))
@@ -328,8 +329,8 @@ def test_names(project: Project, process: ModelProcess) -> None:
 def test_filter(project: Project, process: ModelProcess) -> None:
     """A filter selects conversations, and the limit counts among these."""
     with project.reading() as conn:
-        wanted = [int(key) for key in conversations.ids(conn, ListQuery(parse_filter("turns>1")))]
-        every = conversations.ids(conn, ListQuery())
+        wanted = [int(key) for key in selecting.ids(conn, ListQuery(parse_filter("turns>1")))]
+        every = selecting.ids(conn, ListQuery())
     scoring, _ = scored.stages(
         project, process, selection=Selection(parse_filter("turns>1"), limit=2)
     )

@@ -21,12 +21,10 @@ from engine.base.errors import Cancelled, FormatError
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages import importing
 from engine.conversations.stages.importing import ImportStage
-from engine.conversations.tables import conversations, quarantine, sources
+from engine.conversations.tables import conversations, quarantine, selecting, sources
 from engine.formats.records import Detection, Parsed, Rejected
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
-from engine.opener import (
-    conversation_store,
-)
+from engine.opener import conversation_store
 from engine.project import runs
 from engine.project.project import Project
 from tests.engine.project.support import REPOSITORY, check_whole, content, in_child
@@ -215,7 +213,7 @@ class TestStopping:
         assert isinstance(outcome, JobCancelled)
         assert stage.read == outcome.done >= 1000
         assert stage.read % importing.BATCH_RECORDS == 0
-        found = conversation_store.ids(project.reader(), ListQuery())
+        found = selecting.ids(project.reader(), ListQuery())
         assert list(found) == list(range(1, stage.read + 1))
 
     def test_interrupt_reaches_the_reader_of_records(
@@ -246,7 +244,7 @@ class TestStopping:
         _, outcome = execute(project, "-")
         assert isinstance(outcome, JobFailed)
         assert "half-way" in outcome.message
-        assert len(conversation_store.ids(project.reader(), ListQuery())) == 500
+        assert len(selecting.ids(project.reader(), ListQuery())) == 500
 
 
 @pytest.fixture(scope="module")
@@ -342,7 +340,7 @@ class TestSharedText:
         with project.reading() as conn:
             return [
                 one.opening
-                for one in conversation_store.rows(conn, conversation_store.ids(conn, ListQuery()))
+                for one in conversation_store.rows(conn, selecting.ids(conn, ListQuery()))
             ]
 
     def test_openings_go_without_it(self, project: Project, tmp_path: Path) -> None:
@@ -360,10 +358,7 @@ class TestSharedText:
         assert sorted(self._openings(project))[2] == "Buy 10 blue lamps"
         with project.reading() as conn:
             assert conversations.messages(conn, 1)[0].content == f"{self.PROMPT}\nBuy 0 blue lamps"
-            assert (
-                len(conversation_store.ids(conn, ListQuery(parse_filter('"observation, and"'))))
-                == 11
-            )
+            assert len(selecting.ids(conn, ListQuery(parse_filter('"observation, and"')))) == 11
 
     def test_it_is_let_go(self, project: Project, tmp_path: Path) -> None:
         """Where later conversations leave it to few, openings are whole again."""

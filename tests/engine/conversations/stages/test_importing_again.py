@@ -26,6 +26,7 @@ from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages.importing import ImportStage
+from engine.conversations.tables import selecting
 from engine.conversations.tables.truth import truth_by_conversation, truth_of_duplicates
 from engine.formats import input_kinds
 from engine.goals.stages.clustering import ClusterStage
@@ -36,7 +37,6 @@ from engine.goals.views.goal_inputs import TextSource, read_vectors
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
-from engine.opener import conversation_store as conversations
 from engine.opener.conversation_store import ConversationStore
 from engine.opener.records import (
     ConversationRow,
@@ -504,7 +504,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_project(
         child.stdout.close()
         check_whole(killed)
     with Project.open(killed) as project:
-        assert conversations.ids(project.reader(), ListQuery())
+        assert selecting.ids(project.reader(), ListQuery())
         read(project, source)
     check_whole(killed)
     assert content(killed) == content(first.with_name("whole.wb"))

@@ -27,10 +27,10 @@ from engine.model.service.records import (
     ModelRequest,
 )
 from engine.opener.workspace import Workspace
-from engine.trees.service.records import (
+from engine.trees.records import (
     TreeRequest,
 )
-from engine.trees.stages.growing import TreeStage
+from engine.trees.stages import TreeStage
 from engine.trees.tree import TreeOptions
 from tests.command_line import data, workbench
 from tests.engine.model.small_adapters import adapter_file

@@ -21,13 +21,18 @@ from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.conversations.tables import facets
 from engine.formats.records import Parsed
 from engine.opener.conversation_store import ConversationStore
-from engine.opener.search.field_values import conversations_by_value
 from engine.opener.search.triage import TriageStore
 from engine.project.project import Project
 from engine.questions.tables.verdicts import repeat, undo
+from engine.results.comparison.field_values import conversations_by_value
 from engine.trees import tables as trees
-from engine.trees.records import TreeRow
-from engine.trees.tables import TreeConfig, TreeEntry
+from engine.trees.records import (
+    TreeConfig,
+    TreeRow,
+)
+from engine.trees.tables import (
+    TreeEntry,
+)
 from tests.engine.project.support import fill, give_scores, talk
 from tests.screens.goals.goal_project import clustered, group_id
 

@@ -6,10 +6,11 @@ import pytest
 
 from engine.completeness.records.scores import Histogram
 from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.tables import text_search
 from engine.opener.conversation_store import ConversationStore
-from engine.opener.search import listing
 from engine.opener.search.triage import TriageStore
 from engine.project.project import Project
+from engine.questions.tables.verdicts import tags_of
 from tests.engine.project.support import fill, give_scores, mark, talk, with_tools
 
 
@@ -64,7 +65,7 @@ class TestTags:
         with store._project.reading() as conn:
             steps: list[str] = []
             conn.set_trace_callback(steps.append)
-            listing.tags_of(conn, [1, 2])
+            tags_of(conn, [1, 2])
             conn.set_trace_callback(None)
             plan = conn.execute(f"EXPLAIN QUERY PLAN {steps[0]}").fetchall()
         assert not [step[3] for step in plan if step[3].startswith("SCAN v")], plan
@@ -132,7 +133,9 @@ class TestHits:
         words = parse_filter(wanted)
         with project.reading() as conn:
             for key in (1, 2):
-                assert listing.hits(conn, key, words, few=0) == listing.hits(conn, key, words)
+                assert text_search.hits(conn, key, words, few=0) == text_search.hits(
+                    conn, key, words
+                )
 
 
 def test_notes_are_no_tags(project: Project, store: ConversationStore) -> None:

@@ -15,10 +15,10 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue_cache import MergeQueueCache
 from engine.opener.conversation_store import ConversationStore
-from engine.opener.search import field_values
 from engine.project.project import Project
 from engine.questions.records.example_probes import ExampleProbe
 from engine.questions.tables import example_probes
+from engine.results.comparison import field_values
 from engine.results.comparison.differences import compare
 from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
 from engine.results.comparison.measured import Measured

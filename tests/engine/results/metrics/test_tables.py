@@ -21,7 +21,7 @@ from engine.results.metrics.uncertainty import (
 )
 from engine.trees.record import leaf_log_probs, record
 from engine.trees.records import TreeRow
-from engine.trees.stages.growing import tree_row
+from engine.trees.stages import tree_row
 from engine.trees.tree import TreeOptions
 from tests.screens.trees.tree_project import grown, likely
 

@@ -14,8 +14,7 @@ from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.record import TreeRecord, restore
-from engine.trees.stages.extending import Below, GrowOnStage
-from engine.trees.stages.growing import TreeStage
+from engine.trees.stages import Below, GrowOnStage, TreeStage
 from engine.trees.tree import TreeOptions
 from tests.engine.completeness import scored
 

@@ -19,7 +19,7 @@ from engine.model.llamacpp import LlamaModel
 from engine.opener.workspace import Workspace
 from engine.project import runs
 from engine.simulate.samples import write_jsonl
-from engine.trees.service.records import (
+from engine.trees.records import (
     TreeItem,
     TreeRequest,
 )

@@ -9,41 +9,115 @@ from threading import Lock
 from typing import cast
 
 from engine.base.errors import NotFound, UsageError
+from engine.completeness.tables import scores
 from engine.conversations.filters import ListQuery
+from engine.conversations.selection import Selection
 from engine.conversations.service.line_files import new_file, write_file
+from engine.conversations.tables import selecting
+from engine.conversations.tables.imported import names
 from engine.goals.tables import groups
+from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
+from engine.model.catalog import RunnableModel
+from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
-from engine.opener import conversation_store as conversations
+from engine.model.service.run_setup import RunSetup
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import Estimate, RunRow
 from engine.trees import tables as trees
 from engine.trees.compare import TreeComparison, compare
-from engine.trees.guarantee import guarantee, parse_predicate
+from engine.trees.endpoint_growth import refuse_trees
+from engine.trees.guarantee import OverConversations, guarantee, parse_predicate
+from engine.trees.meaning import AnswerMeanings
 from engine.trees.measures import Answer, answers, subtree_mass
 from engine.trees.places import At
-from engine.trees.record import TreeRecord, restore
-from engine.trees.records import TreeRow
-from engine.trees.service.export_lines import stored_tree_line
-from engine.trees.service.meanings import AnswerMeanings
-from engine.trees.service.over_conversations import OverConversations
-from engine.trees.service.records import (
+from engine.trees.record import (
+    TreeRecord,
+    restore,
+)
+from engine.trees.records import (
     AnswerRow,
-    ConfigRow,
     GroupedAnswers,
     NodeColumns,
     NodeKind,
     OpenTree,
     PropertyBounds,
+    TreeConfig,
     TreeItem,
     TreeRequest,
+    TreeRow,
 )
-from engine.trees.service.runs import TreeRuns
-from engine.trees.stages.extending import Below, GrowOnStage
-from engine.trees.stages.growing import TreeStage
+from engine.trees.reports import stored_tree_line
+from engine.trees.stages import Below, GrowOnStage, TreeStage
 from engine.trees.tree import ROOT, Tree
+
+# Runs that grow response trees: a request becomes stages, with the model that it names.
+
+
+class TreeRuns:
+    """Makes the runs of one project that grow trees."""
+
+    def __init__(self, setup: RunSetup) -> None:
+        self._setup = setup
+
+    def stages(self, request: TreeRequest) -> list[Stage]:
+        """The stages of a run: tuning if the model was never tuned on this machine, then the trees.
+
+        Raises:
+            ModelFileError: The model or its adapter cannot be read.
+            UsageError: There is no such model or adapter, or it cannot grow trees this way.
+        """
+        setup = self._setup
+        model = setup.models.resolve(request.model_request)
+        setup.endpoints.check(model.model, lambda served: refuse_trees(served, request.tree))
+        trees = TreeStage(
+            setup.project,
+            setup.process,
+            model,
+            request.tree,
+            request.at,
+            selection=Selection(request.filter, limit=request.limit),
+            nodes=request.nodes,
+            only=request.only,
+        )
+        return [*setup.tuning.before(model), trees]
+
+    def model_names(self) -> list[str]:
+        """Names of the models that can grow a tree, the one that the project uses for trees first."""
+        names = [entry.name for entry in self._setup.catalog.entries()]
+        names += [entry.name for entry in self._setup.endpoints.book.entries()]
+        first = self._setup.models.for_work(None, "trees")
+        return sorted(names, key=lambda name: name != first)
+
+    def model_of(self, run: RunRow) -> RunnableModel:
+        """The model of a recorded run, as the catalogue has it or as it was before it was tuned, with the adapter of
+        the run; or the endpoints of the run.
+
+        Raises:
+            UsageError: The catalogue holds it no more.
+        """
+        context = LoadOptions(context=run.params.get("context"))
+        if remote := self._setup.endpoints.book.that_gave(run.fingerprints, context):
+            return remote
+        wanted = run.fingerprints.get("adapter_sha256")
+        adapter = None if wanted is None else self._setup.catalog.adapter_with(wanted)
+        found = [] if wanted is not None and adapter is None else self._setup.catalog.entries()
+        for entry in found:
+            for known in (entry, replace(entry, tuning=None)):
+                model = self._setup.catalog.runnable(known, adapter)
+                if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
+                    options = replace(model.options, context=run.params.get("context"))
+                    return replace(model, options=options)
+        named = [run.fingerprints.get(key) for key in ("model", "adapter")]
+        named += run.fingerprints.get("endpoints", [])
+        words = " with the adapter ".join(str(name) for name in named if name)
+        raise NotFound(
+            f"The tree was grown with {words}, which the catalog does not hold.",
+            "Add what is missing with `workbench models add`, or grow new trees.",
+        )
+
 
 KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
 KEPT = 3
@@ -77,20 +151,16 @@ class TreeService:
         with self._project.reading() as conn:
             rows = trees.measures(conn)
             if query.filter:
-                wanted = frozenset(conversations.ids(conn, query))
+                wanted = frozenset(selecting.ids(conn, query))
                 rows = [row for row in rows if row.conversation_id in wanted]
             ids = sorted({row.conversation_id for row in rows})
-            about = {
-                found.id: found
-                for at in range(0, len(ids), NAME_BATCH)
-                for found in conversations.rows(conn, ids[at : at + NAME_BATCH])
-            }
+            external_ids, states = names(conn, ids), scores.states(conn, ids)
             goals = groups.first_goals(conn, ids)
         return [
             TreeItem(
                 row,
-                about[row.conversation_id].external_id,
-                about[row.conversation_id].state,
+                external_ids[row.conversation_id],
+                states[row.conversation_id],
                 goals.get(row.conversation_id, ""),
             )
             for row in rows
@@ -112,8 +182,8 @@ class TreeService:
         """Returns one tree of the selected configuration or a given one; raises UsageError when there is none."""
         with self._project.reading() as conn:
             row = _row(trees.trees(conn, conversation_id, config_hash), step)
-            found = conversations.rows(conn, [conversation_id])
-        item = TreeItem(row, found[0].external_id if found else "")
+            external_ids = names(conn, [conversation_id])
+        item = TreeItem(row, external_ids.get(conversation_id, ""))
         return OpenTree(item, columns(*self._tree(row)))
 
     def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
@@ -172,14 +242,10 @@ class TreeService:
             found.append((item.name, guarantee(tree, predicate)))
         return OverConversations.of(text, found)
 
-    def configs(self, place: tuple[int, int] | None = None) -> list[ConfigRow]:
+    def configs(self, place: tuple[int, int] | None = None) -> list[TreeConfig]:
         """The configurations that have trees, or have one at this conversation and step; oldest first."""
         with self._project.reading() as conn:
-            found = trees.configs(conn, place)
-        return [
-            ConfigRow(c.config_hash, c.alpha, c.mode, c.place, c.model, c.adapter, count)
-            for c, count in found
-        ]
+            return trees.configs(conn, place)
 
     def shown(self) -> str | None:
         """Quick. Returns the config hash of the selected trees; None before any was grown."""
@@ -226,7 +292,7 @@ class TreeService:
         assert isinstance(stage, TreeStage)
         asked = stage.params
         with self._project.reading() as conn:
-            wanted = request.only or conversations.ids(conn, ListQuery(request.filter))
+            wanted = request.only or selecting.ids(conn, ListQuery(request.filter))
             left = len(set(wanted).intersection(trees.ids_without_tree(conn, stage.config_hash)))
             known = trees.seconds(conn, asked["alpha"], asked["mode"], asked["at"])
         named = [stage.fingerprints.get(key) for key in ("model", "adapter")]

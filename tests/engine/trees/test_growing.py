@@ -17,7 +17,7 @@ from engine.trees import tables as trees
 from engine.trees.places import At
 from engine.trees.record import TreeRecord, restore
 from engine.trees.records import TreeRow
-from engine.trees.stages.growing import TreeStage
+from engine.trees.stages import TreeStage
 from engine.trees.tree import TreeOptions
 from tests.engine.completeness import scored
 

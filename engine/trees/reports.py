@@ -4,7 +4,7 @@ et al."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,11 @@ from engine.base.outcomes import (
 )
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
-from engine.trees.records import TreeRow
-from engine.trees.service.records import TreeItem
+from engine.trees.meaning import Meanings
+from engine.trees.measures import Answer, answers
+from engine.trees.record import TreeRecord, restore
+from engine.trees.records import TreeItem, TreeRow
+from engine.trees.tree import Tree
 
 DECILE = 0.9
 FEWEST = 10
@@ -137,3 +140,65 @@ def lines(found: Sequence[UnusualTree]) -> list[dict[str, Any]]:
 def _quantile(values: Sequence[float]) -> float:
     """The value that the top tenth of the values reach."""
     return sorted(values)[int(DECILE * len(values))] if values else math.inf
+
+
+def tree_line(name: str, row: TreeRow, tree: Tree | None) -> dict[str, Any]:
+    """Returns one tree with its measures and answers as JSON values; without a tree, `reason` says why."""
+    fork = None
+    if row.fork_depth is not None:
+        fork = {"depth": row.fork_depth, "entropy": row.fork_entropy}
+    return {
+        "id": name,
+        "step": row.step,
+        "reason": row.reason,
+        "alpha": row.alpha,
+        "mode": row.mode,
+        "leaves": row.leaves,
+        "max_logprob": row.max_log_prob,
+        "covered": row.covered,
+        "pruned": row.pruned,
+        "unexpanded": row.unexpanded,
+        "nodes": row.nodes,
+        "entropy_low": row.entropy_low,
+        "entropy_high": row.entropy_high,
+        "first_fork": fork,
+        "answer_logprob": row.answer_log_prob,
+        "answer_tokens": row.answer_tokens,
+        "answer_held": row.answer_held,
+        "seconds": row.seconds,
+        "answers": [] if tree is None else _answers(tree),
+    }
+
+
+def stored_tree_line(name: str, row: TreeRow, frame: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns `tree_line` for a stored tree; `frame` is None when there is no tree."""
+    return tree_line(name, row, None if frame is None else restore(TreeRecord.from_frame(frame)))
+
+
+def meanings_line(
+    answers: Sequence[Answer], found: Meanings, threshold: float, by: str
+) -> dict[str, Any]:
+    """Returns the answers grouped by meaning as JSON values: texts by group, and the entropies in bits."""
+    return {
+        "threshold": threshold,
+        "by": by,
+        "entropy": found.entropy,
+        "entropy_low": found.entropy_low,
+        "entropy_high": found.entropy_high,
+        "groups": [
+            {"probability": group.probability, "texts": [answers[at].text for at in group.answers]}
+            for group in found.groups
+        ],
+    }
+
+
+def _answers(tree: Tree) -> list[dict[str, Any]]:
+    return [
+        {
+            "text": answer.text,
+            "logprob": math.log(answer.probability),
+            "probability": answer.probability,
+            "end": answer.end.name.lower(),
+        }
+        for answer in answers(tree)
+    ]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from engine.base.errors import UsageError
-from engine.trees.meaning import Vectors, letter_vectors
-from engine.trees.service.meanings import AnswerMeanings, TextComparison
+from engine.trees.meaning import AnswerMeanings, TextComparison, Vectors, letter_vectors
 from engine.trees.tree import TreeOptions
 from tests.screens.trees.tree_project import grown
 

@@ -10,6 +10,7 @@ from engine.base.errors import NotFound, UsageError
 from engine.conversations.filter_fields import DOTTED
 from engine.conversations.filters import Term
 from engine.conversations.tables import facets
+from engine.conversations.tables.fields import SOURCES
 from engine.questions.tables.verdicts import CURRENT_TAGS
 
 MOST_VALUES = 200
@@ -17,12 +18,7 @@ MOST_VALUES = 200
 TIMES = {"year": 4, "month": 7, "day": 10}
 """Fields of the time, with the number of characters of a date that they take."""
 
-SOURCES = (
-    "SELECT c.id AS conversation_id, source.label AS value FROM conversation AS c"
-    " JOIN source ON source.id = c.source_id"
-)
-TAGS = f"SELECT conversation_id, tag AS value FROM ({CURRENT_TAGS})"
-"""Queries of (conversation_id, value)."""
+_TAGS = f"SELECT conversation_id, tag AS value FROM ({CURRENT_TAGS})"
 
 _DATE = "[12][0-9][0-9][0-9]-[01][0-9]*"
 _EPOCH = "6e8 AND 5e9 OR number BETWEEN 6e11 AND 5e12"
@@ -30,7 +26,7 @@ _EPOCH = "6e8 AND 5e9 OR number BETWEEN 6e11 AND 5e12"
 
 _ROWS = {
     "source": SOURCES,
-    "tag": TAGS,
+    "tag": _TAGS,
     **{
         name: f"SELECT id AS conversation_id, substr(created_at, 1, {length}) AS value"
         f" FROM conversation WHERE length(created_at) >= {length}"

@@ -9,16 +9,20 @@ from __future__ import annotations
 import re
 import sqlite3
 import unicodedata
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 
-from engine.conversations.filters import Term
+from engine.conversations.filter_fields import TEXT
+from engine.conversations.filters import Filter, Term
 from engine.project import cjk_index
 from engine.project.idset import IdSet, read_ids
-from engine.project.sql import MESSAGE_BITS
+from engine.project.sql import MESSAGE_BITS, message_ids
 
 MAIN_INDEX = "message_fts"
+FEW_MESSAGES = 1_000
+"""Messages of a conversation up to which a temporary index is made of it."""
 
 _WRITTEN = "(written({column}content, ?) OR written({column}tool_calls, ?))"
 _MARKS = re.compile("[\u0300-\u036f]")
@@ -67,6 +71,40 @@ def messages_with(conn: sqlite3.Connection, term: Term, first: int, last: int) -
             read_ids(conn, f"SELECT id FROM ({sql}) WHERE {between}", (*values, first, last))
         )
     return found
+
+
+def hits(
+    conn: sqlite3.Connection, conversation_id: int, filter: Filter, few: int = FEW_MESSAGES
+) -> list[int]:
+    """Indices of the messages in which a word or phrase of the filter occurs, in order.
+
+    The full-text index of the project collects all messages with a prefix before it restricts them to one conversation
+    (0.1 s for one letter, with 500,000 messages). So a conversation of at most `few` messages gets a temporary index.
+    """
+    terms = [term for term in filter.of(TEXT) if not term.negated]
+    first, last = message_ids(conversation_id)
+    texts = conn.execute(
+        "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
+        (first, last, few + 1),
+    ).fetchall()
+    if len(texts) > few:
+        return _found(conn, terms, first, last)
+    with closing(sqlite3.connect(":memory:")) as own:
+        own.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, content, tool_calls)")
+        own.executemany("INSERT INTO message VALUES (?, ?, ?)", texts)
+        own.execute(
+            f"CREATE VIRTUAL TABLE {MAIN_INDEX}"
+            " USING fts5 (content, tool_calls, content = 'message', content_rowid = 'id')"
+        )
+        own.execute(f"INSERT INTO {MAIN_INDEX} ({MAIN_INDEX}) VALUES ('rebuild')")
+        cjk_index.create(own)
+        cjk_index.add(own, texts)
+        return _found(own, terms, first, last)
+
+
+def _found(conn: sqlite3.Connection, terms: Sequence[Term], first: int, last: int) -> list[int]:
+    found = (messages_with(conn, term, first, last) for term in terms)
+    return sorted(key - first for key in set().union(*found))
 
 
 def _indexed(conn: sqlite3.Connection, term: Term, text: str) -> list[tuple[str, tuple[str, ...]]]:

@@ -1,0 +1,306 @@
+"""The fields of filters that ask what a conversation is: its text, its source, what it has, what a watch saw of it."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from functools import partial
+from random import Random
+
+from engine.base.errors import WorkbenchError
+from engine.conversations.filter_fields import ANY, NONE, Condition, Field, Order, Values
+from engine.conversations.filters import Term, is_number
+from engine.conversations.personal_data import KINDS
+from engine.conversations.tables import facets
+from engine.conversations.tables.conditions import (
+    COMPARISONS,
+    Sql,
+    counted,
+    date,
+    named_values,
+    number,
+    of_statement,
+    parts,
+    storable,
+    with_any_or_none,
+)
+from engine.conversations.tables.watched import ENDED_PLACES, WATCHED
+from engine.project.idset import IdSet, read_ids
+
+SOURCES = (
+    "SELECT c.id AS conversation_id, source.label AS value FROM conversation AS c"
+    " JOIN source ON source.id = c.source_id"
+)
+"""(conversation_id, value) of the labels of sources, as a query to select from."""
+
+MOST_FOR_KEYS = 50_000
+"""Conversations of a project in which keys are counted; a million with five keys each would take nine seconds."""
+
+_MONTHS = "SELECT id AS conversation_id, substr(created_at, 1, 7) AS value FROM conversation"
+_FACETS = (
+    "SELECT conversation_id FROM conversation_facet"
+    " WHERE facet_id IN (SELECT id FROM facet WHERE key = ? AND ({}))"
+)
+
+
+def _by_column(column: str, sql: Callable[[str, Term], Sql]) -> tuple[Condition, Order]:
+    """Returns the condition and the order of a field that is a column of the conversations."""
+
+    def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+        inner = sql(column, term)
+        rows = f"SELECT id AS conversation_id FROM conversation WHERE {inner.text}"
+        return of_statement(conn, among, rows, inner.values)
+
+    def order(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+        chosen, flags = among.condition("id")
+        return read_ids(
+            conn,
+            f"SELECT id FROM conversation WHERE {column} IS NOT NULL AND {chosen} ORDER BY {column}, id",
+            flags,
+        )
+
+    return condition, order
+
+
+def _in_source(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    inner = parts("label", term.values)
+    rows = (
+        "SELECT id AS conversation_id FROM conversation"
+        f" WHERE source_id IN (SELECT id FROM source WHERE {inner.text})"
+    )
+    return of_statement(conn, among, rows, inner.values)
+
+
+def _by_source(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+    """Reads source by source, because the index is in the order of source ids, not of labels; sources may share a
+    label."""
+    by_label: dict[str, list[int]] = {}
+    for source, label in conn.execute("SELECT id, label FROM source"):
+        by_label.setdefault(label, []).append(source)
+    chosen, flags = among.condition("id")
+    result = array("q")
+    for label in sorted(by_label):
+        ids: list[int] = []
+        for source in by_label[label]:
+            sql = f"SELECT id FROM conversation WHERE source_id = ? AND {chosen}"
+            ids += read_ids(conn, sql, (source, *flags))
+        result.extend(sorted(ids))
+    return result
+
+
+def _source_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> Values:
+    return counted(conn, SOURCES, among, limit)
+
+
+def _month_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> Values:
+    return counted(conn, _MONTHS, among, limit, order="value DESC")
+
+
+def _is_watched(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    return of_statement(conn, among, " UNION ".join(WATCHED[value] for value in term.values))
+
+
+def _ended_at(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    inner = number("place", term)
+    rows = f"SELECT conversation_id FROM ({ENDED_PLACES}) WHERE {inner.text}"
+    return of_statement(conn, among, rows, inner.values)
+
+
+def _drawn(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those whose random number from a fixed seed, which depends on the id alone, satisfies the term."""
+    numbers = sorted(map(float, term.values))
+
+    def holds(draw: float) -> bool:
+        if term.span:
+            return numbers[0] <= draw <= numbers[1]
+        return COMPARISONS[term.op](draw, numbers[0])
+
+    draw = Random(0).random
+    return IdSet(bytes(holds(draw()) and flag for flag in among.flags))
+
+
+def _has_facet(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those with a tool, a model, or a field of metadata or truth.
+
+    Raises:
+        WorkbenchError: No conversation has the field of metadata or truth.
+    """
+    if term.key and not facets.is_known(conn, term.field):
+        beginning = term.field.partition(".")[0] + "."
+        known = facets.keys(conn, beginning)
+        near = get_close_matches(term.field, known, 3, 0.5) or known[:5]
+        raise WorkbenchError(
+            f"No conversation has the field “{term.field}”.",
+            f"Do you mean {' or '.join(near)}?"
+            if near
+            else f"No conversation has any {'metadata' if beginning == 'meta.' else 'truth'}.",
+        )
+
+    def with_value(condition: str, values: Sequence[object] = ()) -> IdSet:
+        return among.of(read_ids(conn, _FACETS.format(condition), (term.field, *values)))
+
+    inner = _facet_is(named_values(term), term)
+    named = with_value(inner.text, inner.values) if inner.text else among - among
+    return among & with_any_or_none(term, among, named, partial(with_value, "TRUE"))
+
+
+def _facet_is(values: Sequence[str], term: Term) -> Sql:
+    """Returns the condition on a facet that its value is one of these; empty without any."""
+    if not values:
+        return Sql("")
+    if (term.span or term.op != ":") and all(map(is_number, values)):
+        return number("number", term)
+    texts = tuple(storable(value)[: facets.LONGEST] for value in values)
+    if term.span:
+        return date("value", term)
+    if term.op != ":":
+        return Sql(f"value {term.op} ?", texts)
+    conditions, parameters = [], []
+    for text in texts:
+        if text.endswith("*"):
+            conditions.append("substr(value, 1, length(?)) = ? COLLATE NOCASE")
+            parameters += [text[:-1], text[:-1]]
+        else:
+            conditions.append("value = ?")
+            parameters.append(text)
+        if is_number(text):
+            conditions.append("number = CAST(? AS REAL)")
+            parameters.append(text)
+    return Sql(" OR ".join(conditions), tuple(parameters))
+
+
+def _keys_or_facets(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> Values:
+    """Returns the keys of the metadata or the truth, or the values of one key."""
+    if "." in field:
+        return facets.values(conn, field, among, limit)
+    names = facets.keys(conn, f"{field}.")
+    count_them = len(among.flags) <= MOST_FOR_KEYS
+    return [
+        (name.partition(".")[2], facets.count(conn, name, among) if count_them else None)
+        for name in names[:limit]
+    ]
+
+
+_name, _by_name = _by_column("external_id", lambda column, term: parts(column, term.values))
+_date, _by_date = _by_column("created_at", date)
+_turns, _by_turns = _by_column("turns", number)
+_messages, _by_messages = _by_column("messages", number)
+_length, _by_length = _by_column("chars", number)
+
+TURNS = Field("turns", "number", "number of turns", condition=_turns, order=_by_turns)
+MESSAGES = Field(
+    "messages", "number", "number of messages", condition=_messages, order=_by_messages
+)
+LENGTH = Field(
+    "length", "number", "characters of all messages", condition=_length, order=_by_length
+)
+TOOL = Field(
+    facets.TOOL,
+    "text",
+    "name of a tool that was called; name* is a beginning",
+    optional=True,
+    condition=_has_facet,
+    values=facets.values,
+)
+MODEL = Field(
+    facets.MODEL,
+    "text",
+    "model that answered; name* is a beginning",
+    example="model:gpt-4o or model:gpt-4*",
+    optional=True,
+    condition=_has_facet,
+    values=facets.values,
+)
+LANGUAGE = Field(
+    facets.LANGUAGE,
+    "text",
+    "language of its text, as a code",
+    example="language:de or language:none",
+    optional=True,
+    condition=_has_facet,
+    values=facets.values,
+)
+PERSONAL = Field(
+    facets.PERSONAL,
+    "choice",
+    "kind of personal data in its text",
+    (*KINDS, ANY, NONE),
+    optional=True,
+    condition=_has_facet,
+    values=facets.values,
+)
+COPIES = Field(
+    facets.COPIES,
+    "text",
+    "whether there are near copies of it, or the number of their set",
+    example="copies:any or copies:17",
+    optional=True,
+    condition=_has_facet,
+    values=facets.values,
+)
+WATCHED_SINCE = Field(
+    "watched",
+    "choice",
+    "there before the first watch, came or grew since, or has not ended",
+    ("past", "new", "running"),
+    condition=_is_watched,
+)
+ENDED = Field(
+    "ended",
+    "number",
+    "its place among those that a watch saw end, from 1",
+    example="ended:41..60",
+    condition=_ended_at,
+)
+SOURCE = Field(
+    "source",
+    "text",
+    "file it came from (part of the name)",
+    condition=_in_source,
+    order=_by_source,
+    values=_source_counts,
+)
+NAME = Field("name", "text", "id in its file (part of it)", condition=_name, order=_by_name)
+DATE = Field(
+    "date",
+    "date",
+    "when it took place, 2026-03 or 2026-03-14",
+    condition=_date,
+    order=_by_date,
+    values=_month_counts,
+)
+SINCE = Field("since", "date", "from this day, month or year on")
+UNTIL = Field("until", "date", "up to the end of this day, month or year")
+META = Field(
+    "meta",
+    "anything",
+    "a field of the metadata: meta.channel",
+    example="meta.channel:web, meta.cost>0.5 or meta.channel:none",
+    optional=True,
+    condition=_has_facet,
+    values=_keys_or_facets,
+)
+TRUTH = Field(
+    "truth",
+    "anything",
+    "a field of the truth: truth.reward",
+    example="truth.reward<1, truth.goal:cancel*",
+    optional=True,
+    condition=_has_facet,
+    values=_keys_or_facets,
+)
+HAS = Field(
+    "has",
+    "text",
+    "whether there is any: has:remaining, has:meta.channel",
+    example="has:remaining, has:note or has:meta.channel",
+)
+DRAW = Field(
+    "draw",
+    "number",
+    "drawn for each, 0 to 1: draw<.1 is a tenth at random",
+    example="draw<.1, draw:0.1..0.2",
+    condition=_drawn,
+)

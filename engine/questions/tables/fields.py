@@ -1,0 +1,190 @@
+"""The fields of filters that ask what people said of conversations, and what probes predict from it."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+
+from engine.base.outcomes import State, Verdict
+from engine.completeness.records.scores import DecisionRule
+from engine.completeness.tables import score_sets
+from engine.completeness.tables.fields import in_state
+from engine.conversations.filter_fields import (
+    ANY,
+    NONE,
+    Condition,
+    Field,
+    Order,
+    ValueCounts,
+    Values,
+)
+from engine.conversations.filters import Term
+from engine.conversations.tables.conditions import (
+    counted,
+    counted_choices,
+    in_order,
+    named_values,
+    number,
+    of_statement,
+    storable,
+    with_any_or_none,
+)
+from engine.project import settings
+from engine.project.idset import IdSet
+from engine.project.sql import placeholders
+from engine.questions.records.example_probes import NOT, SUCCESS
+from engine.questions.tables.example_probes import PROPOSED, VALUES_IN_FORCE
+from engine.questions.tables.second_verdicts import DISAGREEMENTS, NAMED_OPINIONS
+from engine.questions.tables.verdicts import CURRENT_NOTES, CURRENT_TAGS, CURRENT_VERDICTS
+
+PROPOSED_SIGN = "?"
+"""End of the name of a tag that stands for what its probe predicts."""
+
+
+def _by_statement(statement: str, column: str) -> tuple[Condition, Order, ValueCounts]:
+    """Returns condition, order and counts of a field whose values a statement of (conversation_id, column) selects."""
+
+    def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+        result = among - among
+        texts = tuple(storable(value) for value in named_values(term))
+        if texts:
+            sql = f"SELECT conversation_id FROM ({statement}) WHERE {column} IN ({placeholders(texts)})"
+            result = of_statement(conn, among, sql, texts)
+        return with_any_or_none(
+            term,
+            among,
+            result,
+            lambda: of_statement(conn, among, f"SELECT conversation_id FROM ({statement})"),
+        )
+
+    def order(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+        rows = (
+            f"FROM (SELECT conversation_id, min({column}) AS value FROM ({statement})"
+            " GROUP BY conversation_id) WHERE TRUE"
+        )
+        return in_order(conn, among, rows, "value")
+
+    def values(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> Values:
+        rows = f"SELECT conversation_id, {column} AS value FROM ({statement})"
+        return counted(conn, rows, among, limit)
+
+    return condition, order, values
+
+
+_verdict, _by_verdict, _verdict_counts = _by_statement(CURRENT_VERDICTS, "verdict")
+_tag, _by_tag, _tag_counts = _by_statement(CURRENT_TAGS, "tag")
+_note = _by_statement(CURRENT_NOTES, "note")[0]
+_annotator, _by_annotator, _annotator_counts = _by_statement(NAMED_OPINIONS, "annotator")
+
+
+def _tag_or_proposal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those with a tag, and for a name with a question mark those for which its probe proposes it."""
+    result = _tag(conn, term, among)
+    for name in named_values(term):
+        if name.endswith(PROPOSED_SIGN):
+            result |= _proposed(conn, among, storable(name).removesuffix(PROPOSED_SIGN))
+    return result
+
+
+def _proposed(conn: sqlite3.Connection, among: IdSet, tag: str) -> IdSet:
+    """Returns those for which the probe of a tag proposes it, and which a person has not marked since."""
+    marked = f"SELECT conversation_id FROM ({CURRENT_TAGS}) WHERE tag IN (?, ?)"
+    proposed = of_statement(conn, among, PROPOSED, (tag,))
+    return proposed - of_statement(conn, among, marked, (tag, NOT + tag))
+
+
+def _disagreement(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Returns those that one calls complete and the other incomplete, or on which people disagree."""
+
+    def scored(rule: DecisionRule, config: str | None) -> tuple[IdSet, IdSet]:
+        complete, incomplete = (
+            of_statement(conn, among, *in_state(rule, config, state))
+            for state in (State.COMPLETE, State.INCOMPLETE)
+        )
+        return complete, incomplete
+
+    config = settings.score_config(conn)
+    complete, incomplete = scored(settings.rule(conn), config)
+    result = among - among
+    if "verdict" in term.values:
+        rows = f"SELECT conversation_id FROM ({CURRENT_VERDICTS}) WHERE verdict = ?"
+        result |= complete & of_statement(conn, among, rows, (Verdict.INCOMPLETE,))
+        result |= incomplete & of_statement(conn, among, rows, (Verdict.COMPLETE,))
+    if "people" in term.values:
+        result |= of_statement(conn, among, DISAGREEMENTS)
+    if "scores" in term.values:
+        for other in score_sets.configs(conn):
+            if other.config_hash != config:
+                yes, no = scored(settings.rule(conn, other.config_hash), other.config_hash)
+                result |= (complete & no) | (incomplete & yes)
+    return result
+
+
+def _success(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    inner = number("p", term)
+    sql = f"SELECT conversation_id FROM ({VALUES_IN_FORCE}) WHERE {inner.text}"
+    return of_statement(conn, among, sql, (SUCCESS, *inner.values))
+
+
+def _by_success(conn: sqlite3.Connection, among: IdSet) -> array[int]:
+    return in_order(conn, among, f"FROM ({VALUES_IN_FORCE}) WHERE TRUE", "p", (SUCCESS,))
+
+
+VERDICT = Field(
+    "verdict",
+    "choice",
+    "your verdict",
+    (*Verdict, ANY, NONE),
+    optional=True,
+    condition=_verdict,
+    order=_by_verdict,
+    values=_verdict_counts,
+    few=True,
+)
+DISAGREEMENT = Field(
+    "disagreement",
+    "choice",
+    "your verdict and the score differ, this and another set of scores, or two people",
+    ("verdict", "scores", "people"),
+    condition=_disagreement,
+    values=counted_choices,
+)
+ANNOTATOR = Field(
+    "annotator",
+    "text",
+    "person who judged it, by name; any is any name",
+    example="annotator:ann or annotator:any",
+    optional=True,
+    condition=_annotator,
+    order=_by_annotator,
+    values=_annotator_counts,
+    few=True,
+)
+TAG = Field(
+    "tag",
+    "text",
+    "your tag, or any or none; rude? is what its probe predicts",
+    example="tag:rude, tag:rude? or tag:none",
+    optional=True,
+    condition=_tag_or_proposal,
+    order=_by_tag,
+    values=_tag_counts,
+    few=True,
+)
+NOTE = Field(
+    "note",
+    "choice",
+    "whether you left a note",
+    (ANY, NONE),
+    optional=True,
+    condition=_note,
+    few=True,
+)
+SUCCESS_P = Field(
+    "success",
+    "number",
+    "probability of success, fitted to your verdicts, 0 to 1",
+    example="success<.3",
+    condition=_success,
+    order=_by_success,
+)
