@@ -160,12 +160,10 @@ class Workspace:
     @made_once
     def endpoints(self) -> Endpoints:
         """The endpoints that were added."""
-        from engine.completeness import endpoint_scoring
         from engine.model.service.endpoints import Endpoints
-        from engine.trees import endpoint_growth
+        from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
 
-        handlers = {**endpoint_scoring.ENDPOINT_HANDLERS, **endpoint_growth.ENDPOINT_HANDLERS}
-        return Endpoints(folders.data_dir(), folders.cache_dir(), handlers)
+        return Endpoints(folders.data_dir(), folders.cache_dir(), ENDPOINT_HANDLERS)
 
     @made_once
     def process(self) -> RoutedProcess:

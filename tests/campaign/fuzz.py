@@ -35,6 +35,7 @@ from unittest.mock import patch
 
 from engine.base.errors import FilterError, WorkbenchError
 from engine.completeness.block import Question
+from engine.completeness.model_requests import Score
 from engine.completeness.service.outside import import_scores
 from engine.conversations.filter_fields import FIELDS
 from engine.conversations.filters import ListQuery, parse_filter
@@ -52,6 +53,8 @@ from engine.model.http.fleet import Fleet
 from engine.model.http.probe import probe
 from engine.model.http.served_models import served_models
 from engine.model.interface import LoadOptions, Sampling
+from engine.model.process.requests import Generate
+from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
 from engine.opener.exports import export_lines
 from engine.opener.workspace import Workspace
 from engine.project.project import Project
@@ -61,6 +64,7 @@ from engine.training.history import RunHistory
 from engine.training.run_directory.events import RunDirectory
 from engine.training.run_files import runs_folder
 from engine.trees.growth import Budget
+from engine.trees.model_requests import Grow
 from engine.trees.tree import TreeOptions
 from screens.training.compare_dialog import compare_content
 from screens.training.detail_dialogs import detail_content
@@ -481,17 +485,19 @@ class Fuzz:
             if what == "probe":
                 probe(address, end_text=choice.choice(("", NAMES[END])))
                 return
-            model = EndpointModel("toy", Fleet([(asker, None)]), self.can[manner])
+            model = EndpointModel(
+                "toy", Fleet([(asker, None)]), self.can[manner], ENDPOINT_HANDLERS
+            )
             model.load(Path(), LoadOptions())
             if what == "score":
-                model.score([item(PLAIN, 2, 4)], question)
+                model.ask(Score([item(PLAIN, 2, 4)], question))
             elif what == "write":
-                for reply in model.generate(
-                    LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3
+                for reply in model.ask(
+                    Generate(LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3)
                 ):
                     f"{reply.text}{reply.note}".encode()
             else:
-                model.grow([PLACE], TreeOptions(alpha=0.05, max_tokens=2), Budget(nodes=20))
+                model.ask(Grow([PLACE], TreeOptions(alpha=0.05, max_tokens=2), Budget(nodes=20)))
 
         return read
 

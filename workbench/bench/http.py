@@ -28,7 +28,7 @@ from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.model_client import ModelClient
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import WrittenReply
+from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.simulate.samples import sample_conversations
 from workbench.bench.tuning import tuned_entry
@@ -95,7 +95,7 @@ def _timed(
     model: ModelClient, logs: Sequence[tuple[Sequence[str], int]]
 ) -> tuple[list[WrittenReply], float]:
     began = time.perf_counter()
-    found = model.generate(logs, PROMPT, sampling=Sampling(), max_tokens=PROMPT.max_tokens)
+    found = model.ask(Generate(logs, PROMPT, sampling=Sampling(), max_tokens=PROMPT.max_tokens))
     return found, time.perf_counter() - began
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from engine.base.errors import NotFound
 from engine.model.catalog import Catalog
 from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Machine
 from engine.project.health import sqlite_facts
 from workbench.bench.completeness import bench_completeness
 from workbench.bench.goals import SIZES, bench_goals
@@ -145,7 +146,7 @@ def run(
 def machine(process: ModelProcess) -> dict[str, Any]:
     """The machine and the versions that the figures were measured with."""
     return {
-        "llama_cpp": process.machine()["system"],
+        "llama_cpp": process.ask(Machine())["system"],
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "sqlite": sqlite_facts().version,

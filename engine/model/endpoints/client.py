@@ -28,12 +28,12 @@ from engine.model.interface import LoadOptions, Sampling
 from engine.model.log_windows import (
     log_tokens,
 )
+from engine.model.process.protocol import Request
 from engine.model.process.requests import (
     Chat,
     CountTokens,
     Generate,
     LogProbs,
-    Request,
     WrittenReply,
 )
 from engine.model.prompt_files import Prompt

@@ -260,7 +260,10 @@ class ModelProcess:
         if not self._alive():
             self._start()
         process = cast("subprocess.Popen[bytes]", self._process)
-        encoded = protocol.encode(request)
+        try:
+            encoded = protocol.encode(request)
+        except UnicodeEncodeError:
+            raise ModelError("A text for the model has half a surrogate pair.") from None
         with self._write:
             self._next_id += 1
             if self._cancelled_at is not None:

@@ -23,11 +23,11 @@ from engine.model.model_client import (
 )
 from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import Grow, GrowOn, Request
+from engine.model.process.protocol import Request
 from engine.opener.jobs import JobService
 from engine.opener.workspace import ProjectInfo, Services
 from engine.project.project import Project
-from engine.trees.model_requests import grow_on, grow_trees
+from engine.trees.model_requests import Grow, GrowOn, grow_on, grow_trees
 from engine.trees.records import (
     TreeRequest,
 )

@@ -20,6 +20,7 @@ from engine.model.log_windows import (
 )
 from engine.model.process.chat import chat_replies, fitted
 from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Chat
 from tests.engine.model.toy import ToyModel
 
 SCHEMA = json.dumps(
@@ -160,7 +161,7 @@ class TestRealModel:
         """
         hot = Sampling(temperature=1.5, json_schema=SCHEMA)
         calls = [call("Is Paris a city?", sampling=hot, seed=at, max_tokens=64) for at in range(4)]
-        said = shared_process.chat([*calls, call("Is Paris a city?")])
+        said = shared_process.ask(Chat([*calls, call("Is Paris a city?")]))
         for one in said[:4]:
             found = json.loads(one.text)
             assert set(found) == {"city", "yes"}

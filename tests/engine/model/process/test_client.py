@@ -93,7 +93,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 def count(client: ModelProcess) -> list[int]:
     """One small request."""
-    return client.count_tokens([["text"]])
+    return client.ask(CountTokens([["text"]]))
 
 
 class TestStarting:
