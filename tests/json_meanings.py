@@ -17,9 +17,7 @@ MAPS = frozenset(
 ELSEWHERE = {
     "analyse aptitude": "performance, aptitude and unreliability by task, condition and model:"
     " [sharded tasks](../sharded-tasks.md)",
-    "analyse behaviour": "labels and their agreement: [RecLLMSim](../recllmsim.md)",
     "analyse forms": "a row for each form, model and variant: [simulation](../simulation.md#forms)",
-    "analyse profiles": "accuracy of each field and method: [RecLLMSim](../recllmsim.md)",
     "analyse ratings": "ratings and their agreement: [RecLLMSim](../recllmsim.md)",
     "bench": "figures of each part, with the range of its rounds; `bench --compare FILE` reads them",
     "goals clusterings": "`shown`, the id of the one that is shown, and `clusterings`, a list with its settings and"

@@ -56,7 +56,7 @@ def test_the_command_line_is_light(module: str) -> None:
         "engine.base.network_guard",
         "engine.formats.inputs",
         "engine.project.project",
-        "engine.simulate.samples",
+        "engine.simulate.demo.samples",
         "engine.conversations.stages.importing",
     ],
 )

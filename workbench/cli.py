@@ -86,8 +86,8 @@ GROUPS = {
     "run": Group("STAGE", "run a stage: score, grow trees, cluster, ...", "Run a stage."),
     "analyse": Group(
         "WHAT",
-        "tabulate imported ratings and simulations, predict profiles, label behavior",
-        "Tabulates imported ratings and simulations, predicts profiles, labels behavior.",
+        "tabulate imported ratings and simulations, rate conversations",
+        "Tabulates imported ratings and simulations, rates conversations.",
     ),
     "simulate": Group(
         "KIND",
@@ -217,16 +217,6 @@ COMMANDS = (
         "analyse trees",
         "trees with many branches and an improbable best response, with completion and goal",
         "analyse_trees:trees",
-    ),
-    Command(
-        "analyse profiles",
-        "predict the fields of users' profiles from what they write",
-        "analyse_profiles:profiles",
-    ),
-    Command(
-        "analyse behaviour",
-        "label with a model how users ask (order, feedback, broadness, context): three runs and a vote",
-        "analyse_behaviour:behaviour",
     ),
     Command(
         "analyse ratings",

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engine.model.asking import TRIES, Ending, Play, ask_json, dialogue, object_schema, seed_from
 from engine.model.chat import Call, ChatMessage
 from engine.model.interface import Sampling
-from engine.simulate.play import Ending, Play
-from engine.simulate.prompt_files import filled
-from engine.simulate.recsim.behaviour import dialogue
-from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema, seed_from
+from engine.model.prompt_texts import filled
 
 _SHAPE = object_schema(new_request={"type": "boolean"})
 _TOKENS = 24

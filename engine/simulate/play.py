@@ -1,56 +1,25 @@
 """Runs simulated conversations ("plays"): each is a generator that yields one call of a model at a time.
 
 A play knows neither models nor files. Many are played side by side: all calls that wait for the same model are
-answered as one batch, so simulations of small models are as fast as the batches are wide. A play must be a function
-of its scenario and the replies alone (its own randomness seeded), so that it is resumed by playing it again with the
-replies that are known.
+answered as one batch, so simulations of small models are as fast as the batches are wide.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
+from engine.model.asking import Ending, Play, Scenario
 from engine.model.chat import Call, Completion, Role
+from engine.simulate.records import LiveLine, LivePlay
 
 _log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """The result of a play.
-
-    Attributes:
-        record: The conversation as one record of an import format; None if the play made no conversation.
-        format: Name of that format.
-        result: Scores, counts and labels for tables, as JSON values.
-    """
-
-    record: Mapping[str, Any] | None = None
-    format: str = ""
-    result: Mapping[str, Any] = field(default_factory=dict)
-
-
-Play = Generator[Call, Completion, Ending]
-
-
-class Scenario(Protocol):
-    """One thing to simulate."""
-
-    @property
-    def key(self) -> str:
-        """A name that is unique in its run, e.g. `sharded/math/GSM8K-17/recap/3`."""
-
-    @property
-    def expected(self) -> float:
-        """Rough number of replies that it takes. Only the ratio to other scenarios of its run matters, because
-        estimates are scaled by the finished plays."""
-
-    def play(self) -> Play:
-        """Returns a new play."""
+PARALLEL = 32
+"""Default number of plays at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +158,46 @@ class Playing:
     def _end(self, one: _Live, played: Played) -> None:
         self._live.remove(one)
         self._over.append((one.at, played))
+
+
+PLAYS, LINES = 24, 40
+"""Most plays that are kept, and most replies of each."""
+
+
+MOST_CHARACTERS = 4_000
+"""Most characters of a reply that are kept; the transcript in the project has all of them."""
+
+
+class LivePlays:
+    """Buffer of replies between the thread of the job, which adds them, and the thread of the screen."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._run: object = None
+        self._plays: OrderedDict[str, tuple[int, deque[LiveLine]]] = OrderedDict()
+
+    def add(self, run: object, key: str, line: Line) -> None:
+        """Adds a reply to a play; a run that is not the last one clears the buffer first."""
+        with self._guard:
+            if run is not self._run:
+                self._run = run
+                self._plays.clear()
+            count, lines = self._plays.pop(key, (0, deque(maxlen=LINES)))
+            lines.append(live_line(line))
+            self._plays[key] = count + 1, lines
+            if len(self._plays) > PLAYS:
+                self._plays.popitem(last=False)
+
+    def newest(self) -> list[LivePlay]:
+        """The plays; the one with the newest reply is first."""
+        with self._guard:
+            return [
+                LivePlay(key, count, tuple(lines))
+                for key, (count, lines) in reversed(self._plays.items())
+            ]
+
+
+def live_line(line: Line) -> LiveLine:
+    """The reply of a call, cut at `MOST_CHARACTERS`."""
+    text = line.call.opening + line.reply.text
+    return LiveLine(line.call.module, line.call.role, text[:MOST_CHARACTERS], line.reply.note)

@@ -17,14 +17,9 @@ from textual.widgets import Input, Static
 
 from engine.base.text import display_safe, one_line
 from engine.opener.workspace import Services
-from engine.simulate.service.person_session import PersonSession
-from engine.simulate.service.records import (
-    AskedField,
-    LiveLine,
-    SessionState,
-    SimulationOffers,
-    chosen_models,
-)
+from engine.simulate.records import AskedField, LiveLine, SessionState, chosen_models
+from engine.simulate.request import SimulationOffers
+from engine.simulate.service.person import PersonSession
 from screens.shell.dialogs.basic import ChoiceDialog, Dialog, hint_line
 from screens.shell.dialogs.run_form import KEYS, field_line
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen

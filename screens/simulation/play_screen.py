@@ -14,8 +14,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.opener.workspace import Services
-from engine.simulate.records import TranscriptLine
-from engine.simulate.service.records import PlayItem
+from engine.simulate.records import PlayItem, TranscriptLine
 from screens.shell.clipboard import copy
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.simulation import formatting

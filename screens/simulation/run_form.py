@@ -12,14 +12,14 @@ from textual.content import Content
 from textual.widgets import Input
 
 from engine.base.text import display_safe, one_line
-from engine.simulate.records import PlayEstimate
-from engine.simulate.service.records import SimulationOffers, chosen_models
-from engine.simulate.service.request import (
+from engine.simulate.records import PlayEstimate, chosen_models
+from engine.simulate.request import (
     BOTH,
     FIELDS,
     KINDS,
     OPTIONS,
     Kind,
+    SimulationOffers,
     SimulationRequest,
     read_request,
 )

@@ -17,10 +17,10 @@ from engine.base.events import Event, JobEnded, JobStarted
 from engine.base.report_table import ReportRow, ReportTable
 from engine.opener.workspace import Services
 from engine.results.report_rendering import tab_separated
-from engine.simulate.service.drafts import DraftsFile
-from engine.simulate.service.person_session import PersonSession
-from engine.simulate.service.records import PlayedSet, PlayItem, SetResults, SimulationOffers
-from engine.simulate.service.request import SimulationRequest
+from engine.simulate.records import PlayedSet, PlayItem, SetResults
+from engine.simulate.request import SimulationOffers, SimulationRequest
+from engine.simulate.service.person import PersonSession
+from engine.simulate.service.sharded import DraftsFile
 from screens.shell.clipboard import copy
 from screens.shell.dialogs.basic import TextDialog, ask_order
 from screens.shell.save_dialogs import ask_file

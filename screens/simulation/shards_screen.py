@@ -15,8 +15,8 @@ from textual.widgets import Static
 
 from engine.base.text import display_safe, one_line
 from engine.opener.workspace import Services
-from engine.simulate.service.drafts import DraftsFile
-from engine.simulate.service.records import DraftShard, ShardDraft, State
+from engine.simulate.records import DraftShard, ShardDraft, State
+from engine.simulate.service.sharded import DraftsFile
 from screens.shell.dialogs.basic import TextDialog
 from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
 from screens.widgets.background import write_in_order

@@ -59,7 +59,7 @@ from engine.opener.exports import export_lines
 from engine.opener.workspace import Workspace
 from engine.project.project import Project
 from engine.questions.service.answers import import_answers
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.training.history import RunHistory
 from engine.training.run_directory.events import RunDirectory
 from engine.training.run_files import runs_folder

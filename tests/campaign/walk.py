@@ -47,7 +47,7 @@ from engine.base.events import DataChanged, Event, JobEnded, JobProgress, JobSta
 from engine.model.catalog import embedded_model
 from engine.opener.workspace import TABLES, Workspace
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.shell.control_guard import ControlGuard
 from screens.shell.key_table import key_table
 from tests.campaign.kills import descendants

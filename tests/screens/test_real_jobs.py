@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from engine.base import folders
 from engine.opener.workspace import Workspace
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.shell.dialogs.run import RunDialog
 from tests.engine.model.tuned import tune
 from tests.screens.driving import press, settle, text, until

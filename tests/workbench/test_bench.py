@@ -18,7 +18,7 @@ from engine.formats.records import Parsed
 from engine.jobs.runner import JobRunner
 from engine.opener.conversation_store import ConversationStore
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.model.tuned import tune
 from tests.engine.project.support import check_whole, content
 from workbench.bench import BUDGET, PARTS, run, runner

@@ -17,8 +17,8 @@ from engine.simulate.service.sharded import (
     scored,
     write_drafts,
 )
+from engine.simulate.sharded.draft import state_of
 from engine.simulate.sharded.instruction import read_instructions
-from engine.simulate.sharded.making.draft import state_of
 from workbench.cli import build_parser, main
 from workbench.commands.playing import read_request
 from workbench.commands.simulate_sharded import report_of_plays

@@ -11,7 +11,7 @@ from engine.base.conversation import Conversation, Message, render_log
 from engine.completeness.block import LogItem, log_item
 from engine.completeness.boundaries import boundaries
 from engine.jobs.blocks import blocks
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 
 
 def scoring_blocks(chars: int) -> list[list[LogItem]]:

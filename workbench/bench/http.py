@@ -30,7 +30,7 @@ from engine.model.model_client import ModelClient
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt
-from engine.simulate.samples import sample_conversations
+from engine.simulate.demo.samples import sample_conversations
 from workbench.bench.tuning import tuned_entry
 
 CONTEXT = 2048

@@ -17,7 +17,7 @@ from engine.base.rounds import rounds
 from engine.conversations.stages.importing import ImportStage
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from workbench.bench.terminal import Terminal, drawn, plain
 
 PAINT_SECONDS = 60.0

@@ -19,7 +19,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.network_guard import child_environment
 from engine.completeness.block import log_item
 from engine.model.catalog import embedded_model
-from engine.simulate.samples import sample_conversations
+from engine.simulate.demo.samples import sample_conversations
 from engine.training.run_directory.config import TrainConfig
 from engine.training.run_directory.events import RunDirectory
 

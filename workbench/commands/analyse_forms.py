@@ -10,8 +10,7 @@ from typing import Any
 
 from engine.base.errors import NotYet
 from engine.opener.workspace import Workspace
-from engine.simulate.forms.table import by_model
-from engine.simulate.service.form_picture import draw_forms
+from engine.simulate.forms.table import by_model, draw_forms
 from engine.simulate.service.result_tables import form_model_table
 from workbench.commands.narration import Result, narrate
 from workbench.commands.report_text import table_lines

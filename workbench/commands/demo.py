@@ -17,7 +17,7 @@ from engine.conversations.stages.checking import CheckStage
 from engine.conversations.stages.importing import ImportStage
 from engine.jobs.contract import Stage
 from engine.opener.workspace import Workspace
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.trees.records import (
     TreeRequest,
 )

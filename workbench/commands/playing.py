@@ -11,7 +11,7 @@ from engine.base.number_format import duration
 from engine.base.request_options import read_value
 from engine.opener.workspace import Workspace
 from engine.simulate.records import PlayEstimate, PlayRow
-from engine.simulate.service.request import (
+from engine.simulate.request import (
     COMMON,
     DEFAULTS,
     FIELDS,

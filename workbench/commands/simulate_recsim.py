@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engine.opener.workspace import Workspace
-from engine.simulate.recsim.table import by_task
+from engine.simulate.recsim.play import by_task
 from engine.simulate.service.recsim import KIND, recsim_simulation
 from engine.simulate.service.result_tables import task_table
 from workbench.commands.narration import Result

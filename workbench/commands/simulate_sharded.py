@@ -14,7 +14,7 @@ from engine.base.text import one_line
 from engine.opener.workspace import Workspace
 from engine.results.metrics.aptitude import Scored, aptitudes
 from engine.simulate.records import PlayRow
-from engine.simulate.service.request import OPTIONS
+from engine.simulate.request import OPTIONS
 from engine.simulate.service.result_tables import aptitude_json, aptitude_table
 from engine.simulate.service.sharded import (
     KIND,
@@ -29,10 +29,9 @@ from engine.simulate.service.sharded import (
     write_drafts,
     write_logs,
 )
-from engine.simulate.sharded.log import CATEGORIES
-from engine.simulate.sharded.making.draft import Draft
-from engine.simulate.sharded.making.play import holds
-from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
+from engine.simulate.sharded.draft import Draft
+from engine.simulate.sharded.making import holds
+from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, Condition, place_of
 from workbench.commands.narration import Result, narrate
 from workbench.commands.playing import add_request, exit_code, played, read_request
 from workbench.commands.report_text import cell_lines, table_lines

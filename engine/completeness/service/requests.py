@@ -14,7 +14,7 @@ from engine.conversations.tables import conversations
 from engine.model.chat import Role
 from engine.project.project import Project
 from engine.simulate.records import PlayRow
-from engine.simulate.service.request import SimulationOptions
+from engine.simulate.request import SimulationOptions
 from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 
 KIND = "requests"

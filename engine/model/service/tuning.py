@@ -11,7 +11,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.stages import TuningStage
 from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations
+from engine.simulate.demo.samples import sample_conversations
 
 TEXT_CHARS = 24_000
 """Length of the text on which formats are compared."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.jobs.contract import Stage
+from engine.model.asking import Scenario
 from engine.model.chat import Role
 from engine.model.interface import Sampling
 from engine.model.service.records import (
@@ -14,10 +15,9 @@ from engine.model.service.records import (
 )
 from engine.model.service.run_setup import RunSetup
 from engine.simulate import tables as plays
-from engine.simulate.play import Scenario
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
-from engine.simulate.service.request import SimulationOptions
-from engine.simulate.stages.playing import PlayStage
+from engine.simulate.request import SimulationOptions
+from engine.simulate.stages import PlayStage
 
 BY_SCHEMA = Sampling(json_schema="{}")
 """Sampling by a JSON schema, to declare what a simulation asks of a role."""

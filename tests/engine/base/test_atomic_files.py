@@ -18,7 +18,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
 from engine.model.tables import ReplyCache
 from engine.project.file.backups import back_up
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.training.run_directory.events import EventLog
 
 ADDING = """

@@ -89,24 +89,3 @@ class TestPlays:
         """A play of a setting that was never recorded is refused."""
         with pytest.raises(ProjectError):
             project.write(lambda conn: plays.add(conn, "unknown", 1, ENTRY))
-
-
-class TestReplies:
-    def test_by_what_was_asked(self, project: Project) -> None:
-        """Replies are found by key, also more of them than one query takes; unknown keys are absent."""
-        keys = [f"{number:064x}" for number in range(1200)]
-        said: list[tuple[str, plays.Reply]] = [
-            (key, (f"reply {key[-3:]}", "end", None)) for key in keys
-        ]
-        project.write(lambda conn: plays.add_replies(conn, said))
-        with project.reading() as conn:
-            found = plays.replies(conn, [*keys, "f" * 64])
-        assert found == dict(said)
-
-    def test_the_first_reply_stays(self, project: Project) -> None:
-        """A second reply to the same call does not replace the first, from which plays were made."""
-        key = "ab" * 32
-        project.write(lambda conn: plays.add_replies(conn, [(key, ("first", "end", None))]))
-        project.write(lambda conn: plays.add_replies(conn, [(key, ("second", "stop", "x"))]))
-        with project.reading() as conn:
-            assert plays.replies(conn, [key])[key] == ("first", "end", None)

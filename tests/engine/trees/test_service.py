@@ -18,7 +18,7 @@ from engine.model.catalog import embedded_model
 from engine.model.llamacpp import LlamaModel
 from engine.opener.workspace import Workspace
 from engine.project import runs
-from engine.simulate.samples import write_jsonl
+from engine.simulate.demo.samples import write_jsonl
 from engine.trees.records import (
     TreeItem,
     TreeRequest,

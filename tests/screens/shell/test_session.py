@@ -20,7 +20,7 @@ from engine.base.outcomes import (
 )
 from engine.opener.workspace import Workspace
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.screen import TriageScreen
 from tests.engine.project.support import give_scores

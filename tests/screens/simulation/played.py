@@ -17,10 +17,16 @@ from engine.project import runs, settings
 from engine.project.project import Project
 from engine.simulate import tables as plays
 from engine.simulate.play import Line
-from engine.simulate.records import PlayEstimate, PlaySetting, TranscriptLine
-from engine.simulate.service.person_session import PersonSession
-from engine.simulate.service.records import AskedField, LiveLine, SessionState
-from engine.simulate.service.request import SimulationRequest, request_as_json
+from engine.simulate.records import (
+    AskedField,
+    LiveLine,
+    PlayEstimate,
+    PlaySetting,
+    SessionState,
+    TranscriptLine,
+)
+from engine.simulate.request import SimulationRequest, request_as_json
+from engine.simulate.service.person import PersonSession
 from engine.simulate.service.service import SETTING, SimulationService
 from engine.simulate.service.simulations import ProjectSimulations
 from engine.simulate.tables import PlayEntry

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.simulate.service.records import AskedField, LiveLine
+from engine.simulate.records import AskedField, LiveLine
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard
 from screens.shell.dialogs.basic import ChoiceDialog

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.simulate.service.drafts import opened_drafts
-from engine.simulate.service.records import ShardDraft
+from engine.simulate.records import ShardDraft
+from engine.simulate.service.sharded import opened_drafts
 from screens.shell.control_guard import ControlGuard
 from screens.simulation.shards_screen import ShardsScreen, missing_content, text_content
 from tests.screens.driving import opened, press, text

@@ -12,7 +12,7 @@ from textual.widgets import Input
 from engine.base.errors import UsageError
 from engine.base.events import DataChanged, JobEnded, JobProgress, JobStarted
 from engine.base.report_table import ReportRow
-from engine.simulate.service.request import SimulationRequest
+from engine.simulate.request import SimulationRequest
 from engine.simulate.tables import PlayEntry
 from screens.reader.screen import ReaderScreen
 from screens.shell.control_guard import ControlGuard

@@ -47,7 +47,7 @@ from engine.questions.records.triage import (
     EarlierActs,
 )
 from engine.questions.tables import second_verdicts
-from engine.simulate.samples import write_jsonl
+from engine.simulate.demo.samples import write_jsonl
 from tests.engine.completeness import scored
 from tests.engine.goals import goal_runs
 from tests.engine.project.support import REPOSITORY, check_whole, content, give_scores, give_states

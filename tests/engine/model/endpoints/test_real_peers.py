@@ -23,7 +23,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate
 from engine.model.prompt_files import Prompt
 from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
-from engine.simulate.samples import sample_conversations
+from engine.simulate.demo.samples import sample_conversations
 from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow
 from engine.trees.places import places

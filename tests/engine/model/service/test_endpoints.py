@@ -21,7 +21,7 @@ from engine.base.events import JobEnded
 from engine.conversations.filters import ListQuery
 from engine.model.catalog import DEFAULT_MODEL
 from engine.opener.workspace import Workspace
-from engine.simulate.samples import write_jsonl
+from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.http.toy_peer import NAMES, ToyPeer, running, says
 from tests.engine.model.toy import END

@@ -16,14 +16,17 @@ from engine.base.events import Event, JobEnded
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.opener.workspace import Workspace
 from engine.simulate.forms.form import read_form
-from engine.simulate.play import Line
-from engine.simulate.records import PlayRow
-from engine.simulate.service.drafts import opened_drafts
-from engine.simulate.service.live import LINES, PLAYS, LivePlays
-from engine.simulate.service.person_session import PersonSession, asked_fields
-from engine.simulate.service.records import LiveLine, SessionState
-from engine.simulate.service.request import SimulationRequest
+from engine.simulate.play import (
+    LINES,
+    PLAYS,
+    Line,
+    LivePlays,
+)
+from engine.simulate.records import LiveLine, PlayRow, SessionState
+from engine.simulate.request import SimulationRequest
+from engine.simulate.service.person import PersonSession, asked_fields
 from engine.simulate.service.result_tables import item_of, tables_of
+from engine.simulate.service.sharded import opened_drafts
 
 REQUEST = SimulationRequest("recsim", runs=2, limit=2, tasks=("travel planning",), turns=1)
 RECORD = {

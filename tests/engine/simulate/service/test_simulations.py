@@ -11,10 +11,10 @@ import pytest
 from engine.base.errors import UsageError
 from engine.model.chat import Role
 from engine.model.interface import Sampling
+from engine.model.prompt_texts import places, prompt_kinds, prompt_texts
 from engine.model.service.prompts import names, shipped
 from engine.opener.workspace import Workspace
-from engine.simulate.prompt_files import places, prompt_kinds, prompt_texts
-from engine.simulate.service.request import SimulationOptions
+from engine.simulate.request import SimulationOptions
 from engine.simulate.service.simulations import Simulation
 from tests.engine.simulate.simulated import scenarios
 from workbench.cli import build_parser, main

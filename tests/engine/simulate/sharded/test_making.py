@@ -10,10 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import BadInstruction
+from engine.simulate.sharded.draft import (
+    Draft,
+    as_draft,
+    by_sentences,
+    lost,
+    placed,
+    says_no_other,
+    state_of,
+)
 from engine.simulate.sharded.instruction import Instruction, as_instruction
-from engine.simulate.sharded.making.draft import Draft, as_draft, state_of
-from engine.simulate.sharded.making.pieces import by_sentences, lost, placed, says_no_other
-from engine.simulate.sharded.making.play import MakingScenario, full_text, holds
+from engine.simulate.sharded.making import MakingScenario, full_text, holds
 from tests.engine.simulate.sharded.scripted import PlainTask, ScriptedReplies, played, setting
 
 TEXT = "Mia buys 3 pens for $2 each. The book costs $7. How much does she pay?"
