@@ -258,11 +258,12 @@ class TestInterruptions:
 PARENT = """
 import sys
 from pathlib import Path
+from engine.completeness.model_requests import Score
 from engine.model.process.process import ModelProcess
 from tests.engine.model.process.test_process import MUCH, OPTIONS, TUNED
 process = ModelProcess(Path(sys.argv[2]))
 process.load(Path(sys.argv[1]), OPTIONS)
-process.score(MUCH, TUNED, lambda done, note: print(process.pid, flush=True))
+process.ask(Score(MUCH, TUNED), lambda done, note: print(process.pid, flush=True))
 """
 
 
