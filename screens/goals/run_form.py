@@ -19,9 +19,8 @@ from engine.goals.records import (
 )
 from engine.goals.service.service import GoalService
 from engine.project.records import ClusteringEstimate
-from screens.shell.dialogs.run_form import KEYS, RunForm, field_line, whole_number
-from screens.widgets.cycle import Cycle
-from screens.widgets.line_input import LineInput
+from screens.shell.run_form import KEYS, RunForm, field_line, whole_number
+from screens.widgets.controls import Cycle, LineInput
 
 TEXTS: dict[GoalText, tuple[str, str]] = {
     "first-user": (
@@ -104,11 +103,11 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
             raise WorkbenchError("Say which embedder.", HELP["embedder"])
         seed = whole_number("seed", self.text("seed"), 0)
         return ClusteringRequest(
-            [*TEXTS][self.at("text")],
-            embedder,
-            whole_number("clusters", self.text("clusters"), 2),
-            DEFAULT.seed if seed is None else seed,
-            [*DECIDES][self.at("decide")],
+            text=[*TEXTS][self.at("text")],
+            embedder=embedder,
+            k=whole_number("clusters", self.text("clusters"), 2),
+            seed=DEFAULT.seed if seed is None else seed,
+            decide=[*DECIDES][self.at("decide")],
         )
 
     def cost(self, request: ClusteringRequest) -> ClusteringEstimate:

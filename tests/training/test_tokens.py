@@ -14,7 +14,7 @@ from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tokenize
 from engine.simulate.demo.samples import sample_conversations
-from engine.training.run_directory.config import TrainConfig
+from engine.training.config import TrainConfig
 from training.base import HubTokenizer, load_tokenizer
 
 HARD = [

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from engine.conversations.stages.checking import CheckStage
-from engine.opener.workspace import Workspace
-from workbench.commands.narration import print_json, print_text, run_stages
-from workbench.exits import DONE
+from engine.opener.open_project import OpenProject
+from workbench.narration import print_json, print_text, run_stages
+from workbench.result import DONE
 
 
 def run_check_options(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def run_check_options(parser: argparse.ArgumentParser) -> None:
 
 def run_check(arguments: argparse.Namespace) -> int:
     """Looks at the conversations that no import has looked at."""
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         stage = CheckStage(workspace.project)
         run_stages(workspace, [stage])
     if arguments.json:

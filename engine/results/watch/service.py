@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
+import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from engine.base.errors import NotFound
+from engine.base.request_options import Option, declared, share, switch
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filter_fields import NOVEL
 from engine.conversations.growing import Growing, GrowingFiles
@@ -19,13 +23,55 @@ from engine.project import settings
 from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.results.watch.chart import Chart, Part, point_size, points, shifts
-from engine.results.watch.live_events import LiveEvents
 from engine.results.watch.signals import PRECISION, Rules
 from engine.results.watch.watching import Event, WatchStage
 
 if TYPE_CHECKING:
     from engine.completeness.service.runs import ScoringRuns
     from engine.goals.service.run_stages import GoalStages
+
+MOST_EVENTS = 2_000
+"""Events that are kept; older ones are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEvent:
+    """An event as it came.
+
+    Attributes:
+        number: 1 for the first since the project was opened.
+        conversation_id: None for a file that could not be read.
+        values: As docs/watch.md lists them; texts come from logs and are not display-safe.
+    """
+
+    number: int
+    conversation_id: int | None
+    values: Event
+
+
+class LiveEvents:
+    """Takes events from the thread of a watch and gives them to others."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._events: deque[LiveEvent] = deque(maxlen=MOST_EVENTS)
+        self._count = 0
+
+    def add(self, event: Event) -> None:
+        """Takes an event."""
+        name = event["event"]
+        conversation_id = None if name is None else int(name.partition(":")[0])
+        with self._guard:
+            self._count += 1
+            self._events.append(LiveEvent(self._count, conversation_id, event))
+
+    def after(self, number: int) -> list[LiveEvent]:
+        """Quick. Those that came after the one of this number, oldest first."""
+        with self._guard:
+            if self._count == number:
+                return []
+            return [one for one in self._events if one.number > number]
+
 
 NOVEL_LABEL = "like no goal before"
 
@@ -42,11 +88,34 @@ class WatchRequest:
         once: Look once, report what is new, and end.
     """
 
-    model: str | None = None
-    every: float = 2.0
-    idle: float = 600.0
-    precision: float = PRECISION
-    once: bool = False
+    model: str | None = declared(
+        None, Option("name or path of the model", default="that of the project")
+    )
+    every: float = declared(
+        2.0,
+        Option(
+            "seconds between two looks",
+            metavar="SECONDS",
+            convert=float,
+            allowed=lambda value: 0 < value < math.inf,
+            must="above 0",
+        ),
+    )
+    idle: float = declared(
+        600.0,
+        Option(
+            "a conversation that has not grown for so long has ended",
+            default="10",
+            metavar="MINUTES",
+            convert=lambda text: 60 * float(text),
+            allowed=lambda value: 0 < value < math.inf,
+            must="above 0",
+        ),
+    )
+    precision: float = share(
+        PRECISION, "raise only signals that were right as often on past conversations", metavar="P"
+    )
+    once: bool = switch("report what is new now, and end")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.protocol import Request
 from engine.opener.jobs import JobService
-from engine.opener.workspace import ProjectInfo, Services
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.trees.model_requests import Grow, GrowOn, grow_on, grow_trees
 from engine.trees.records import (
@@ -154,16 +154,16 @@ class GrowableProject:
         runs = tree_runs(project, process, cast(Catalog, TwoModels()), ToyRuns)
         self.trees = TreeService(project, process, runs, self.runner, lambda: None)
 
-    def services(self) -> Services:
+    def services(self) -> OpenProject:
         """The real stores, with jobs and trees that work."""
         made = stored_services(self.project)
-        made.project = ProjectInfo("trees.wb", self.project.path, self.project.read_only)
+        made.name = "trees.wb"
         made.jobs = NoScoring(self.project, self.runner, lambda: cast(ScoringRuns, None))
         made.trees = self.trees
         return made
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """As `Workspace.subscribe`."""
+        """As `OpenProject.subscribe`."""
         self.listeners.append(listener)
         return lambda: self.listeners.remove(listener)
 
