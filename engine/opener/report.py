@@ -17,8 +17,8 @@ from engine.base.text import one_line
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.personal_data import KINDS, NAMES
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.workspace import Services
+from engine.opener.conversations import ConversationService
+from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
 from engine.questions.records.calibration import CompletionRate
 from engine.results.comparison.formatting import (
@@ -71,11 +71,11 @@ class Compared:
     same."""
 
     comparison: Comparison | Breakdown
-    stores: tuple[ConversationStore, ConversationStore]
+    stores: tuple[ConversationService, ConversationService]
 
 
 def write_report(
-    services: Services,
+    services: OpenProject,
     path: Path,
     filter: Filter,
     *,
@@ -110,7 +110,7 @@ def write_report(
 class _Report:
     """The sections of one report, each as the blocks that it consists of."""
 
-    def __init__(self, services: Services, filter: Filter, measured: Measured) -> None:
+    def __init__(self, services: OpenProject, filter: Filter, measured: Measured) -> None:
         self._services, self._filter, self._measured = services, filter, measured
         self._sets = services.score_sets.all()
 
@@ -136,7 +136,7 @@ class _Report:
         span = f"From {dates[0][:10]} to {dates[1][:10]}. " if dates and not filter else ""
         made = f"Made by Conversation Workbench {folders.version()}."
         return Document(
-            f"Report on {services.project.name}",
+            f"Report on {services.name}",
             f"{of}{span}{made}",
             tuple(Section(title, tuple(blocks)) for title, blocks in sections.items()),
         )

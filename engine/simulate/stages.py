@@ -28,9 +28,15 @@ from engine.project import replies as model_replies
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
-from engine.simulate.play import PARALLEL, FailedCall, Line, Played, Playing
-from engine.simulate.records import PlayEstimate, PlaySetting, TranscriptLine
-from engine.simulate.tables import PlayEntry
+from engine.simulate.live import Person
+from engine.simulate.play import PARALLEL, FailedCall, Line, Played, Playing, RunOver
+from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, TranscriptLine
+
+PERSON = "a person"
+"""Label in place of the model of the user."""
+
+BY_PERSON = "person"
+"""Reason of the end of a play that the person ended."""
 
 AT_ONCE = 64
 """Calls in one request; their replies are committed together."""
@@ -79,12 +85,8 @@ class Answering:
         return {role: _identity(work) for role, work in self._roles.items()}
 
     def model_of(self, role: Role) -> int:
-        """A number that identifies the model of a role; equal for roles with the same model.
-
-        Raises:
-            KeyError: There is no model for this role.
-        """
-        return id(self._works[role])
+        """Returns a number that identifies the model of a role, equal for roles with the same model; 0 without one."""
+        return id(self._works[role]) if role in self._works else 0
 
     def answers(
         self,
@@ -199,6 +201,7 @@ class PlayStage:
 
     Attributes:
         played, broken, before: Number of plays that ended, that broke off, and that had ended before this run.
+        newest: The play that was over last; None before the first.
         on_reply: Called with the key of a play and a call with its reply, as soon as the reply is written.
     """
 
@@ -217,6 +220,7 @@ class PlayStage:
         models: Mapping[Role, RunModel],
         *,
         parallel: int = PARALLEL,
+        person: Person | None = None,
     ) -> None:
         """Prepares a run.
 
@@ -229,19 +233,23 @@ class PlayStage:
             texts: The prompts, by name.
             models: The model of each role.
             parallel: Number of plays at a time.
+            person: Who plays the user, in the only scenario, in place of a model. The answers are stored like the
+                replies of models, so that a play that was interrupted can be resumed.
         """
         self._project = project
         self._kind, self._scenarios, self._params = kind, scenarios, params
-        self._texts, self._parallel = texts, parallel
+        self._texts, self._parallel, self._person = texts, parallel, person
         self._answering = Answering(project, process, models)
-        self.played = self.broken = self.before = 0
+        self.played = self.broken = self.before = self._answered = 0
+        self.newest: Played | None = None
         self.on_reply: Callable[[str, Line], None] = lambda key, line: None
 
     @property
     def title(self) -> str:
         """Title of the run, for screens and logs."""
         labels = dict.fromkeys(self._answering.labels.values())
-        return f"Simulating {self._kind} with {', '.join(labels)}"
+        who = f" and {PERSON}" if self._person else ""
+        return f"Simulating {self._kind} with {', '.join(labels)}{who}"
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -288,7 +296,8 @@ class PlayStage:
 
     @property
     def _models(self) -> dict[str, str]:
-        return {str(role): label for role, label in self._answering.labels.items()}
+        labels = {str(role): label for role, label in self._answering.labels.items()}
+        return labels | {"user": PERSON} if self._person else labels
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Plays the missing scenarios; commits the replies of each request and each finished play, with the run's
@@ -326,15 +335,42 @@ class PlayStage:
             calls = playing.calls()
             if not calls:
                 return
-            replies: list[Completion | FailedCall] = []
             total = forecast.total(self._answering.asked)
+            if self._person and calls[0].role == "user":
+                yield Progress(self._answering.asked, total, "waits for your answer")
+                playing.answer([self._answer_of(self._person, calls[0])])
+                continue
+            note = forecast.note
+            if self._person:
+                note = calls[0].module
+                yield Progress(self._answering.asked, total, note)
+            replies: list[Completion | FailedCall] = []
             for count in self._answering.answers(run_id, calls, replies.extend, total):
-                yield Progress(self._answering.asked + count, total, forecast.note)
+                yield Progress(self._answering.asked + count, total, note)
             playing.answer(replies)
 
+    def _answer_of(self, person: Person, call: Call) -> Completion | RunOver:
+        """Returns the person's next answer, or the one stored before an interruption; `RunOver` if they end the
+        play."""
+        (scenario,) = self.scenarios
+        key = call.key({"person": f"{self.config_hash}/{scenario.key}/{self._answered}"})
+        with self._project.reading() as conn:
+            known = model_replies.replies(conn, [key])
+        answer = known[key][0] if key in known else None
+        if answer is None:
+            answer = person.wait_for_answer(call.messages[-1].content)
+            if answer is None:
+                return RunOver(BY_PERSON)
+            reply = (answer, "end", None)
+            self._project.write(lambda conn: model_replies.add_replies(conn, [(key, reply)]))
+        self._answered += 1
+        return Completion(answer, "end")
+
     def interrupt(self) -> None:
-        """Ends the request in flight; replies that are not committed are dropped."""
+        """Ends the request in flight, and the wait for a person; replies that are not committed are dropped."""
         self._answering.interrupt()
+        if self._person:
+            self._person.leave()
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
@@ -355,6 +391,7 @@ class PlayStage:
         )
         self.played += played.reason is None
         self.broken += played.reason is not None
+        self.newest = played
 
     def _store(
         self,
@@ -383,8 +420,17 @@ class PlayStage:
                 imports.add(conn, source_id, [found])
                 conversation_id = imports.find_by_messages(conn, found.conversation.messages)
         transcript = [_line(line) for line in played.transcript]
-        entry = PlayEntry(played.key, conversation_id, reason, ending.result, transcript)
-        plays.add(conn, self.config_hash, run_id, entry)
+        row = PlayRow(
+            0,
+            self.config_hash,
+            self._kind,
+            played.key,
+            run_id,
+            conversation_id,
+            reason,
+            ending.result,
+        )
+        plays.add(conn, row, transcript)
         runs.count(conn, run_id, done, total)
 
 

@@ -24,10 +24,9 @@ from engine.simulate.request import (
     read_request,
 )
 from engine.simulate.service.service import SimulationService
-from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
+from screens.shell.run_form import KEYS, RunForm, field_line
 from screens.simulation import formatting
-from screens.widgets.cycle import Cycle
-from screens.widgets.line_input import LineInput
+from screens.widgets.controls import Cycle, LineInput
 
 LINES = (
     "instructions", "conditions", "user_temperature", "checks", "forms", "variants", "profile", "free_replies",

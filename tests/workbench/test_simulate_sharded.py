@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine.base.errors import UsageError
+from engine.simulate.draft import state_of
 from engine.simulate.records import PlayRow
 from engine.simulate.service.sharded import (
     load_instructions,
@@ -17,7 +18,6 @@ from engine.simulate.service.sharded import (
     scored,
     write_drafts,
 )
-from engine.simulate.sharded.draft import state_of
 from engine.simulate.sharded.instruction import read_instructions
 from workbench.cli import build_parser, main
 from workbench.commands.playing import read_request

@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.errors import NotFound
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables.truth import truth_by_conversation
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.questions.rating_scales import RATING
 from engine.simulate.service.ratings import (
     PARTS,
@@ -55,10 +55,10 @@ def ratings(arguments: argparse.Namespace) -> int:
         WorkbenchError: A model cannot be had.
     """
     parts = tuple(dict.fromkeys(arguments.part or PARTS))
-    with Workspace(Path(arguments.project)) as workspace:
-        store = workspace.services().conversations
+    with OpenProject(Path(arguments.project)) as workspace:
+        store = workspace.conversations
         simulation = rating_simulation(
-            workspace.simulations(),
+            workspace.simulation_runs,
             workspace.project,
             store.ids(ListQuery(read_filter(arguments.filter))),
             parts,
@@ -73,7 +73,7 @@ def ratings(arguments: argparse.Namespace) -> int:
         over = [row for row in rows if row.reason is None]
         annotated = {int(row.result["conversation"]) for row in over}
         if arguments.tag and "ratings" in parts:
-            settings = {one.config_hash: one.models for one in workspace.simulations().settings()}
+            settings = {one.config_hash: one.models for one in workspace.simulation_runs.settings()}
             judge = settings.get(simulation.play.config_hash, {}).get("judge", "a model")
             given = tag_ratings(workspace.project, over, judge)
             narrate(f"Gave {given:,} tags; `--filter tag:rating.Diversity.2` finds them.")

@@ -13,7 +13,7 @@ from engine.goals.stages.stabilising import StabilityStage
 from engine.goals.tables import answers as goal_answers
 from engine.goals.tables import clusterings
 from engine.goals.views.goal_inputs import stored_clustering
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.commands.options import positive
 from workbench.exits import DONE
@@ -32,7 +32,7 @@ def run_stability_options(parser: argparse.ArgumentParser) -> None:
 
 def run_stability(arguments: argparse.Namespace) -> int:
     """Clusters again with other seeds and with bootstrap samples, and prints how much of the clustering comes again."""
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         stage = workspace.goal_stages().stability(arguments.seeds, arguments.bootstraps)
         run_stages(workspace, [stage])
         found = stability_json(workspace, stage)
@@ -49,7 +49,7 @@ def run_stability(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def stability_json(workspace: Workspace, stage: StabilityStage) -> dict[str, Any]:
+def stability_json(workspace: OpenProject, stage: StabilityStage) -> dict[str, Any]:
     """The result: adjusted Rand indices, and the mean Jaccard similarity of each cluster, least stable first."""
     with workspace.project.reading() as conn:
         stored = stored_clustering(conn, None)

@@ -14,7 +14,7 @@ from engine.base.statistics.records import (
 )
 from engine.completeness.records.scores import Mode
 from engine.conversations.filters import ListQuery
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.results.metrics import conclusions
 from engine.results.records import (
     CompletenessTable,
@@ -113,7 +113,7 @@ def validate(arguments: argparse.Namespace) -> int:
     if arguments.against and not arguments.plot:
         raise UsageError("--against needs --plot.", "Name the picture with --plot FILE.")
     report = _every if metric == "all" else _REPORTS[metric]
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         result = report(workspace, arguments)
     result.print(arguments.json)
     return DONE
@@ -128,7 +128,7 @@ def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
             )
 
 
-def _every(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+def _every(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
     """Compares all metrics, and prints what is missing for each.
 
     Raises:
@@ -156,7 +156,7 @@ def _every(workspace: Workspace, arguments: argparse.Namespace) -> Result:
     return Result(lines, all_metrics.as_json(found))
 
 
-def _goals(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+def _goals(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
     found = goal_validation(workspace.project, ListQuery(read_filter(arguments.filter)))
     return Result(_goals_lines(found), goals.goals_json(found))
 
@@ -172,7 +172,7 @@ def _goals_lines(found: GoalValidation) -> list[str]:
     ]
 
 
-def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+def _completeness(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
     found = completeness_table(
         workspace.project,
         workspace.catalog,
@@ -218,7 +218,7 @@ def _completeness_lines(found: CompletenessTable) -> list[str]:
     return lines
 
 
-def _trees(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+def _trees(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
     query = ListQuery(read_filter(arguments.filter))
     found = tree_validation(workspace.project, query, arguments.config)
     if not found.tables:
@@ -244,7 +244,7 @@ def _trees_lines(found: TreeValidation) -> list[str]:
     return [*lines, "", *table_lines(correlations)] if correlations.rows else lines
 
 
-def _verdicts(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+def _verdicts(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
     found = verdict_validation(workspace.project, ListQuery(read_filter(arguments.filter)))
     return Result(_verdicts_lines(found), validation_of_verdicts.verdicts_json(found))
 
@@ -266,7 +266,7 @@ def _pairwise(contrasts: Sequence[Contrast]) -> list[str]:
 
 
 _ALL_THE_SAME = "  All are the same: there is nothing to tell apart."
-_REPORTS: Mapping[str, Callable[[Workspace, argparse.Namespace], Result]] = {
+_REPORTS: Mapping[str, Callable[[OpenProject, argparse.Namespace], Result]] = {
     "goals": _goals,
     "completeness": _completeness,
     "trees": _trees,

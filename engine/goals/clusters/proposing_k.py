@@ -50,7 +50,7 @@ def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
     about one in a thousand conversations do not affect it. The proposal is at least the square root of the size of the
     sample, because groups of similar goals can have the highest silhouette (18 services of `sgd` in 8 groups, with
     MiniLM). For vectors of many dimensions the minimum is twice that, because finer clusters merge into better groups
-    there (docs/results/goals.md).
+    there (docs/lab/goals.md).
 
     Raises:
         UsageError: No row has a vector.

@@ -3,7 +3,7 @@
 Each is scaled so that 0 is neutral and 1 is a clear difference, on any data and with any embedder: the scaled
 similarity of members is measured from the threshold that `granularity` found for these clusters, the cosine of
 descriptions from its median. The prior weights below were set by hand on public data sets: similarity dominates until
-there are decisions or answers of a model. docs/results/goals.md has the results.
+there are decisions or answers of a model. docs/lab/goals.md has the results.
 """
 
 from __future__ import annotations

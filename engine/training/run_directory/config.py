@@ -17,7 +17,7 @@ RECIPE_HELP: Mapping[Recipe, str] = {
 }
 RetiredRecipe = Literal["evaluator"]
 RETIRED_RECIPE: RetiredRecipe = "evaluator"
-"""A recipe of earlier versions. Its runs can be read and listed, but no longer trained: docs/results/evaluator.md."""
+"""A recipe of earlier versions. Its runs can be read and listed, but no longer trained: docs/lab/evaluator.md."""
 Precision = Literal["bf16", "f32"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 

@@ -17,9 +17,9 @@ from engine.base.outcomes import (
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.tables import imports, sources
 from engine.formats.records import Parsed
-from engine.opener.search.triage import TriageStore
 from engine.project import runs, settings
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 
 RARE_WORD, COMMON_WORD = "zeppelin", "please"
 """A word of about one conversation in a hundred, and one of about every second."""
@@ -129,7 +129,7 @@ def _scores(rng: random.Random, first: int, count: int) -> list[scores.ScoreEntr
 
 def _judge(project: Project, rng: random.Random, rows: int) -> None:
     """A few thousand verdicts at most, as many as a person gives, and a tag on about as many."""
-    triage = TriageStore(project)
+    triage = TriageService(project)
     some = min(rows // 50 + 1, 5_000)
     for key in rng.sample(range(1, rows + 1), some):
         triage.give(key, rng.choice(list(Verdict)), "seen" if rng.random() < 0.1 else "")

@@ -17,7 +17,7 @@ from typing import Any, get_args
 
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from tests.benchmarks.parts.list_project import COMMON_WORD, RARE_WORD, SOURCES, TAG
 
@@ -46,7 +46,7 @@ def measure(path: Path) -> dict[str, Any]:
     """
     began = time.perf_counter()
     with Project.open(path) as project:
-        store = ConversationStore(project)
+        store = ConversationService(project)
         ids = store.ids(ListQuery())
         store.rows(ids[:SCREEN])
         found: dict[str, Any] = {"open_ms": 1000 * (time.perf_counter() - began)}

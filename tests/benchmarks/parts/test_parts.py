@@ -16,7 +16,7 @@ from engine.conversations.stages.importing import ImportStage
 from engine.formats.inputs import open_inputs
 from engine.formats.records import Parsed
 from engine.jobs.runner import JobRunner
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.benchmarks.__main__ import main
@@ -200,7 +200,7 @@ class TestMaterial:
         assert content(paths[0]) == content(paths[1])
         check_whole(paths[0])
         with Project.open(paths[0]) as project:
-            store = ConversationStore(project)
+            store = ConversationService(project)
             counts = store.counts()
             assert (counts.conversations, counts.messages, counts.sources) == (600, count, 4)
             assert count == again > 4 * 600

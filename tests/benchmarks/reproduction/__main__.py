@@ -18,7 +18,7 @@ from engine.base.report_table import ReportTable
 from engine.base.text import as_json as json_text
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.service.line_files import written_beside
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project import settings
 from engine.project.file.backups import restore
 from engine.project.project import Project
@@ -122,7 +122,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
             except WorkbenchError as error:
                 failures.append(f"{shlex.join(words[:2])}: {error.message} {error.hint}".strip())
                 narrate(f"{name}: {failures[-1]}")
-        with Workspace(project, read_only=True) as workspace:
+        with OpenProject(project, read_only=True) as workspace:
             found.append(
                 read_data_set(
                     workspace, name, parse_filter(wanted), compared.get(name, ""), failures
@@ -199,8 +199,8 @@ def _filter(project: Path, limit: int | None) -> str:
     Raises:
         NotYet: The project has no conversation.
     """
-    with Workspace(project, read_only=True) as workspace:
-        rows = workspace.services().conversations
+    with OpenProject(project, read_only=True) as workspace:
+        rows = workspace.conversations
         count = rows.counts().conversations
         if not count:
             raise NotYet(

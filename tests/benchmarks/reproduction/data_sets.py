@@ -13,7 +13,7 @@ from engine.base.interval import Interval, wilson
 from engine.base.statistics.correlation import Correlation, correlate
 from engine.completeness.records.scores import Mode
 from engine.conversations.filters import Filter, ListQuery, parse_filter
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.results.records import CompletenessTable, TruncationRow
 from engine.results.validation.completeness import completeness_table, only_run
 from engine.training.run_files import all_runs
@@ -84,7 +84,7 @@ class DataSet:
 
 
 def read_data_set(
-    workspace: Workspace,
+    workspace: OpenProject,
     name: str,
     wanted: Filter,
     paper_data_set: str,
@@ -96,13 +96,12 @@ def read_data_set(
         wanted: A filter that one conversation matches at least.
         failures: What could not be done before, a sentence each.
     """
-    services = workspace.services()
-    rows = services.conversations
+    rows = workspace.conversations
     ids = rows.ids(ListQuery(wanted))
     about = rows.rows(ids.tolist())
     with_tools = rows.ids(ListQuery(Filter((*wanted.terms, *parse_filter("tool:*").terms))))
     tools = wilson(len(with_tools), len(ids))
-    measured = services.goals.measurements()
+    measured = workspace.goals.measurements()
     goals = None if measured is None else measured.paper_goals
     groups = [] if goals is None else goals["clustering"]["groups"]
     largest = sorted(groups, key=lambda group: -int(group["size"]))
@@ -111,7 +110,7 @@ def read_data_set(
     run = RUN if RUN in trained else only_run(project)
     evaluated, missing = _evaluated(workspace, wanted, run, trained)
     trees = [
-        one for one in services.trees.items(ListQuery(wanted)) if one.row.max_log_prob is not None
+        one for one in workspace.trees.items(ListQuery(wanted)) if one.row.max_log_prob is not None
     ]
     return DataSet(
         name,
@@ -131,7 +130,7 @@ def read_data_set(
 
 
 def _evaluated(
-    workspace: Workspace, wanted: Filter, run: str | None, trained: Collection[str]
+    workspace: OpenProject, wanted: Filter, run: str | None, trained: Collection[str]
 ) -> tuple[list[Evaluated], list[str]]:
     """The rows of Table 2: by what is generated, and of a judge by its yes against its no.
 

@@ -161,7 +161,7 @@ def _cumulative(values: Sequence[float]) -> tuple[tuple[float, float], ...]:
 def _method(sets: Sequence[DataSet], commands: Sequence[str]) -> Iterator[Block]:
     yield Paragraph(
         f"{counted(len(sets), 'data set')}, each a project of its own. Rows that begin with “paper:” are what Soroka et"
-        " al. print, of their data, with LLaMA 8B models; what else differs is in docs/results/fidelity.md."
+        " al. print, of their data, with LLaMA 8B models; what else differs is in docs/lab/fidelity.md."
     )
     yield Table("The commands", ("",), tuple((f"workbench {one}",) for one in commands))
     missing = [(one.name, what) for one in sets for what in one.missing]

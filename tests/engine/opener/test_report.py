@@ -11,16 +11,16 @@ import pytest
 
 from engine.base.errors import ProjectError, UsageError
 from engine.conversations.filters import ListQuery, parse_filter
+from engine.opener.open_project import OpenProject
 from engine.opener.report import Compared, write_report
-from engine.opener.workspace import Services, Workspace
 from engine.project.project import Project
 from engine.results.comparison.formatting import difference_cells
 from engine.results.document import Document, Paragraph, Points, Quote, Section, Table
 from engine.results.document_files import to_html, to_markdown
 from engine.results.validation import all_metrics
 from tests.engine.goals.service.goal_project import cluster, fill_topics, run, stages_of
-from tests.engine.opener.search.test_unsure_queue import give_trees
 from tests.engine.project.support import fill, give_scores, talk
+from tests.engine.questions.tables.test_unsure_queue import give_trees
 
 HOSTILE = "<script>alert(1)</script> [x](javascript:y) | `a` \x1b[31m"
 ALONE = {"meta", "rect", "line", "br"}
@@ -68,19 +68,19 @@ def checked(text: str) -> Checker:
 
 
 @pytest.fixture(scope="module")
-def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenProject]:
     """A clustered and partly scored project with dates, an address and hostile text."""
     path = tmp_path_factory.mktemp("report") / "p.wb"
     with Project.open(path, create=True) as project:
         fill_topics(project)
         fill(project, [talk("odd", HOSTILE, "write to a@example.org")], "odd.jsonl")
         cluster(project, k=4)
-    with Workspace(path, read_only=True) as workspace:
-        yield workspace.services()
+    with OpenProject(path, read_only=True) as workspace:
+        yield workspace
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenProject]:
     """A clustered project whose clusters were clustered again and held out, with a tree for 24 conversations."""
     path = tmp_path_factory.mktemp("measured") / "p.wb"
     with Project.open(path, create=True) as project:
@@ -90,11 +90,11 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         run(project, [stages.stability(2, 3)])
         run(project, [stages.hold_out(0.5)])
         give_trees(project, {n: (n - 1 + (n > 12), -n / 10) for n in range(1, 25)})
-    with Workspace(path, read_only=True) as workspace:
-        yield workspace.services()
+    with OpenProject(path, read_only=True) as workspace:
+        yield workspace
 
 
-def test_what_it_says(services: Services, tmp_path: Path) -> None:
+def test_what_it_says(services: OpenProject, tmp_path: Path) -> None:
     """Every part is there with its figures, and what is missing is named with the command that brings it."""
     path = tmp_path / "r.md"
     write_report(services, path, parse_filter(""), validate=False)
@@ -109,7 +109,7 @@ def test_what_it_says(services: Services, tmp_path: Path) -> None:
     assert "hash of parameters" in text
 
 
-def test_figures_of_the_paper(measured: Services, tmp_path: Path) -> None:
+def test_figures_of_the_paper(measured: OpenProject, tmp_path: Path) -> None:
     """What was measured of the clustering and grown as trees is there as Soroka et al. show it, in both forms."""
     write_report(measured, tmp_path / "p.md", parse_filter(""))
     text = (tmp_path / "p.md").read_text("utf-8")
@@ -133,7 +133,7 @@ def test_figures_of_the_paper(measured: Services, tmp_path: Path) -> None:
 
 
 def test_many_are_validated_by_a_sample(
-    measured: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    measured: OpenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of more conversations than are validated a random part is compared, always the same, and the report says so."""
     monkeypatch.setattr(all_metrics, "MOST_VALIDATED", 20)
@@ -146,7 +146,7 @@ def test_many_are_validated_by_a_sample(
     assert int(missing[1]) == len(drawn) < 33
 
 
-def test_one_safe_file(services: Services, tmp_path: Path) -> None:
+def test_one_safe_file(services: OpenProject, tmp_path: Path) -> None:
     """The file needs nothing else, is valid, and text of conversations is no markup in it."""
     path = tmp_path / "r.html"
     written = write_report(services, path, parse_filter("name:odd"), validate=False)
@@ -161,7 +161,7 @@ def test_one_safe_file(services: Services, tmp_path: Path) -> None:
     assert "\x1b" not in text
 
 
-def test_redacted(services: Services, tmp_path: Path) -> None:
+def test_redacted(services: OpenProject, tmp_path: Path) -> None:
     """No address stands in a redacted report; the counts say how many were replaced."""
     plain, redacted = tmp_path / "a.md", tmp_path / "b.md"
     write_report(services, plain, parse_filter(""), validate=False)
@@ -170,7 +170,7 @@ def test_redacted(services: Services, tmp_path: Path) -> None:
     assert sum(written.redacted.values()) == len(set(re.findall(r"\w+@example", plain.read_text())))
 
 
-def test_compared(services: Services, tmp_path: Path) -> None:
+def test_compared(services: OpenProject, tmp_path: Path) -> None:
     """A comparison is a section in both forms, with the figures that `workbench compare` gives, and a chart in HTML."""
     own = (services.conversations, services.conversations)
     months = services.comparison.by("month")
@@ -203,16 +203,15 @@ def test_compared(services: Services, tmp_path: Path) -> None:
     assert "<circle" in section
 
 
-def test_other_project(services: Services, tmp_path: Path) -> None:
+def test_other_project(services: OpenProject, tmp_path: Path) -> None:
     """Conversations to read are looked up in the project that they are from; folders are not named."""
     with Project.open(tmp_path / "second.wb", create=True) as project:
         fill(project, [talk(f"late{n}", f"question {n}", "no answer") for n in range(40)])
         give_scores(project, dict.fromkeys(range(1, 41), 0.1))
-    with Workspace(tmp_path / "second.wb", read_only=True) as second:
-        others = second.services()
-        found = services.comparison.against(others.comparison)
+    with OpenProject(tmp_path / "second.wb", read_only=True) as second:
+        found = services.comparison.against(second.comparison)
         assert found.differences[0].significant
-        compared = Compared(found, (services.conversations, others.conversations))
+        compared = Compared(found, (services.conversations, second.conversations))
         write_report(
             services, tmp_path / "o.md", parse_filter(""), validate=False, compared=compared
         )
@@ -221,7 +220,7 @@ def test_other_project(services: Services, tmp_path: Path) -> None:
     assert str(tmp_path) not in text
 
 
-def test_refused(services: Services, tmp_path: Path) -> None:
+def test_refused(services: OpenProject, tmp_path: Path) -> None:
     """Another ending, a file that is there and a filter without conversations are refused; nothing is written."""
     with pytest.raises(UsageError, match="cannot be written as"):
         write_report(services, tmp_path / "r.pdf", parse_filter(""))
@@ -236,8 +235,8 @@ def test_refused(services: Services, tmp_path: Path) -> None:
 
 def test_empty_project(tmp_path: Path) -> None:
     """A report on nothing says so."""
-    with Workspace(tmp_path / "e.wb", create=True) as workspace:
-        write_report(workspace.services(), tmp_path / "e.html", parse_filter(""))
+    with OpenProject(tmp_path / "e.wb", create=True) as workspace:
+        write_report(workspace, tmp_path / "e.html", parse_filter(""))
     text = (tmp_path / "e.html").read_text("utf-8")
     checked(text)
     assert "0 conversations" in text

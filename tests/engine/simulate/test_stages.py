@@ -26,7 +26,7 @@ from engine.model.chat import Call, Completion, Role
 from engine.model.model_work import RunModel
 from engine.model.process.client import ModelProcess
 from engine.model.process.routing import RoutedProcess
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
@@ -120,7 +120,7 @@ class TestWhatIsWritten:
             found = list(plays.all_plays(conn, "chat"))
             assert {row.key for row in found} == {f"chat/{one}" for one in simulated.SUBJECTS}
             truths = dict(truth_by_conversation(conn))
-            store = ConversationStore(project)
+            store = ConversationService(project)
             for row in found:
                 assert row.reason is None
                 assert row.conversation_id is not None
@@ -174,7 +174,7 @@ class TestWhatIsWritten:
         with project.reading() as conn:
             first, second = plays.all_plays(conn)
         assert first.conversation_id == second.conversation_id
-        assert ConversationStore(project).counts().duplicates == 1
+        assert ConversationService(project).counts().duplicates == 1
 
 
 class TestModels:
@@ -280,7 +280,7 @@ class TestBreakingOff:
             (row,) = plays.all_plays(conn)
         assert row.reason is not None
         assert row.reason.startswith("its record is no conversation")
-        assert ConversationStore(project).counts().quarantined == 1
+        assert ConversationService(project).counts().quarantined == 1
 
 
 def test_a_kill_at_any_moment_changes_no_bit(tmp_path: Path, expected: Content) -> None:

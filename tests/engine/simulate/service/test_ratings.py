@@ -14,7 +14,7 @@ import pytest
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.model.chat import Call, Completion
 from engine.model.prompt_texts import prompt_texts
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.opener.forms.annotation import argilla_settings, labeling_config
 from engine.project.project import Project
 from engine.questions.rating_scales import RATINGS
@@ -156,7 +156,7 @@ def test_a_new_rating_replaces_the_tag_of_the_old_one(tmp_path: Path) -> None:
     """A conversation has the tags of its newest ratings, and other tags stay."""
     path = project(tmp_path / "p.wb", ["A boat.", "A rose."])
     with Project.open(path) as opened:
-        store = ConversationStore(opened)
+        store = ConversationService(opened)
         first = row(1, {"Diversity": 0, "Detail Level": 2})
         assert tag_ratings(opened, [first, row(2, {})], "m") == 2
         opened.write(lambda conn: verdicts.tag(conn, [1], "mine"))
@@ -217,7 +217,7 @@ def test_on_the_default_model(
     ratings = printed["conversations"][0]["rating"]
     assert set(ratings) == set(RATINGS)
     with Project.open(path, read_only=True) as opened:
-        (first,) = ConversationStore(opened).rows([1])
+        (first,) = ConversationService(opened).rows([1])
     assert {f"rating.{name}.{grade}" for name, grade in ratings.items()} == set(first.tags)
 
 
