@@ -14,7 +14,7 @@ from engine.base.text import one_line
 from engine.completeness.turns import TurnRow, by_turns
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations, selecting
-from engine.conversations.tables.truth import truth_by_record, truth_of_duplicates
+from engine.conversations.tables.conversations import truth_by_record, truth_of_duplicates
 from engine.opener.open_project import OpenProject
 from engine.project.sql import snapshot
 from engine.results.metrics.aptitude import Scored, aptitudes

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.errors import NotFound
 from engine.conversations.filters import ListQuery
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.opener.open_project import OpenProject
 from engine.questions.rating_scales import RATING
 from engine.simulate.service.ratings import (

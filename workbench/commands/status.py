@@ -11,7 +11,7 @@ from engine.base.number_format import counted, probability
 from engine.base.text import one_line
 from engine.completeness.records.scores import DecisionRule
 from engine.conversations.filters import ListQuery
-from engine.conversations.tables import quarantine
+from engine.conversations.tables import sources
 from engine.opener.conversations import (
     Counts,
 )
@@ -38,7 +38,7 @@ def status(arguments: argparse.Namespace) -> int:
         rule = workspace.conversations.rule()
         with workspace.project.reading() as conn:
             history = _with_interrupted(runs.all_runs(conn), workspace.project)
-            quarantined = quarantine.rows(conn, limit=20)
+            quarantined = sources.quarantined(conn, limit=20)
         sets = workspace.score_sets.all()
         shared = workspace.conversations.shared_text()
         if arguments.json:

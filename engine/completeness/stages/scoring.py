@@ -10,13 +10,13 @@ from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.completeness.block import ItemScore, Question, WrittenOn
 from engine.completeness.boundaries import RULE, no_boundary_reason
+from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
 from engine.completeness.inline_remaining import RemainingRequest
 from engine.completeness.records.scores import Mode
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.tables import generated_ends, score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
-from engine.conversations.logs import Log, Measured, logs_of, measured_noise
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.jobs.blocks import blocks
