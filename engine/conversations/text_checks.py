@@ -1,8 +1,8 @@
-"""The language of a text, and the personal data in it: e-mail addresses, phone numbers, payment cards, bank accounts and
-addresses of the internet.
+"""The language of a text, and the personal data in it.
 
-Each kind is found by a pattern and, where there is one, by its checksum. Names, postal addresses and dates of birth have no
-pattern that could be relied on: they are not found.
+Personal data are e-mail addresses, phone numbers, payment cards, bank accounts and IP addresses. Each is found by a
+pattern and, where there is one, by its checksum. Names, postal addresses and dates of birth have no pattern that could
+be relied on: they are not found.
 """
 
 from __future__ import annotations

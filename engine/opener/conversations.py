@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.base.conversation import LogPiece, render_log
 from engine.base.outcomes import (
     State,
     Verdict,
@@ -31,7 +32,14 @@ from engine.conversations.records import (
 )
 from engine.conversations.shared_text import SharedText
 from engine.conversations.tables import earlier_states, facets, selecting, shared_text, sources
-from engine.conversations.tables.conversations import by_name, dates, leaks, messages, original
+from engine.conversations.tables.conversations import (
+    by_name,
+    dates,
+    leaks,
+    messages,
+    messages_of,
+    original,
+)
 from engine.conversations.tables.selecting import matching
 from engine.goals.records import GoalOfConversation
 from engine.goals.tables import groups as goal_groups
@@ -238,6 +246,11 @@ class ConversationService:
         """All messages in order."""
         with self._project.reading() as conn:
             return messages(conn, conversation_id)
+
+    def log(self, conversation_id: int) -> list[LogPiece]:
+        """The log as a model reads it."""
+        with self._project.reading() as conn:
+            return render_log(messages_of(conn, conversation_id))
 
     def original(self, conversation_id: int) -> bytes:
         """The record as imported, byte for byte."""

@@ -18,8 +18,7 @@ from engine.base.errors import RequestRefused
 from engine.conversations.tables import imports, sources
 from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
-from engine.jobs.contract import Progress, config_hash
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress, config_hash
 from engine.model.asking import Scenario
 from engine.model.chat import Call, Completion, Role
 from engine.model.model_work import ModelWork, RunModel

@@ -29,9 +29,7 @@ from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations import shingle_overlap
 from engine.conversations.tables.conversations import names
-from engine.jobs.contract import Progress
-from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.model_work import RunModel
 from engine.project import runs
 from engine.project.project import Project

@@ -22,9 +22,7 @@ from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.completeness.truncation import cut_at
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
-from engine.jobs.blocks import blocks
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
 from engine.model.process.client import (

@@ -14,8 +14,7 @@ from engine.conversations.shared_text import ROLES, SharedText
 from engine.conversations.shingle_overlap import shingles
 from engine.conversations.tables import facets, shared_text
 from engine.conversations.text_checks import CHARS, Kind, kinds, language
-from engine.jobs.contract import Progress
-from engine.jobs.cpu_stage import CpuStage
+from engine.jobs.contract import CpuStage, Progress
 from engine.project import runs
 from engine.project.project import Project
 

@@ -49,8 +49,8 @@ from engine.results.records import (
     RowKind,
     TruncationRow,
 )
-from engine.training.run_directory.config import ConfigError, TrainConfig
-from engine.training.run_directory.events import RunDirectory
+from engine.training.config import ConfigError, TrainConfig
+from engine.training.events import RunDirectory
 from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named
 
 # How the adapters behind the scores were trained
