@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress
 from engine.model.interface import LoadOptions
 from engine.model.process.protocol import Request
 

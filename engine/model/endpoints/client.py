@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from engine.base.errors import EndpointError, RequestRefused, UsageError
 from engine.base.number_format import counted
-from engine.jobs.threaded_work import (
+from engine.jobs.contract import (
     OnProgress,
 )
 from engine.model.chat import Completion

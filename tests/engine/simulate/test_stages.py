@@ -18,9 +18,9 @@ import pytest
 
 from engine.base.errors import RequestRefused
 from engine.base.events import Event, JobProgress
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
+from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
-from engine.jobs.threaded_work import OnProgress
 from engine.model.asking import Ending, Play
 from engine.model.catalog import RunnableModel
 from engine.model.chat import Call, Completion, Role
