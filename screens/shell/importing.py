@@ -233,8 +233,7 @@ class BrowseDialog(Dialog[str | None]):
 
 
 class MappingDialog(Dialog[str | None]):
-    """Shows the guess as a mapping file to edit, and two conversations as it reads them; answers with the name of the
-    saved format."""
+    """Shows a guessed mapping file to edit, and what it reads; answers with the name of the saved format."""
 
     PLACE = "mapping"
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-high")]  # noqa: RUF012 - Textual declares it

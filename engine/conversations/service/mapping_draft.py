@@ -1,4 +1,4 @@
-"""A mapping that a person makes: guessed from some records of a file, edited as text, tried out on the records, saved."""
+"""A mapping that a person makes: guessed from records of a file, edited as text, tried out on them, and saved."""
 
 from __future__ import annotations
 

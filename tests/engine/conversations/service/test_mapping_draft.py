@@ -224,7 +224,7 @@ def test_what_is_edited_is_tried_out() -> None:
         trial = draft.try_out(text)
         assert (trial.messages, trial.rejected) == (0, 3)
         assert reason in trial.doubts[0]
-        with pytest.raises(FormatError, match="."):
+        with pytest.raises(FormatError, match=reason):
             draft.save(text)
     with pytest.raises(FormatError, match="such as my_desk"):
         draft.save(named(draft, "My Desk"))
