@@ -8,8 +8,8 @@ from pathlib import Path
 
 from engine.opener.open_project import OpenProject
 from engine.simulate.recsim.play import by_task
-from engine.simulate.service.recsim import KIND, recsim_simulation
 from engine.simulate.service.result_tables import task_table
+from engine.simulate.service.service import KIND, recsim_simulation
 from workbench.commands.narration import Result
 from workbench.commands.playing import add_request, exit_code, played, read_request
 from workbench.commands.report_text import table_lines
