@@ -19,7 +19,7 @@ from engine.simulate.sharded.task import (
     Evaluating,
     Evaluation,
     Extraction,
-    TaskText,
+    Task,
     bullets,
     without_judge,
 )
@@ -125,7 +125,7 @@ def _is(token: Token, word: str) -> bool:
     return token.kind == "name" and token.text.lower() == word
 
 
-class DatabaseTask(TaskText):
+class DatabaseTask(Task):
     """Keys: `schema_sql`, `fully_specified_question`, `reference_sql`, `db_id`; optional `rows_sql`, which
     inserts rows into the tables of `schema_sql`.
 
