@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Any, cast
 
@@ -12,8 +12,6 @@ from engine.base.errors import UsageError
 from engine.base.report_table import Cell, ReportRow
 from engine.conversations.service.line_files import new_file, write_file
 from engine.jobs.runner import JobRunner
-from engine.model.chat import Role
-from engine.model.interface import Sampling
 from engine.project import settings
 from engine.project.project import Project
 from engine.simulate.forms.form import ALL_FORMS, TOPICS
@@ -27,8 +25,7 @@ from engine.simulate.records import (
     SetResults,
     TranscriptLine,
 )
-from engine.simulate.recsim.people import LANGUAGES, TASKS, profiles, situations
-from engine.simulate.recsim.play import RecSimScenario, Setting, recsim_scenarios
+from engine.simulate.recsim.people import LANGUAGES, TASKS
 from engine.simulate.request import (
     Kind,
     SimulationOffers,
@@ -39,6 +36,7 @@ from engine.simulate.request import (
 from engine.simulate.service.forms import KIND as FORMS
 from engine.simulate.service.forms import forms_simulation, load_forms
 from engine.simulate.service.person import PersonSession, filling
+from engine.simulate.service.recsim import recsim_simulation
 from engine.simulate.service.result_tables import form_model_table, item_of, tables_of
 from engine.simulate.service.sharded import (
     MAKING,
@@ -49,57 +47,6 @@ from engine.simulate.service.sharded import (
 )
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
 from engine.simulate.sharded.scenario import CONDITIONS
-
-KIND: Kind = "recsim"
-
-
-def recsim_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
-    """The simulation that plays `request.runs` conversations of each task.
-
-    Raises:
-        UsageError: A model cannot do this.
-    """
-    texts = simulations.texts(KIND)
-    if not request.translate:
-        del texts["translate"]  # so that a setting without translations keeps its hash
-    setting = Setting(
-        texts,
-        request.language,
-        request.turns,
-        user_tokens=request.user_tokens,
-        assistant_tokens=request.assistant_tokens,
-        asks=request.questions,
-        translates=request.translate,
-        seed=request.seed,
-    )
-    if request.temperature is not None:
-        setting = replace(setting, temperature=request.temperature)
-    conversations = recsim_scenarios(
-        setting, request.tasks or TASKS, request.runs, profiles(), situations()
-    )[: request.limit]
-
-    def scenarios(labels: Mapping[Role, str]) -> list[RecSimScenario]:
-        return conversations
-
-    asks: dict[Role, Sampling] = {"assistant": Sampling(), "user": Sampling()}
-    if setting.translates:
-        asks["judge"] = Sampling()
-    return simulations.simulation(KIND, scenarios, _params(setting), asks, request, texts)
-
-
-def _params(setting: Setting) -> dict[str, Any]:
-    return {
-        "seed": setting.seed,
-        "language": setting.language,
-        "temperature": setting.temperature,
-        "max_turns": setting.max_turns,
-        "user_tokens": setting.user_tokens,
-        "assistant_tokens": setting.assistant_tokens,
-        "asks": setting.asks,
-        # only where it is not the default, so that earlier settings keep their hash
-        **({"translates": True} if setting.translates else {}),
-    }
-
 
 SETTING = "simulations"
 """Setting: what simulations were asked for: the last one, and one for each set that a screen started."""

@@ -1,0 +1,64 @@
+"""Simulation of users with profiles who plan something with an assistant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from engine.model.chat import Role
+from engine.model.interface import Sampling
+from engine.simulate.recsim.people import TASKS, profiles, situations
+from engine.simulate.recsim.play import RecSimScenario, Setting, recsim_scenarios
+from engine.simulate.request import Kind, SimulationRequest
+from engine.simulate.service.simulations import ProjectSimulations, Simulation
+
+KIND: Kind = "recsim"
+
+
+def recsim_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
+    """The simulation that plays `request.runs` conversations of each task.
+
+    Raises:
+        UsageError: A model cannot do this.
+    """
+    texts = simulations.texts(KIND)
+    if not request.translate:
+        del texts["translate"]  # so that a setting without translations keeps its hash
+    setting = Setting(
+        texts,
+        request.language,
+        request.turns,
+        user_tokens=request.user_tokens,
+        assistant_tokens=request.assistant_tokens,
+        asks=request.questions,
+        translates=request.translate,
+        seed=request.seed,
+    )
+    if request.temperature is not None:
+        setting = replace(setting, temperature=request.temperature)
+    conversations = recsim_scenarios(
+        setting, request.tasks or TASKS, request.runs, profiles(), situations()
+    )[: request.limit]
+
+    def scenarios(labels: Mapping[Role, str]) -> list[RecSimScenario]:
+        return conversations
+
+    asks: dict[Role, Sampling] = {"assistant": Sampling(), "user": Sampling()}
+    if setting.translates:
+        asks["judge"] = Sampling()
+    return simulations.simulation(KIND, scenarios, _params(setting), asks, request, texts)
+
+
+def _params(setting: Setting) -> dict[str, Any]:
+    return {
+        "seed": setting.seed,
+        "language": setting.language,
+        "temperature": setting.temperature,
+        "max_turns": setting.max_turns,
+        "user_tokens": setting.user_tokens,
+        "assistant_tokens": setting.assistant_tokens,
+        "asks": setting.asks,
+        # only where it is not the default, so that earlier settings keep their hash
+        **({"translates": True} if setting.translates else {}),
+    }
