@@ -23,7 +23,7 @@ def forms_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot",
         metavar="FILE",
-        help="also draw Figure 2 of the paper (means over forms; fields and turns by form), as .svg or .png",
+        help="also draw Figure 2 of the paper (means over forms; fields and turns by form), as .svg",
     )
 
 
