@@ -11,8 +11,8 @@ from pathlib import Path
 
 from engine.base.errors import ProjectError, UsageError
 from engine.base.text import display_safe
-from engine.conversations.personal_data import Kind, Redactor
 from engine.conversations.service.line_files import written_beside
+from engine.conversations.text_checks import Kind, Redactor
 from engine.results import svg
 from engine.results.document import (
     Bars,

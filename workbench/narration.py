@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -15,10 +15,11 @@ from engine.base.errors import Cancelled, UsageError
 from engine.base.events import Event, JobEnded, JobProgress, JobStarted, ModelRestarted
 from engine.base.number_format import duration
 from engine.base.text import as_json, display_safe, one_line
-from engine.conversations.personal_data import Kind, replaced_text
+from engine.conversations.text_checks import Kind, replaced_text
 from engine.jobs.contract import Stage
-from engine.jobs.time_left import TimeLeft, in_words
+from engine.jobs.progress import TimeLeft, in_words
 from engine.opener.open_project import OpenProject
+from workbench.result import Result
 
 LINE_SECONDS = 10.0
 """Seconds between two progress lines when standard error is not a terminal."""
@@ -49,6 +50,16 @@ def print_text(text: str) -> None:
     print(display_safe(text))
 
 
+def print_result(result: Result, as_json: bool) -> None:
+    """Prints a result, as text or as JSON, and what is to be said beside it on standard error."""
+    if as_json:
+        print_json(result.json)
+    elif result.lines:
+        print_text("\n".join(result.lines))
+    for sentence in (*(() if as_json else result.hints), *result.notes):
+        narrate(sentence)
+
+
 def ask_first(what: str, sure: bool) -> None:
     """Asks on the terminal whether to remove something for good; `sure` skips the question.
 
@@ -63,20 +74,6 @@ def ask_first(what: str, sure: bool) -> None:
     narrate(f"This will {what}. Go on? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Cancelled("Nothing was removed.")
-
-
-class Result(NamedTuple):
-    """The result of a command, as lines of text and as a JSON document."""
-
-    lines: list[str]
-    as_json: dict[str, Any]
-
-    def print(self, as_json: bool) -> None:
-        """Prints one of the two on standard output."""
-        if as_json:
-            print_json(self.as_json)
-        else:
-            print_text("\n".join(self.lines))
 
 
 class Narrator:
