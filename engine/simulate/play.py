@@ -7,14 +7,12 @@ answered as one batch, so simulations of small models are as fast as the batches
 from __future__ import annotations
 
 import logging
-import threading
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from engine.model.asking import Ending, Play, Scenario
 from engine.model.chat import Call, Completion, Role
-from engine.simulate.records import LiveLine, LivePlay
 
 _log = logging.getLogger(__name__)
 
@@ -52,16 +50,30 @@ class Played:
     reason: str | None = None
 
 
+class RunOver(Exception):
+    """Ends a play early; the play catches it and returns its ending.
+
+    Attributes:
+        reason: How the play ended, e.g. `turns`.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 @dataclass(slots=True, eq=False)
 class _Live:
-    at: int
+    """A play that runs, with the call that waits for a reply."""
+
+    number: int
     key: str
     play: Play
     call: Call
     lines: list[Line] = field(default_factory=list)
 
 
-def _each_its_own(role: Role) -> Hashable:
+def _role_itself(role: Role) -> Hashable:
     return role
 
 
@@ -77,7 +89,7 @@ class Playing:
         scenarios: Sequence[Scenario],
         *,
         parallel: int,
-        model_of: Callable[[Role], Hashable] = _each_its_own,
+        model_of: Callable[[Role], Hashable] = _role_itself,
         on_reply: Callable[[str, Line], None] = _ignore,
     ) -> None:
         """Starts the first plays.
@@ -102,7 +114,7 @@ class Playing:
     @property
     def live(self) -> dict[str, int]:
         """Number of replies so far of each running play, by its key."""
-        return {one.key: len(one.lines) for one in self._live}
+        return {live.key: len(live.lines) for live in self._live}
 
     def over(self) -> list[Played]:
         """Returns the plays that are over since the last call, in order of the scenarios."""
@@ -112,92 +124,92 @@ class Playing:
 
     def calls(self) -> list[Call]:
         """Returns the calls to answer next, all for one model; [] when all plays are over."""
-        return [one.call for one in self._asking()]
+        return [live.call for live in self._asking()]
 
-    def answer(self, replies: Sequence[Completion | FailedCall]) -> None:
-        """Passes the replies to `calls` on to the plays, in the same order."""
-        for one, reply in zip(self._asking(), replies, strict=True):
+    def answer(self, replies: Sequence[Completion | FailedCall | RunOver]) -> None:
+        """Passes the replies to `calls` on to the plays, in the same order; a `RunOver` is raised in its play."""
+        for live, reply in zip(self._asking(), replies, strict=True):
             if isinstance(reply, FailedCall):
-                one.play.close()
-                self._break_off(one, reply.reason)
-            else:
-                line = Line(one.call, reply)
-                one.lines.append(line)
-                self._on_reply(one.key, line)
-                self._go_on(one, reply)
+                live.play.close()
+                self._break_off(live, reply.reason)
+                continue
+            if isinstance(reply, Completion):
+                line = Line(live.call, reply)
+                live.lines.append(line)
+                self._on_reply(live.key, line)
+            self._go_on(live, reply)
         self._fill()
 
     def _asking(self) -> list[_Live]:
         """Returns the plays that wait for the model that replied last, else for the model with most waiting plays,
         because a change of models costs a load."""
-        models = Counter(self._model_of(one.call.role) for one in self._live)
+        models = Counter(self._model_of(live.call.role) for live in self._live)
         if models and self._answering not in models:
             self._answering = models.most_common(1)[0][0]
-        return [one for one in self._live if self._model_of(one.call.role) == self._answering]
+        return [live for live in self._live if self._model_of(live.call.role) == self._answering]
 
     def _fill(self) -> None:
         while self._waiting and len(self._live) < self._parallel:
-            at, scenario = self._waiting.popleft()
+            number, scenario = self._waiting.popleft()
             # What is asked first replaces this call.
-            one = _Live(at, scenario.key, scenario.play(), Call("", "assistant", ()))
-            self._live.append(one)
-            self._go_on(one, None)
+            live = _Live(number, scenario.key, scenario.play(), Call("", "assistant", ()))
+            self._live.append(live)
+            self._go_on(live, None)
 
-    def _go_on(self, one: _Live, reply: Completion | None) -> None:
+    def _go_on(self, live: _Live, reply: Completion | RunOver | None) -> None:
         try:
-            one.call = next(one.play) if reply is None else one.play.send(reply)
+            if isinstance(reply, RunOver):
+                live.call = live.play.throw(reply)
+            else:
+                live.call = next(live.play) if reply is None else live.play.send(reply)
         except StopIteration as stop:
-            self._end(one, Played(one.key, stop.value, tuple(one.lines)))
+            self._end(live, Played(live.key, stop.value, tuple(live.lines)))
         except Exception as error:  # noqa: BLE001 - a fault in one play must not end the others
-            _log.exception("the play %s failed", one.key)
-            self._break_off(one, f"a fault: {type(error).__name__}: {error}")
+            _log.exception("the play %s failed", live.key)
+            self._break_off(live, f"a fault: {type(error).__name__}: {error}")
 
-    def _break_off(self, one: _Live, reason: str) -> None:
-        self._end(one, Played(one.key, Ending(), tuple(one.lines), reason))
+    def _break_off(self, live: _Live, reason: str) -> None:
+        self._end(live, Played(live.key, Ending(), tuple(live.lines), reason))
 
-    def _end(self, one: _Live, played: Played) -> None:
-        self._live.remove(one)
-        self._over.append((one.at, played))
-
-
-PLAYS, LINES = 24, 40
-"""Most plays that are kept, and most replies of each."""
+    def _end(self, live: _Live, played: Played) -> None:
+        self._live.remove(live)
+        self._over.append((live.number, played))
 
 
-MOST_CHARACTERS = 4_000
-"""Most characters of a reply that are kept; the transcript in the project has all of them."""
+LONGER = 0.25
+"""Share of its replies so far that is estimated to remain of a play that took more replies than expected."""
 
 
-class LivePlays:
-    """Buffer of replies between the thread of the job, which adds them, and the thread of the screen."""
+class ReplyForecast:
+    """Estimates the number of replies of a run: the expected replies of each play, scaled by the ratio of actual to
+    expected replies of the finished plays."""
 
-    def __init__(self) -> None:
-        self._guard = threading.Lock()
-        self._run: object = None
-        self._plays: OrderedDict[str, tuple[int, deque[LiveLine]]] = OrderedDict()
+    def __init__(
+        self, playing: Playing, scenarios: Sequence[Scenario], missing: Collection[str]
+    ) -> None:
+        self._playing, self._missing = playing, missing
+        self._expected = {scenario.key: scenario.expected for scenario in scenarios}
+        self._taken = self._expected_taken = 0.0
+        self._kept = 0
 
-    def add(self, run: object, key: str, line: Line) -> None:
-        """Adds a reply to a play; a run that is not the last one clears the buffer first."""
-        with self._guard:
-            if run is not self._run:
-                self._run = run
-                self._plays.clear()
-            count, lines = self._plays.pop(key, (0, deque(maxlen=LINES)))
-            lines.append(live_line(line))
-            self._plays[key] = count + 1, lines
-            if len(self._plays) > PLAYS:
-                self._plays.popitem(last=False)
+    @property
+    def note(self) -> str:
+        """The number of finished plays, of those that were missing."""
+        return f"{self._kept:,} of {len(self._missing):,} played"
 
-    def newest(self) -> list[LivePlay]:
-        """The plays; the one with the newest reply is first."""
-        with self._guard:
-            return [
-                LivePlay(key, count, tuple(lines))
-                for key, (count, lines) in reversed(self._plays.items())
-            ]
+    def take(self, played: Played) -> None:
+        """Records a finished play."""
+        self._taken += len(played.transcript)
+        self._expected_taken += self._expected[played.key]
+        self._kept += played.key in self._missing
 
-
-def live_line(line: Line) -> LiveLine:
-    """The reply of a call, cut at `MOST_CHARACTERS`."""
-    text = line.call.opening + line.reply.text
-    return LiveLine(line.call.module, line.call.role, text[:MOST_CHARACTERS], line.reply.note)
+    def total(self, asked: int) -> int | None:
+        """Estimated replies of the whole run after `asked` replies; None before the first play is finished."""
+        if not self._expected_taken:
+            return None
+        scale = self._taken / self._expected_taken
+        left = scale * sum(self._expected[key] for key in self._playing.waiting)
+        for key, lines in self._playing.live.items():
+            rest = scale * self._expected[key] - lines
+            left += rest if rest > 0 else max(LONGER * lines, 1)
+        return asked + round(left)

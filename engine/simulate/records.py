@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from engine.base.report_table import ReportTable
 
@@ -35,7 +35,7 @@ class PlayRow:
     """One play.
 
     Attributes:
-        id: Id in the project.
+        id: Id in the project; 0 before it is stored.
         config_hash: Config hash of its setting.
         kind: Name of the simulation.
         key: Identifies the play among those of its setting.
@@ -96,9 +96,6 @@ class TranscriptLine:
     note: str | None
     seed: int
     sampling: Mapping[str, Any]
-
-
-State = Literal["proposed", "approved", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,48 +166,6 @@ class LivePlay:
     key: str
     replies: int
     lines: tuple[LiveLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DraftShard:
-    """A proposed shard.
-
-    Attributes:
-        start, end: The characters of the full instruction that it covers.
-        by: Who wrote its text: `text` (as in the instruction), `model` or `person`.
-    """
-
-    shard_id: int
-    text: str
-    start: int
-    end: int
-    by: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShardDraft:
-    """The proposed shards of one instruction; the first one opens the conversation.
-
-    Attributes:
-        text: The full instruction.
-        lost: Numbers and names of the instruction that no shard contains.
-        missing: What is missing in the shards, by a model; empty for nothing, None if no model checked these shards.
-        segmented: Whether a model split the text; otherwise it is split into sentences.
-        full, concat: Mean scores, 0 to 1, of the checks under FULL and CONCAT; None without checks.
-        holds: Whether the shards lose little by these scores; None without checks.
-    """
-
-    task_id: str
-    task: str
-    text: str
-    shards: tuple[DraftShard, ...]
-    lost: tuple[str, ...]
-    missing: str | None
-    segmented: bool
-    state: State
-    full: float | None = None
-    concat: float | None = None
-    holds: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,25 +7,12 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from engine.conversations.tables.imported import names
-from engine.conversations.tables.truth import truth_by_record
+from engine.conversations.tables.conversations import names, truth_by_record
 from engine.project.sql import to_json
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
-
-
-@dataclass(frozen=True, slots=True)
-class PlayEntry:
-    """One play as it is stored; see `PlayRow`."""
-
-    key: str
-    conversation_id: int | None
-    reason: str | None
-    result: Mapping[str, Any]
-    transcript: Sequence[TranscriptLine]
-
 
 _ROW = (
     "SELECT play.id, config_hash, kind, key, run_id, conversation_id, reason, result FROM play"
@@ -42,21 +29,21 @@ def register(conn: sqlite3.Connection, setting: PlaySetting) -> None:
     )
 
 
-def add(conn: sqlite3.Connection, config_hash: str, run_id: int, entry: PlayEntry) -> None:
-    """Stores a play; one that broke off is replaced."""
+def add(conn: sqlite3.Connection, play: PlayRow, transcript: Sequence[TranscriptLine]) -> None:
+    """Stores a play under an id of its own; one of the same setting and key that broke off is replaced."""
     conn.execute(
         "INSERT INTO play (config_hash, key, run_id, conversation_id, reason, result, transcript)"
         " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (config_hash, key) DO UPDATE SET"
         " run_id = excluded.run_id, conversation_id = excluded.conversation_id,"
         " reason = excluded.reason, result = excluded.result, transcript = excluded.transcript",
         (
-            config_hash,
-            entry.key,
-            run_id,
-            entry.conversation_id,
-            entry.reason,
-            to_json(entry.result),
-            zlib.compress(to_json([asdict(line) for line in entry.transcript]).encode("ascii")),
+            play.config_hash,
+            play.key,
+            play.run_id,
+            play.conversation_id,
+            play.reason,
+            to_json(play.result),
+            zlib.compress(to_json([asdict(line) for line in transcript]).encode("ascii")),
         ),
     )
 

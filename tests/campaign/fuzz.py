@@ -57,8 +57,8 @@ from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.service.answers import import_answers
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
-from engine.training.run_directory.events import RunDirectory
 from engine.training.run_files import runs_folder
 from engine.trees.growth import Budget
 from engine.trees.tree import TreeOptions

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from workbench.cli import COMMANDS, main
+from workbench.cli import main
+from workbench.command_table import COMMANDS
 from workbench.commands.completion import SHELLS
 
 

@@ -11,7 +11,7 @@ import workbench
 from engine.formats.opening import bounds
 from tests import bombs
 from workbench.cli import main
-from workbench.exits import CANCELLED, DONE, USAGE, WITH_GAPS
+from workbench.result import CANCELLED, DONE, USAGE, WITH_GAPS
 
 WHOLE = {"id": "a", "messages": [{"role": "user", "content": "Where is my parcel?"}]}
 GAP = {

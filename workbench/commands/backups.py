@@ -8,8 +8,8 @@ from dataclasses import asdict
 from engine.base.errors import UsageError
 from engine.base.number_format import counted, size
 from engine.project.file.backups import KEEP, Backup, back_up, backups_of, restore
-from workbench.commands.narration import narrate, print_json, print_text
-from workbench.exits import DONE
+from workbench.narration import narrate, print_json, print_text
+from workbench.result import DONE
 
 
 def backup_options(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from engine.conversations.stages.checking import CheckStage
 from engine.opener.open_project import OpenProject
-from workbench.commands.narration import print_json, print_text, run_stages
-from workbench.exits import DONE
+from workbench.narration import print_json, print_text, run_stages
+from workbench.result import DONE
 
 
 def run_check_options(parser: argparse.ArgumentParser) -> None:

@@ -13,9 +13,9 @@ from engine.opener.open_project import OpenProject
 from engine.opener.report import Compared
 from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
 from engine.results.comparison.records import Breakdown, ClusteringComparison, Comparison
-from workbench.commands.narration import print_json, print_text
 from workbench.commands.options import add_filter, read_filter
-from workbench.exits import DONE
+from workbench.narration import print_json, print_text
+from workbench.result import DONE
 
 
 def compare_options(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,8 @@ import argparse
 
 import shtab
 
-from workbench.commands.narration import print_json, print_text
-from workbench.exits import DONE
+from workbench.narration import print_json, print_text
+from workbench.result import DONE
 
 SHELLS = ("bash", "zsh", "fish")
 

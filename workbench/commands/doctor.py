@@ -12,10 +12,10 @@ from rich.text import Text
 
 from engine.base import folders
 from engine.base.text import display_safe
-from workbench.commands.narration import print_json
 from workbench.doctor import report
-from workbench.exits import DONE, FAILED
+from workbench.narration import print_json
 from workbench.network_checks import network_checks
+from workbench.result import DONE, FAILED
 
 MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
 

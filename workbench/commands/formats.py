@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from engine.formats.registry import all_readers, built_in, mapping_folder, unusable
-from workbench.commands.narration import narrate, print_json, print_text
-from workbench.exits import DONE
+from workbench.narration import narrate, print_json, print_text
+from workbench.result import DONE
 
 
 def formats(arguments: argparse.Namespace) -> int:

@@ -25,9 +25,9 @@ from workbench.commands.mapping import (
     print_mapping,
     with_command,
 )
-from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import most_unpacked_option
-from workbench.exits import CANCELLED, DONE, WITH_GAPS
+from workbench.narration import narrate, print_json, print_text, run_stages
+from workbench.result import CANCELLED, DONE, WITH_GAPS
 
 CONVERSATIONS_SHOWN = 2
 CHARACTERS_SHOWN = 2_000

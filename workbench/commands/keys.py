@@ -6,8 +6,8 @@ import argparse
 
 from engine.base import folders
 from workbench import launcher
-from workbench.commands.narration import narrate, print_json, print_text
-from workbench.exits import DONE, FAILED
+from workbench.narration import narrate, print_json, print_text
+from workbench.result import DONE, FAILED
 
 
 def keys_options(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from engine.base.text import one_line
 from engine.conversations.service.import_accounts import file_of, shares_line
 from engine.conversations.service.mapping_draft import MappingDraft, Trial
 from engine.formats.records import PLACES
-from workbench.commands.narration import print_json, print_text
+from workbench.narration import print_json, print_text
 
 _MESSAGES_SHOWN = 6
 _COLUMNS = 100

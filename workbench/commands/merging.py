@@ -10,8 +10,8 @@ from pathlib import Path
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.opener.merging import Taken, merge
-from workbench.commands.narration import narrate, print_json, print_text
-from workbench.exits import DONE, WITH_GAPS
+from workbench.narration import narrate, print_json, print_text
+from workbench.result import DONE, WITH_GAPS
 
 
 def merge_projects_options(parser: argparse.ArgumentParser) -> None:

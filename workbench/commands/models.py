@@ -31,9 +31,9 @@ from engine.model.service.facts import (
 from engine.model.service.memory import MachineMemory, machine_memory
 from engine.model.service.pulls import Pulls
 from engine.model.service.tuning import sample_text
-from workbench.commands.narration import ask_first, narrate, print_json, print_text
 from workbench.commands.options import above_zero
-from workbench.exits import FAILED
+from workbench.narration import ask_first, narrate, print_json, print_text
+from workbench.result import FAILED
 
 
 def list_models(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.project.network import NetworkService
 from engine.project.project import Project
-from workbench.commands.narration import print_json, print_text
+from workbench.narration import print_json, print_text
 
 
 def offline_options(parser: argparse.ArgumentParser) -> None:

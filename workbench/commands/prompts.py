@@ -10,7 +10,7 @@ from engine.base.errors import UsageError
 from engine.base.text import display_safe
 from engine.model.service.prompts import names, shipped
 from engine.opener.open_project import OpenProject
-from workbench.commands.narration import narrate, print_json, print_text
+from workbench.narration import narrate, print_json, print_text
 
 
 def prompts_options(parser: argparse.ArgumentParser) -> None:

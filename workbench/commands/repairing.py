@@ -8,8 +8,8 @@ from dataclasses import asdict
 from engine.base.number_format import counted
 from engine.project.file.repair import Repair, repair
 from engine.project.project import Project
-from workbench.commands.narration import print_json, print_text
-from workbench.exits import DONE, WITH_GAPS
+from workbench.narration import print_json, print_text
+from workbench.result import DONE, WITH_GAPS
 
 
 def repair_project_options(parser: argparse.ArgumentParser) -> None:

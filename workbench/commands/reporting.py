@@ -10,9 +10,9 @@ from engine.opener.open_project import OpenProject
 from engine.opener.report import Compared, write_report
 from engine.results.document_files import WrittenDocument
 from workbench.commands.comparing import add_sides, compared
-from workbench.commands.narration import narrate, narrate_redacted, print_json
 from workbench.commands.options import add_filter, add_redact, read_filter
-from workbench.exits import DONE
+from workbench.narration import narrate, narrate_redacted, print_json
+from workbench.result import DONE
 
 
 def report_options(parser: argparse.ArgumentParser) -> None:

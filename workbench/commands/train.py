@@ -20,6 +20,7 @@ from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.training import adapter_in_use, process
+from engine.training.events import Event, read_events
 from engine.training.history import RunHistory
 from engine.training.records import TrainingEstimate, TrainingRun
 from engine.training.request import (
@@ -30,11 +31,10 @@ from engine.training.request import (
     read_request,
     read_settings,
 )
-from engine.training.run_directory.events import Event, read_events
-from engine.training.runs import TrainingRuns
-from workbench.commands.narration import ask_first, narrate, print_json, print_text
+from engine.training.service import TrainingRuns
 from workbench.commands.options import read_filter
-from workbench.exits import DONE
+from workbench.narration import ask_first, narrate, print_json, print_text
+from workbench.result import DONE
 
 POLL_SECONDS = 0.3
 """Seconds between two reads of the events of a watched run."""

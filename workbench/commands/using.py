@@ -14,7 +14,7 @@ from engine.model.service.in_use import ModelsInUse
 from engine.project.project import Project
 from engine.training import adapter_in_use
 from workbench.commands.models import open_catalog
-from workbench.commands.narration import print_json, print_text
+from workbench.narration import print_json, print_text
 
 
 def use_options(parser: argparse.ArgumentParser) -> None:

@@ -25,10 +25,10 @@ from engine.results.validation.completeness import completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_validation
 from engine.results.validation.trees import TreeValidation, config_name, tree_validation
 from engine.results.validation.verdicts import VerdictValidation, verdict_validation
-from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, positive, read_filter
-from workbench.commands.report_text import table_lines
-from workbench.exits import DONE
+from workbench.narration import narrate
+from workbench.result import Result
+from workbench.text_tables import table_lines
 
 OF_TREES = ("config",)
 OF_COMPLETENESS = (
@@ -90,7 +90,7 @@ def validate_options(parser: argparse.ArgumentParser) -> None:
         const=True,
         help="also: are the scores probabilities of an end, before and after correction for how rare ends are?",
     )
-    test.add_argument("--plot", metavar="FILE", help="also draw the table, as .svg or .png")
+    test.add_argument("--plot", metavar="FILE", help="also draw the table, as .svg")
     test.add_argument(
         "--against",
         choices=["rows", "conversations", "cut"],
@@ -99,7 +99,7 @@ def validate_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def validate(arguments: argparse.Namespace) -> int:
+def validate(arguments: argparse.Namespace) -> Result:
     """Compares a metric, or all metrics, with the truth that was imported.
 
     Raises:
@@ -114,9 +114,7 @@ def validate(arguments: argparse.Namespace) -> int:
         raise UsageError("--against needs --plot.", "Name the picture with --plot FILE.")
     report = _every if metric == "all" else _REPORTS[metric]
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        result = report(workspace, arguments)
-    result.print(arguments.json)
-    return DONE
+        return report(workspace, arguments)
 
 
 def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
@@ -189,7 +187,7 @@ def _completeness(workspace: OpenProject, arguments: argparse.Namespace) -> Resu
     for note in completeness_report.notes(found):
         narrate(note)
     if arguments.plot:
-        picture.draw(found, Path(arguments.plot), arguments.against or "rows")
+        picture.save_picture(found, Path(arguments.plot), arguments.against or "rows")
         narrate(f"Drew {arguments.plot}.")
     return Result(_completeness_lines(found), completeness_report.as_json(found))
 

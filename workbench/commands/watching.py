@@ -14,9 +14,9 @@ from engine.conversations.growing import Growing, GrowingLines
 from engine.opener.open_project import OpenProject
 from engine.results.watch.service import WatchRequest, growing_files
 from engine.results.watch.signals import PRECISION, Rules
-from workbench.commands.narration import narrate, run_stages
 from workbench.commands.options import above_zero, most_unpacked_option, share
-from workbench.exits import DONE
+from workbench.narration import narrate, run_stages
+from workbench.result import DONE
 
 STDIN = "-"
 

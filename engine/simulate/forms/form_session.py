@@ -16,6 +16,7 @@ from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
 from engine.model.prompt_texts import filled
 from engine.simulate.forms.form import Profile, facts_for
+from engine.simulate.play import RunOver
 
 JOINS_LINES = "; "
 """Replaces a line break within a string of a reply."""
@@ -235,14 +236,6 @@ class Rules:
     profile: ProfileScope = "question"
     history_tokens: int = 4000
     schemas: bool = True
-
-
-class RunOver(Exception):
-    """Ends a run before its manager does; `reason` becomes `ended` in the result."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 @dataclass(slots=True)

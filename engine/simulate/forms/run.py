@@ -19,7 +19,6 @@ from engine.simulate.forms.form_session import (
     Module,
     ObjectReply,
     Rules,
-    RunOver,
     alike,
     dumped,
     object_schema,
@@ -28,6 +27,7 @@ from engine.simulate.forms.form_session import (
     understood,
 )
 from engine.simulate.forms.modular import ModularRun
+from engine.simulate.play import RunOver
 
 BAD_OUTPUTS = "bad outputs"
 """How a run ends that failed because the model did not follow the instructions."""

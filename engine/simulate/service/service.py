@@ -16,7 +16,7 @@ from engine.project import settings
 from engine.project.project import Project
 from engine.simulate.forms.form import ALL_FORMS, TOPICS
 from engine.simulate.forms.run import VARIANTS, Variant
-from engine.simulate.play import LivePlays
+from engine.simulate.live import LivePlays
 from engine.simulate.records import (
     LivePlay,
     PlayedSet,

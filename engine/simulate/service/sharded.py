@@ -20,10 +20,10 @@ from engine.conversations.service.line_files import write_file
 from engine.model.chat import Completion, Role
 from engine.model.interface import Sampling
 from engine.results.metrics.aptitude import Scored
-from engine.simulate.records import DraftShard, PlayRow, ShardDraft, State
+from engine.simulate.draft import Draft, State, as_draft, state_of
+from engine.simulate.records import PlayRow
 from engine.simulate.request import Kind, SimulationRequest
 from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
-from engine.simulate.sharded.draft import Draft, as_draft, state_of
 from engine.simulate.sharded.instruction import (
     BUNDLED,
     Instruction,
@@ -31,7 +31,7 @@ from engine.simulate.sharded.instruction import (
     read_instructions,
     records,
 )
-from engine.simulate.sharded.making import MakingScenario, full_text, holds
+from engine.simulate.sharded.making import MakingScenario, full_text
 from engine.simulate.sharded.play import ShardedScenario, replayed
 from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, ONE_TURN, Case, Setting
 from engine.simulate.sharded.tasks import task_for
@@ -326,24 +326,24 @@ class DraftsFile:
         """Path of the file."""
         return self._path
 
-    def items(self) -> list[ShardDraft]:
+    def items(self) -> list[Draft]:
         """All drafts in order."""
         with self._guard:
-            return [_shown(draft) for draft in self._drafts]
+            return list(self._drafts)
 
-    def decide(self, nth: int, state: State) -> ShardDraft:
+    def decide(self, nth: int, state: State) -> Draft:
         """Sets the state of the draft at an index; returns the changed draft."""
         return self._change(nth, lambda draft: draft.decided(state))
 
-    def edit(self, nth: int, shard_id: int, text: str) -> ShardDraft:
+    def edit(self, nth: int, shard_id: int, text: str) -> Draft:
         """Replaces the text of a shard; returns the changed draft."""
         return self._change(nth, lambda draft: draft.edited(shard_id, text))
 
-    def move(self, nth: int, shard_id: int, by: int) -> ShardDraft:
+    def move(self, nth: int, shard_id: int, by: int) -> Draft:
         """Moves a shard by some places, towards the start if `by` is negative; returns the changed draft."""
         return self._change(nth, lambda draft: draft.moved(shard_id, by))
 
-    def leave_out(self, nth: int, shard_id: int) -> ShardDraft:
+    def leave_out(self, nth: int, shard_id: int) -> Draft:
         """Removes a shard; returns the changed draft.
 
         Raises:
@@ -353,14 +353,14 @@ class DraftsFile:
             raise UsageError("The last shard cannot be left out.", "Reject the instruction.")
         return self._change(nth, lambda draft: draft.without(shard_id))
 
-    def _change(self, nth: int, act: Callable[[Draft], Draft]) -> ShardDraft:
+    def _change(self, nth: int, act: Callable[[Draft], Draft]) -> Draft:
         with self._guard:
             changed = list(self._drafts)
             changed[nth] = act(changed[nth])
             # The file is written first: if that fails, the drafts in memory stay as they are in the file.
             write_drafts(Path(self._path), changed)
             self._drafts = changed
-            return _shown(changed[nth])
+            return changed[nth]
 
 
 def opened_drafts(path: str, proposed: Callable[[], Iterable[PlayRow]]) -> DraftsFile:
@@ -385,23 +385,3 @@ def opened_drafts(path: str, proposed: Callable[[], Iterable[PlayRow]]) -> Draft
         )
     write_drafts(place, drafts)
     return DraftsFile(str(place), drafts)
-
-
-def _shown(draft: Draft) -> ShardDraft:
-    check = draft.check
-    return ShardDraft(
-        draft.task_id,
-        draft.task,
-        draft.text,
-        tuple(
-            DraftShard(one.shard_id, one.text, one.piece.start, one.piece.end, one.by)
-            for one in draft.candidates
-        ),
-        tuple(draft.lost),
-        draft.missing,
-        draft.segmented,
-        draft.state,
-        check.get("full"),
-        check.get("concat"),
-        holds(check) if check else None,
-    )

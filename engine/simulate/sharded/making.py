@@ -12,7 +12,7 @@ from engine.base.text import as_json
 from engine.model.asking import Ending, Play, ask_json, object_schema, seed_from
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.prompt_texts import filled
-from engine.simulate.sharded.draft import (
+from engine.simulate.draft import (
     Candidate,
     Draft,
     Piece,
@@ -34,9 +34,6 @@ _SPARE = 60
 
 _CHARACTERS = 2
 """Assumed least number of characters of a token, which bounds the length of a reply that repeats a text."""
-
-HOLDS = 0.8
-"""Least ratio of the scores of CONCAT and FULL; below it the shards have lost information."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +190,6 @@ class MakingScenario:
             max_tokens=_SPARE + characters // _CHARACTERS,
             seed=seed,
         )
-
-
-def holds(check: Mapping[str, float]) -> bool:
-    """Whether the mean score of CONCAT is at least `HOLDS` of that of FULL: the shards then keep the information."""
-    return check["concat"] >= HOLDS * check["full"]
 
 
 def full_text(record: Mapping[str, Any], where: str) -> str:

@@ -20,8 +20,8 @@ from engine.base.network_guard import child_environment
 from engine.completeness.block import log_item
 from engine.model.catalog import embedded_model
 from engine.simulate.demo.samples import sample_conversations
-from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.events import RunDirectory
+from engine.training.config import TrainConfig
+from engine.training.events import RunDirectory
 from tests.benchmarks.tool import REPOSITORY
 
 EXAMPLES, BATCH = 6, 2

@@ -24,12 +24,12 @@ from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from engine.base import network_guard
 from engine.base.rounds import rounds
-from engine.training.run_directory.config import RETIRED_RECIPE, TrainConfig
-from engine.training.run_directory.events import RunDirectory
+from engine.training.config import RETIRED_RECIPE, TrainConfig
+from engine.training.events import RunDirectory
 from training.base import add_adapter, load_base
-from training.curves import Validation
 from training.examples import Example, make_examples, read_logs
 from training.loop import AdapterTrainer, ExampleDataset, arguments, budget_for, collate
+from training.validation import Validation
 
 _UNIT = 1 if sys.platform == "darwin" else 1024
 """Bytes of the unit in which the system tells the memory of a process."""

@@ -13,8 +13,8 @@ import pytest
 from engine.completeness.tables import generated_ends
 from engine.project import settings
 from engine.project.project import Project
-from engine.training import runs
-from engine.training.run_directory.events import locked
+from engine.training import service
+from engine.training.events import locked
 from tests.benchmarks.reproduction.__main__ import DONE_KEY, draw_filter, main, run_once
 from tests.benchmarks.reproduction.data_sets import RUN, RUN_WITHOUT_TAG
 from tests.engine.project.support import fill
@@ -101,7 +101,7 @@ def test_training_that_is_there(
 ) -> None:
     """A training run that is running is left alone, one that was stopped goes on, and one that has finished is done;
     after other options it is refused. The one without the end tag is trained beside it."""
-    monkeypatch.setattr(runs, "Trainers", fake_trainers)
+    monkeypatch.setattr(service, "Trainers", fake_trainers)
     monkeypatch.setenv("FAKE_TRAINER", "finishes")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[3]))
     out = tmp_path / "out"

@@ -405,7 +405,9 @@ class TestRuns:
             await press(pilot, "right")
             assert goals.requests == []
             await press(pilot, "enter")
-            assert goals.requests == [ClusteringRequest("all-user", "tfidf", 40, 3, "auto")]
+            assert goals.requests == [
+                ClusteringRequest("all-user", "tfidf", 40, seed=3, decide="auto")
+            ]
 
     def test_time(self) -> None:
         """The time of a run is shown where it is known."""

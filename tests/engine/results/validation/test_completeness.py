@@ -22,8 +22,8 @@ from engine.model.adapter_files import AdapterOrigin
 from engine.opener.open_project import OpenProject
 from engine.project import runs
 from engine.project.project import Project
-from engine.training.run_directory.config import Recipe, TrainConfig
-from engine.training.run_directory.events import RunDirectory
+from engine.training.config import Recipe, TrainConfig
+from engine.training.events import RunDirectory
 from engine.training.run_files import runs_folder
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.project.support import fill, talk

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.chat import Role
 from engine.model.model_work import RunModel
@@ -18,10 +18,11 @@ from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.simulate import tables as plays
 from engine.simulate.forms.form import Profile, read_form
-from engine.simulate.forms.form_session import Rules, RunOver
+from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.run import FormRun
-from engine.simulate.service.person import Person, PersonStage
+from engine.simulate.live import Person
+from engine.simulate.stages import PlayStage
 from tests.engine.completeness import scored
 from tests.engine.simulate.test_stages import ScriptedProcess
 
@@ -54,7 +55,7 @@ class PersonAtForm:
             FORM, "modular", 1, Rules(dummies=EVERY), texts, (Profile("x", "x", {}),), person=True
         )
         models: dict[Role, RunModel] = {"assistant": RunModel(scored.model())}
-        self.stage = PersonStage(
+        self.stage = PlayStage(
             project,
             ScriptedProcess(log),
             "forms",
@@ -62,9 +63,8 @@ class PersonAtForm:
             {"person": True},
             texts,
             models,
+            person=self.person,
         )
-        self.stage.person = self.person
-        self.stage.stopped = lambda: RunOver("person")
         self.on_reply: list[str] = []
         self.stage.on_reply = lambda key, line: self.on_reply.append(line.reply.text)
         self.outcome: Any = None
@@ -168,7 +168,7 @@ def test_answers_to_nothing(tmp_path: Path) -> None:
     person.say("too early")
     answers: list[str | None] = []
     thread = threading.Thread(
-        target=lambda: answers.append(person.wait_for_answer("Who?").text), daemon=True
+        target=lambda: answers.append(person.wait_for_answer("Who?")), daemon=True
     )
     thread.start()
     while person.question is None:

@@ -16,12 +16,8 @@ from engine.base.events import Event, JobEnded
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.opener.open_project import OpenProject
 from engine.simulate.forms.form import read_form
-from engine.simulate.play import (
-    LINES,
-    PLAYS,
-    Line,
-    LivePlays,
-)
+from engine.simulate.live import LINES, PLAYS, LivePlays
+from engine.simulate.play import Line
 from engine.simulate.records import LiveLine, PlayRow, SessionState
 from engine.simulate.request import SimulationRequest
 from engine.simulate.service.person import PersonSession, asked_fields
@@ -285,17 +281,17 @@ class TestShards:
         path.write_text(json.dumps(RECORD) + "\n", "utf-8")
         drafts = opened_drafts(str(path), list)
         (draft,) = drafts.items()
-        assert draft.lost == ("Ben", "7")
+        assert draft.lost == ["Ben", "7"]
         drafts.edit(0, 2, "Ann has 12 and gives Ben 7.")
         drafts.move(0, 2, -1)
-        assert drafts.decide(0, "approved").lost == ()
+        assert drafts.decide(0, "approved").lost == []
         (again,) = opened_drafts(str(path), list).items()
         assert again.state == "approved"
-        assert [one.text for one in again.shards] == [
+        assert [one.text for one in again.candidates] == [
             "Ann has 12 and gives Ben 7.",
             "How many are left?",
         ]
-        assert [one.by for one in again.shards] == ["person", "model"]
+        assert [one.by for one in again.candidates] == ["person", "model"]
 
     def test_what_the_project_proposed(self, tmp_path: Path) -> None:
         """A new shards file gets the newest proposal for each instruction; without proposals there is no file."""
