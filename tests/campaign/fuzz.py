@@ -66,7 +66,6 @@ from engine.training.run_files import runs_folder
 from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow
 from engine.trees.tree import TreeOptions
-from screens.training.compare_dialog import compare_content
 from screens.training.detail_dialogs import detail_content
 from screens.training.formatting import headline, summary_content
 from screens.training.run_pane import loss_lines, valid_lines
@@ -448,9 +447,8 @@ class Fuzz:
             loss_lines(detail), valid_lines(detail)
             shown = [
                 headline(detail.run, None),
-                summary_content([detail.run], 0, False, "", ""),
+                summary_content([detail.run], False, "", ""),
                 detail_content(detail),
-                compare_content(detail, detail),
             ]
             printed = io.StringIO()
             with redirect_stdout(printed):
