@@ -23,8 +23,8 @@ from engine.completeness.records.scores import (
     ScoreRow,
 )
 from engine.completeness.tables import scores
-from engine.conversations.personal_data import Redactor
 from engine.conversations.service.line_files import new_file, write_file
+from engine.conversations.text_checks import Redactor
 from engine.formats.records import Imported
 from engine.opener.conversation_forms import message_line
 from engine.project.project import Project

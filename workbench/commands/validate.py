@@ -90,7 +90,7 @@ def validate_options(parser: argparse.ArgumentParser) -> None:
         const=True,
         help="also: are the scores probabilities of an end, before and after correction for how rare ends are?",
     )
-    test.add_argument("--plot", metavar="FILE", help="also draw the table, as .svg or .png")
+    test.add_argument("--plot", metavar="FILE", help="also draw the table, as .svg")
     test.add_argument(
         "--against",
         choices=["rows", "conversations", "cut"],
@@ -187,7 +187,7 @@ def _completeness(workspace: OpenProject, arguments: argparse.Namespace) -> Resu
     for note in completeness_report.notes(found):
         narrate(note)
     if arguments.plot:
-        picture.draw(found, Path(arguments.plot), arguments.against or "rows")
+        picture.save_picture(found, Path(arguments.plot), arguments.against or "rows")
         narrate(f"Drew {arguments.plot}.")
     return Result(_completeness_lines(found), completeness_report.as_json(found))
 

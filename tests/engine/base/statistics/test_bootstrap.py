@@ -27,7 +27,7 @@ from engine.base.statistics.ranking import auroc, rejection, reliability, roc
 from engine.base.statistics.records import (
     Classification,
 )
-from engine.questions.calibration import reliability
+from engine.questions.calibration import reliability as reliability_bins
 from tests.benchmarks.reproduction.paper import TABLE_2
 
 LABELLED = st.lists(
@@ -72,7 +72,7 @@ class TestClassification:
         """The calibration error is that of the calibration screen where the sample is the population."""
         values = np.array([value for value, _ in pairs])
         labels = np.array([label for _, label in pairs])
-        _, error = reliability(values, labels, values)
+        _, error = reliability_bins(values, labels, values)
         assert figures(list(values), list(labels))["ece"] == pytest.approx(error)
 
     def test_what_cannot_be_asked(self) -> None:
