@@ -16,7 +16,8 @@ from engine.conversations.service.import_accounts import file_of, shares_line
 from engine.conversations.service.mapping_draft import Line, MappingDraft, format_name
 from engine.conversations.service.mapping_trial import Trial
 from engine.formats.records import PLACES
-from workbench.narration import print_json, print_text
+from workbench.narration import print_text
+from workbench.result import WITH_GAPS, Result
 
 _MESSAGES_SHOWN = 6
 _COLUMNS = 100
@@ -49,30 +50,28 @@ def file_to_map(arguments: argparse.Namespace) -> str:
     return path
 
 
-def print_mapping(path: str, *, as_json: bool) -> None:
-    """Prints the guess of where a file has its messages, its mapping file, and what is read with it; stores nothing.
+def guessed_mapping(path: str) -> Result:
+    """The guess of where a file has its messages, its mapping file, and what is read with it; stores nothing.
 
     Raises:
         FormatError: Nothing in the file looks like messages.
     """
     draft = MappingDraft.of_file(path)
     name = draft.suggested_name
-    if not as_json:
-        print_text(_shown(draft))
-        print_text(f"\n# The mapping file:\n{draft.toml(name)}\nNothing was stored.")
-        return
-    trial = draft.try_out()
-    print_json(
+    mapping, trial = draft.toml(name), draft.try_out()
+    return Result(
+        [_shown(draft), f"\n# The mapping file:\n{mapping}\nNothing was stored."],
         {
             "name": name,
-            "mapping": draft.toml(name),
+            "mapping": mapping,
             "lines": [asdict(line) for line in draft.lines()],
             "conversations": trial.conversations,
             "messages": trial.messages,
             "quarantined": trial.rejected,
             "doubts": trial.doubts,
             "characters": {place: trial.account.chars.get(place, 0) for place in PLACES},
-        }
+        },
+        WITH_GAPS,
     )
 
 
