@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 SLOW = {
     "llama_cpp", "torch", "transformers", "sentence_transformers", "scipy", "sklearn", "hnswlib", "huggingface_hub",
-    "matplotlib", "sqlite_utils",
+    "sqlite_utils",
 }  # fmt: skip
 """Libraries that take a tenth of a second and more to import."""
 

@@ -15,9 +15,9 @@ from engine.base.errors import Cancelled, UsageError
 from engine.base.events import Event, JobEnded, JobProgress, JobStarted, ModelRestarted
 from engine.base.number_format import duration
 from engine.base.text import as_json, display_safe, one_line
-from engine.conversations.personal_data import Kind, replaced_text
+from engine.conversations.text_checks import Kind, replaced_text
 from engine.jobs.contract import Stage
-from engine.jobs.time_left import TimeLeft, in_words
+from engine.jobs.progress import TimeLeft, in_words
 from engine.opener.open_project import OpenProject
 from workbench.result import Result
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from engine.base.errors import Cancelled, ModelCrashed, RequestRefused
-from engine.jobs.threaded_work import OnProgress, Result, ThreadedWork
+from engine.jobs.contract import OnProgress, Result, ThreadedWork
 from engine.model.catalog import DEFAULT_MODEL, ModelEntry, RunnableModel
 from engine.model.interface import Sampling
 from engine.model.process.client import (

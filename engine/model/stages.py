@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import (
+from engine.jobs.contract import (
+    Progress,
     ThreadedWork,
 )
 from engine.model.catalog import Catalog, ModelEntry

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.completeness.turns import TurnRow, by_turns
 from engine.conversations.tables import conversations
-from engine.conversations.tables.truth import truth_by_record, truth_of_duplicates
+from engine.conversations.tables.conversations import truth_by_record, truth_of_duplicates
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.results.metrics.aptitude import Scored

@@ -15,11 +15,10 @@ from typing import Any, Literal
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
-from engine.conversations.tables import imports, quarantine, sources
+from engine.conversations.tables import imports, sources
 from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
-from engine.jobs.contract import Progress, config_hash
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress, config_hash
 from engine.model.asking import Scenario
 from engine.model.chat import Call, Completion, Role
 from engine.model.model_work import ModelWork, RunModel
@@ -414,7 +413,7 @@ class PlayStage:
                 "it was simulated",
             )
             if isinstance(found, Rejected):
-                quarantine.add(conn, source_id, [found])
+                sources.quarantine(conn, source_id, [found])
                 reason = f"its record is no conversation: {found.reason}"
             else:
                 imports.add(conn, source_id, [found])

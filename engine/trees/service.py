@@ -14,7 +14,7 @@ from engine.conversations.filters import ListQuery
 from engine.conversations.selection import Selection
 from engine.conversations.service.line_files import new_file, write_file
 from engine.conversations.tables import selecting
-from engine.conversations.tables.imported import names
+from engine.conversations.tables.conversations import names
 from engine.goals.tables import groups
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner

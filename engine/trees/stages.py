@@ -13,11 +13,11 @@ from engine.base.conversation import render_log
 from engine.base.errors import NotFound, UsageError
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
-from engine.jobs.blocks import blocks
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import (
+from engine.jobs.contract import (
     OnProgress,
+    Progress,
     ThreadedWork,
+    blocks,
 )
 from engine.model.block_stage import BlockStage, ModelStage
 from engine.model.model_work import (

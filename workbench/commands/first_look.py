@@ -42,7 +42,7 @@ from engine.goals.records import (
     ClusteringRequest,
 )
 from engine.jobs.contract import Stage
-from engine.jobs.time_left import TimeLeft
+from engine.jobs.progress import TimeLeft
 from engine.model.stages import TuningStage
 from engine.opener.conversations import (
     ConversationRow,

@@ -91,7 +91,7 @@ def _switch(name: str, help: str) -> Argument:
             "--every-boundary",
             "also: are the scores probabilities of an end, before and after correction for how rare ends are?",
         ),
-        argument("--plot", metavar="FILE", help="also draw the table, as .svg or .png"),
+        argument("--plot", metavar="FILE", help="also draw the table, as .svg"),
         argument(
             "--against",
             choices=["rows", "conversations", "cut"],
@@ -188,7 +188,7 @@ def _completeness(workspace: OpenProject, arguments: argparse.Namespace) -> Resu
     for note in completeness_report.notes(found):
         narrate(note)
     if arguments.plot:
-        picture.draw(found, Path(arguments.plot), arguments.against or "rows")
+        picture.save_picture(found, Path(arguments.plot), arguments.against or "rows")
         narrate(f"Drew {arguments.plot}.")
     return Result(_completeness_lines(found), completeness_report.as_json(found))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from engine.base.errors import UsageError
 from engine.completeness import bundled_probe
 from engine.completeness.block import Question
+from engine.completeness.conversation_logs import logs_of
 from engine.completeness.records.scores import LEAST_FOR_PROBE, Mode
 from engine.completeness.records.scoring_request import (
     ScoringRequest,
@@ -17,7 +18,6 @@ from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
-from engine.conversations.logs import logs_of
 from engine.conversations.selection import Selection
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import BUNDLED_ADAPTERS

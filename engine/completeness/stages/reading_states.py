@@ -15,16 +15,14 @@ import numpy as np
 from engine.base.number_format import counted
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.boundaries import RULE, no_boundary_reason
+from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
 from engine.completeness.records.scores import LEAST_FOR_PROBE
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.completeness.truncation import cut_at
-from engine.conversations.logs import Log, Measured, logs_of, measured_noise
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
-from engine.jobs.blocks import blocks
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
 from engine.model.process.client import (

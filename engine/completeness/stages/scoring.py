@@ -10,18 +10,16 @@ from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.completeness.block import ItemScore, Question, WrittenOn
 from engine.completeness.boundaries import RULE, no_boundary_reason
+from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
 from engine.completeness.inline_remaining import RemainingRequest
 from engine.completeness.records.scores import Mode
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.tables import generated_ends, score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
-from engine.conversations.logs import Log, Measured, logs_of, measured_noise
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
-from engine.jobs.blocks import blocks
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
 from engine.model.process.client import (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.base.statistics.partitions import OUTSIDE, agreement
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.goals.paper.clustering import PaperClusters
 from engine.goals.paper.tables import pairwise_ari
 from engine.goals.stages.as_paper import PaperResult

@@ -34,8 +34,7 @@ from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.goal_inputs import TextSource, digest_of, read_vectors
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress
 from engine.model.block_stage import ModelStage
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows

@@ -17,8 +17,7 @@ from engine.goals.stages.assigning import ToGroupsStage
 from engine.goals.stages.embedding import QUICK_BATCH, SLOW_BATCH, Vectoriser
 from engine.goals.tables import texts, vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress
 from engine.model.embedders.embedder import Embedder, embedder_from_state
 from engine.model.embedders.vectors import same_space
 from engine.project.project import Project

@@ -21,9 +21,7 @@ from engine.goals.tables import clusterings, vectors
 from engine.goals.tables.clusterings import PHRASES, LabelEntry, Member, NewCluster
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.goal_inputs import Ids, LazyTexts, TextSource, digest_of, read_vectors
-from engine.jobs.contract import Progress
-from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.embedders.vectors import Vectors, blocks
 from engine.project import runs
 from engine.project.project import Project

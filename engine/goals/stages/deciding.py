@@ -22,9 +22,11 @@ from engine.goals.views.goal_inputs import stored_clustering
 from engine.goals.views.merge_queue import QueueSnapshot
 from engine.goals.views.merge_queue_cache import MergeQueueCache
 from engine.goals.views.settle_moves import settle_moves
-from engine.jobs.contract import Lane, Progress, config_hash
-from engine.jobs.threaded_work import (
+from engine.jobs.contract import (
+    Lane,
+    Progress,
     ThreadedWork,
+    config_hash,
 )
 from engine.project import runs
 from engine.project.project import Project

@@ -21,9 +21,7 @@ from engine.goals.tables import vectors
 from engine.goals.tables.texts import GoalEntry
 from engine.goals.tables.vectors import VectorConfig
 from engine.goals.views.goal_inputs import TextSource, digest_of
-from engine.jobs.contract import Lane, Progress
-from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress
 from engine.model.embedders.embedder import Embedder, embedder_from_state
 from engine.model.embedders.vectors import Vectors, has_vector, same_space
 from engine.project import runs

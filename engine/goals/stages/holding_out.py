@@ -15,9 +15,7 @@ from engine.goals.clusters.held_out import HeldOut, held_out, judge
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.goal_inputs import Ids, read_vectors, source_of, stored_clustering
-from engine.jobs.contract import Progress
-from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Vectors
 from engine.project.project import Project

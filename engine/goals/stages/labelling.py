@@ -23,8 +23,7 @@ from engine.goals.stages.clustering import ClusterStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import LabelEntry, StoredCluster, StoredClustering
 from engine.goals.views.goal_inputs import Ids, read_vectors, source_of, stored_clustering
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress
 from engine.model.block_stage import BlockStage
 from engine.model.embedders.vectors import Vectors
 from engine.model.model_work import RunModel

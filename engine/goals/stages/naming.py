@@ -18,9 +18,7 @@ from engine.goals.stages.clustering import ClusterStage
 from engine.goals.tables.clusterings import NONE, StoredClustering
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.goal_inputs import LazyTexts, read_vectors, source_of, stored_clustering
-from engine.jobs.contract import Progress
-from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.project import runs
 from engine.project.project import Project
 

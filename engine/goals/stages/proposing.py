@@ -18,8 +18,7 @@ from engine.goals.tables.answers import PairAnswer
 from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.goal_inputs import source_of, stored_clustering
 from engine.goals.views.merge_queue_cache import MergeQueueCache
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress
 from engine.model.block_stage import ModelStage
 from engine.model.model_work import RunModel
 from engine.model.process.asker import ProcessAsker

@@ -15,9 +15,7 @@ from engine.goals.tables import answers as goal_answers
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.goal_inputs import read_vectors, stored_clustering
-from engine.jobs.contract import Progress
-from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.embedders.vectors import Numbers, Vectors
 from engine.project import runs
 from engine.project.project import Project

@@ -14,9 +14,7 @@ from engine.conversations.tables import conversations
 from engine.goals.questions.questions import read_summary
 from engine.goals.tables import texts as goals
 from engine.goals.tables.texts import GoalEntry
-from engine.jobs.blocks import blocks
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
 from engine.model.process.client import (

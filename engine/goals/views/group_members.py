@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.completeness.tables import scores
-from engine.conversations.tables.imported import names
+from engine.conversations.tables.conversations import names
 from engine.goals.clusters.projection import project2d
 from engine.goals.merges.merge_state import Ids
 from engine.goals.records import GroupPeriod, MapPoint, MemberOrder, MemberRow

@@ -12,7 +12,7 @@ from engine.base.errors import Cancelled, EndpointError, RequestRefused, UsageEr
 from engine.base.number_format import counted
 from engine.completeness.block import ItemScore, Question
 from engine.completeness.logs import log_tokens
-from engine.jobs.threaded_work import (
+from engine.jobs.contract import (
     OnProgress,
 )
 from engine.model.chat import Completion

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.goals.questions.asker import Answer, LogProb
-from engine.jobs.threaded_work import (
+from engine.jobs.contract import (
     OnProgress,
 )
 from engine.model.interface import Sampling

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.jobs.threaded_work import (
+from engine.jobs.contract import (
     OnProgress,
 )
 from engine.model.catalog import RunnableModel

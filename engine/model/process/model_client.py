@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.inline_remaining import RemainingRequest
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress
 from engine.model.chat import Call, Completion
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import (

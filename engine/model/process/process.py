@@ -22,7 +22,7 @@ from engine.base.atomic_files import make_file, make_folder
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
 from engine.base.network_guard import child_environment
 from engine.base.number_format import duration
-from engine.jobs.threaded_work import (
+from engine.jobs.contract import (
     OnProgress,
 )
 from engine.model.interface import LoadOptions

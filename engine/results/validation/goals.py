@@ -24,7 +24,7 @@ from engine.base.statistics.records import (
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.goals.tables import clusterings
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import read_merge_state

@@ -18,7 +18,7 @@ from engine.base.statistics.labels import Label, LabelAgreement, agree
 from engine.base.text import CJK
 from engine.completeness.turns import TurnRow, by_turns
 from engine.conversations.tables import conversations
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.model.asking import (
     TRIES,
     USER_CHARS,

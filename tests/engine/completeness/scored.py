@@ -15,7 +15,7 @@ from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.stages.importing import ImportStage
-from engine.jobs import blocks
+from engine.jobs import contract
 from engine.jobs.contract import Progress
 from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.catalog import RunnableModel
@@ -58,7 +58,7 @@ def make(path: Path) -> None:
 
 def small_blocks() -> None:
     """Four conversations a block, so that small projects have several blocks."""
-    blocks.BLOCK_CHARS = 1
+    contract.BLOCK_CHARS = 1
 
 
 def model() -> RunnableModel:

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from engine.conversations import logs
-from engine.conversations.logs import LONGER_RUN, measured_noise
+from engine.completeness import conversation_logs as logs
+from engine.completeness.conversation_logs import LONGER_RUN, measured_noise
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.model_work import ModelWork

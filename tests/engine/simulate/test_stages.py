@@ -18,7 +18,7 @@ import pytest
 
 from engine.base.errors import RequestRefused
 from engine.base.events import Event, JobProgress
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.model.asking import Ending, Play
 from engine.model.catalog import RunnableModel

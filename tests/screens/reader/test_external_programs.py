@@ -15,7 +15,7 @@ from screens.reader import external_programs
 
 def row(index: int, role: str, content: str, *calls: ToolCall, hidden: bool = False) -> MessageRow:
     """A message with nothing special."""
-    return MessageRow(index, 1, role, None, content, calls, None, None, hidden)  # type: ignore[arg-type]
+    return MessageRow(role, content, tool_calls=calls, hidden=hidden, index=index, turn=1)  # type: ignore[arg-type]
 
 
 def program(folder: Path, name: str, script: str) -> Path:

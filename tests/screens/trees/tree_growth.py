@@ -11,11 +11,11 @@ from engine.base.errors import Cancelled, UsageError
 from engine.base.events import Event, Listener
 from engine.completeness.records.scores import Mode
 from engine.completeness.service.runs import ScoringRuns
-from engine.jobs.contract import Stage
-from engine.jobs.runner import JobRunner
-from engine.jobs.threaded_work import (
+from engine.jobs.contract import (
     OnProgress,
+    Stage,
 )
+from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel

@@ -18,8 +18,8 @@ from engine.goals.stages.summarising import SummariseStage
 from engine.goals.tables import clusterings
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.goal_inputs import TextSource, stored_clustering
+from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobDone
-from engine.jobs.threaded_work import OnProgress
 from engine.model.embedders.embedder import embedder_for
 from engine.model.model_work import ModelWork, RunModel
 from engine.model.process.client import (

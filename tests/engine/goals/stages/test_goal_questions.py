@@ -26,7 +26,7 @@ from engine.goals.views import split_candidates
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.goal_inputs import source_of, stored_clustering
 from engine.goals.views.merge_queue_cache import MergeQueueCache
-from engine.jobs import blocks
+from engine.jobs import contract
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.process.client import ModelProcess
 from engine.project import runs
@@ -42,7 +42,7 @@ Content = dict[str, list[tuple[Any, ...]]]
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four conversations and two clusters a block."""
-    monkeypatch.setattr(blocks, "BLOCK_CHARS", 1)
+    monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
     monkeypatch.setattr(labelling, "BLOCK", 2)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.jobs.blocks import BLOCK_CHARS, LEAST_ITEMS, MOST_ITEMS, blocks
+from engine.jobs.contract import BLOCK_CHARS, LEAST_ITEMS, MOST_ITEMS, blocks
 
 lengths = st.lists(st.integers(0, 2 * BLOCK_CHARS), max_size=80)
 

@@ -16,8 +16,8 @@ from engine.conversations.service.line_files import (
     write_parquet,
     written_beside,
 )
-from engine.opener.forms import annotation, chat_forms, inspect_log, message_rows
-from engine.opener.forms.exported import (
+from engine.opener import annotation_tasks, conversation_forms
+from engine.opener.conversation_forms import (
     ANNOTATION_FORMS,
     Beside,
     ConversationForm,
@@ -45,16 +45,16 @@ _OF_CONVERSATIONS = ("metadata", "truth")
 WRITERS: dict[
     ConversationForm, Callable[[Iterable[Exported], Counter[str]], Iterator[dict[str, Any]]]
 ] = {
-    "openai": chat_forms.openai,
-    "anthropic": chat_forms.anthropic,
-    "sharegpt": chat_forms.sharegpt,
-    "inspect": inspect_log.samples,
-    "csv": message_rows.rows,
-    "parquet": message_rows.rows,
-    "argilla": annotation.argilla,
-    "label-studio": annotation.label_studio,
-    "argilla-ratings": annotation.argilla,
-    "label-studio-ratings": annotation.label_studio,
+    "openai": conversation_forms.openai,
+    "anthropic": conversation_forms.anthropic,
+    "sharegpt": conversation_forms.sharegpt,
+    "inspect": conversation_forms.samples,
+    "csv": conversation_forms.message_rows,
+    "parquet": conversation_forms.message_rows,
+    "argilla": annotation_tasks.argilla,
+    "label-studio": annotation_tasks.label_studio,
+    "argilla-ratings": annotation_tasks.argilla,
+    "label-studio-ratings": annotation_tasks.label_studio,
 }
 """What makes the records, rows or tasks of each form, and counts what it leaves behind."""
 
@@ -115,9 +115,9 @@ def write_form(
         ProjectError: A file cannot be written.
     """
     if form == "parquet":
-        return write_parquet(lines, message_rows.column_types(beside, truth=truth), path)
+        return write_parquet(lines, conversation_forms.column_types(beside, truth=truth), path)
     count = write_file(lines, path, ENDINGS[form], _around(form, task), formulas=formulas)
-    settings = annotation.settings_file(form, path)
+    settings = annotation_tasks.settings_file(form, path)
     if settings is not None:
         with written_beside(settings[0]) as part:
             part.write_text(settings[1], encoding="utf-8")
@@ -144,7 +144,7 @@ def write_form_to_stream(
 
 def _around(form: ConversationForm, task: str) -> tuple[str, str]:
     """What stands before and after the list of records."""
-    return inspect_log.around(task) if form == "inspect" else ("[", "]")
+    return conversation_forms.around(task) if form == "inspect" else ("[", "]")
 
 
 def losses_in_words(form: str, left_behind: Counter[str]) -> list[str]:

@@ -15,11 +15,8 @@ from engine.base.outcomes import (
 )
 from engine.base.text import as_json
 from engine.model.prompt_texts import prompt_texts
-from engine.opener.forms.exported import ConversationForm, Exported
-from engine.questions.rating_scales import RATINGS
-
-VERDICT, NOTE = "verdict", "note"
-"""Names of the two questions."""
+from engine.opener.conversation_forms import ConversationForm, Exported
+from engine.questions.rating_scales import NOTE, RATING_NAMES, RATINGS, VERDICT
 
 _RATED = "How good is the conversation?"
 _ASKED = "Did the user get what they wanted?"
@@ -27,9 +24,6 @@ _GUIDE = (
     "Complete: nothing remains to be done for the user. Incomplete: something does. Judge the conversation as it ends, "
     "not how it was led."
 )
-
-RATING_NAMES = {name.lower().replace(" ", "_").replace("-", "_"): name for name in RATINGS}
-"""Names of the questions on ratings (letters and underscores only, as Argilla asks), with the ratings."""
 
 
 def _guide(*, ratings: bool) -> str:

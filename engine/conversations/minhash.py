@@ -1,7 +1,7 @@
 """Near duplicates among many conversations, by MinHash signatures (Broder 1997, "On the resemblance and containment of
 documents").
 
-The exact comparison of `engine.conversations.near_duplicates` is for the thousand conversations that a probe is fitted
+The exact comparison of `engine.conversations.shingle_overlap` is for the thousand conversations that a probe is fitted
 to; a signature of 256 bytes for each conversation allows a million.
 """
 
@@ -46,7 +46,7 @@ def groups(ids: Sequence[int], signatures: bytes) -> list[list[int]]:
         ids: Conversations, ascending.
         signatures: Their signatures one after another.
     """
-    # imported where they are used, as in `engine.conversations.near_duplicates`
+    # imported where they are used, as in `engine.conversations.shingle_overlap`
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
