@@ -27,7 +27,8 @@ from engine.model.catalog_file import cpu_name
 from engine.model.http.endpoint_book import EndpointBook
 from engine.model.hub.access import DEFAULT_HUB
 from engine.model.hub.pulls import unfinished
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Machine
 from engine.model.service.facts import ModelFacts, model_facts
 from engine.model.service.memory import machine_memory
 from engine.project import settings
@@ -132,7 +133,7 @@ def _processor() -> Iterator[Check]:
         log = Path(folder) / "model.log"
         process = ModelProcess(log)
         try:
-            machine = process.machine()
+            machine = process.ask(Machine())
         except WorkbenchError as error:
             lines = log.read_text("utf-8", "replace").split("\n") if log.exists() else []
             last = next((line for line in reversed(lines) if line.strip()), "its log is empty")

@@ -39,7 +39,7 @@ CHARACTERS_SHOWN = 2_000
     argument("--format", help="format of the input (default: detected)"),
     switch(
         "--map",
-        "map the fields of one file of an unknown format by answering questions, save the mapping, and import the"
+        "guess a mapping of one file of an unknown format, show what it reads, edit and save it, and import the"
         " file with it; with --json, or without a terminal, print a guess and store nothing (exit 3)",
     ),
     switch(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine.base.errors import UsageError
 from engine.conversations.filters import Filter
-from engine.conversations.personal_data import replaced_text
+from engine.conversations.text_checks import replaced_text
 from engine.opener.open_project import OpenProject
 from engine.opener.report import Compared, write_report
 from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
