@@ -20,7 +20,7 @@ from engine.base.request_options import (
     switch,
     whole_number,
 )
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     StateCounts,
 )
 from engine.conversations.filters import FILTER, Filter

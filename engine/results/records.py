@@ -15,7 +15,7 @@ from engine.base.statistics.records import (
     Contrast,
     Curve,
 )
-from engine.completeness.records.scores import SetMode
+from engine.completeness.records import SetMode
 
 RowKind = Literal["scores", "keywords", "position"]
 

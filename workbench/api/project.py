@@ -16,8 +16,9 @@ from engine.base.events import Event, JobProgress, Listener
 from engine.base.outcomes import (
     Verdict,
 )
-from engine.completeness.records.scores import Mode, ScoreSet
-from engine.completeness.records.scoring_request import (
+from engine.completeness.records import (
+    Mode,
+    ScoreSet,
     ScoringRequest,
 )
 from engine.completeness.service.sets import in_force

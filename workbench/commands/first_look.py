@@ -22,14 +22,12 @@ from engine.base.outcomes import (
     State,
 )
 from engine.base.text import one_line
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     LEAST_FOR_PROBE,
     ScoreRow,
-)
-from engine.completeness.records.scoring_request import (
     ScoringRequest,
 )
-from engine.completeness.service.estimate import ScoringRun
+from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import scores

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.base.errors import NotFound, NotYet, UsageError
+from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import last_values
 from engine.conversations.filters import Filter
 from engine.conversations.tables.selecting import matching
@@ -65,7 +66,9 @@ from engine.goals.views.settle_moves import settle_moves
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.embedders.embedder import embedder_for
-from engine.project import runs, settings
+from engine.project import (
+    runs,
+)
 from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.records import ClusteringEstimate, RunRow
@@ -214,8 +217,8 @@ class GoalService:
         _, _, group = min(rated, key=lambda one: one[:2])
         members = [member.conversation_id for member in self.members(group.id)]
         with self._project.reading() as conn, snapshot(conn):
-            threshold = settings.rule(conn).threshold
-            values = last_values(conn, settings.score_config(conn) or "", members)
+            threshold = score_sets.rule(conn).threshold
+            values = last_values(conn, score_sets.score_config(conn) or "", members)
             judged = dict(verdicts.in_force(conn))
         low = [key for key in members if key in values and values[key] < threshold]
         return LowestGoal(

@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from engine.completeness.records.scores import StateCounts
+from engine.completeness.records import StateCounts
+from engine.completeness.tables import score_sets
 from engine.goals.merges.merge_state import Group, Ids, MergeState
 from engine.goals.records import GoalGroup
 from engine.goals.tables import answers as goal_answers
@@ -19,7 +20,6 @@ from engine.goals.tables import counts as goal_counts
 from engine.goals.tables.clusterings import Assigned, StoredCluster, StoredClustering
 from engine.goals.views.goal_inputs import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
-from engine.project import settings
 from engine.project.idset import IdSet
 from engine.project.sql import snapshot
 from engine.trees import tables as trees
@@ -211,9 +211,9 @@ class GroupFigures:
 def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
     """A key of what `GroupFigures` depends on apart from the view; it changes when scores or trees are added."""
     with snapshot(conn):
-        config = settings.score_config(conn)
+        config = score_sets.score_config(conn)
         return (
-            settings.rule(conn),
+            score_sets.rule(conn),
             config,
             goal_counts.scored(conn, config),
             trees.chosen(conn),

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from engine.completeness.records.scores import StateCounts
+from engine.completeness.records import StateCounts
 from engine.goals.merges.merge_probability import MergeModel
 from engine.goals.merges.order import ranked
 from engine.goals.records import LIKELY, Evidence, GoalGroup, MergeOrder, Pair, Proposal

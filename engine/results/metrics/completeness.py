@@ -16,8 +16,7 @@ from engine.base.statistics.records import (
     Classification,
     Contrast,
 )
-from engine.completeness.endings import matched
-from engine.completeness.truncation import cut_at
+from engine.completeness.truncation import cut_at, matched
 from engine.results.metrics import claims as truths
 from engine.results.records import (
     BoundaryRow,
@@ -83,7 +82,7 @@ def matched_test(way: Values, where: Mapping[int, Place]) -> tuple[Interval | No
     """Measures how well a scoring tells whole conversations from longer ones cut at the same boundary.
 
     Returns:
-        See `engine.completeness.endings.matched`.
+        See `engine.completeness.truncation.matched`.
     """
     curves = [[way[key][message] for message in place.boundaries] for key, place in where.items()]
     return matched([np.array(curve, dtype=float) for curve in curves])

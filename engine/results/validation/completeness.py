@@ -17,9 +17,8 @@ from engine.base.statistics.ranking import reliability, roc
 from engine.base.statistics.records import (
     Classification,
 )
-from engine.completeness.keywords import sounds_complete
-from engine.completeness.position import Position, by_position
-from engine.completeness.records.scores import LEAST_FOR_PROBE, Mode
+from engine.completeness.baselines import Position, by_position, sounds_complete
+from engine.completeness.records import LEAST_FOR_PROBE, Mode
 from engine.completeness.tables import generated_ends, score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.conversations import shingle_overlap

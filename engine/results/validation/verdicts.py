@@ -19,13 +19,12 @@ from engine.base.statistics.records import (
     Classification,
     Contrast,
 )
-from engine.completeness.keywords import sounds_complete
-from engine.completeness.records.scores import DecisionRule, SetMode
+from engine.completeness.baselines import sounds_complete
+from engine.completeness.records import DecisionRule, SetMode
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations, selecting
-from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
 from engine.questions.tables import verdicts
@@ -105,7 +104,9 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
             config.config_hash: scores.last_values(conn, config.config_hash, list(complete))
             for config in configs
         }
-        rules = {config.config_hash: settings.rule(conn, config.config_hash) for config in configs}
+        rules = {
+            config.config_hash: score_sets.rule(conn, config.config_hash) for config in configs
+        }
         kept = [
             one for one in configs if len(values[one.config_hash]) >= LEAST_SHARE * len(complete)
         ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.completeness.records.scores import StateCounts
+from engine.completeness.records import StateCounts
 from engine.goals.records import GoalDecision
 from engine.goals.tables import answers as goal_answers
 from engine.goals.tables import clusterings, second_goals, vectors
