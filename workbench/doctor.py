@@ -23,7 +23,8 @@ from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.catalog_file import cpu_name
 from engine.model.hub.pulls import unfinished
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Machine
 from engine.model.service.facts import ModelFacts, model_facts
 from engine.model.service.memory import machine_memory
 from engine.project.health import examine, sqlite_facts
@@ -125,7 +126,7 @@ def _processor() -> Iterator[Check]:
         log = Path(folder) / "model.log"
         process = ModelProcess(log)
         try:
-            machine = process.machine()
+            machine = process.ask(Machine())
         except WorkbenchError as error:
             lines = log.read_text("utf-8", "replace").split("\n") if log.exists() else []
             last = next((line for line in reversed(lines) if line.strip()), "its log is empty")

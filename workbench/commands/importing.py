@@ -43,7 +43,7 @@ def import_paths_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--map",
         action="store_true",
-        help="map the fields of one file of an unknown format by answering questions, save the mapping, and import the"
+        help="guess a mapping of one file of an unknown format, show what it reads, edit and save it, and import the"
         " file with it; with --json, or without a terminal, print a guess and store nothing (exit 3)",
     )
     parser.add_argument(

@@ -36,7 +36,7 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.goal_inputs import TextSource, read_vectors
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.opener.conversations import (
     ConversationRow,
     ConversationService,

@@ -12,9 +12,9 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.model.endpoints.client import EndpointModel
-from engine.model.process.requests import GrownTree
 from engine.trees.growth import Budget, Grower
 from engine.trees.measures import measure
+from engine.trees.model_requests import Grow, GrownTree, GrowOn
 from engine.trees.places import Place
 from engine.trees.record import record
 from engine.trees.roster import Job
@@ -42,7 +42,7 @@ def in_process(options: TreeOptions = OPTIONS, place: Place = PLACE) -> tuple[Tr
 
 def grown(model: EndpointModel, options: TreeOptions = OPTIONS) -> GrownTree:
     """One tree grown to its end."""
-    (found,), work = model.grow([PLACE], options, Budget())
+    (found,), work = model.ask(Grow([PLACE], options, Budget()))
     assert work.finished
     return found
 
@@ -155,7 +155,7 @@ class TestSamplers:
         """A sampler that needs unlisted tokens is refused before a request."""
         with endpoint("vllm") as (model, (peer,)):
             with pytest.raises(UsageError, match="lists 20 tokens"):
-                model.grow([PLACE], replace(OPTIONS, transform=transform), Budget())
+                model.ask(Grow([PLACE], replace(OPTIONS, transform=transform), Budget()))
             assert not peer.requests
 
 
@@ -164,11 +164,11 @@ class TestGrowth:
         """A budget of nodes ends growth with correct masses, and growing further gives the tree of one growth."""
         with endpoint("vllm") as (model, _):
             whole = grown(model)
-            (part,), work = model.grow([PLACE], OPTIONS, Budget(nodes=5))
+            (part,), work = model.ask(Grow([PLACE], OPTIONS, Budget(nodes=5)))
             assert not work.finished
             assert work.nodes == 5
             assert total(part.tree.account()) == pytest.approx(1, abs=1e-12)
-            rest, _ = model.grow_on(PLACE, record(part.tree), Budget())
+            rest, _ = model.ask(GrowOn(PLACE, record(part.tree), Budget()))
         assert by_tokens(rest.tree) == pytest.approx(by_tokens(whole.tree), rel=1e-9)
 
     def test_lower_alpha(self) -> None:
@@ -176,18 +176,18 @@ class TestGrowth:
         lower = replace(OPTIONS, alpha=0.0015)
         with endpoint("vllm") as (model, _):
             first = grown(model)
-            on, _ = model.grow_on(PLACE, record(first.tree), Budget(), alpha=0.0015, below=0)
+            on, _ = model.ask(GrowOn(PLACE, record(first.tree), Budget(), alpha=0.0015, below=0))
             anew = grown(model, lower)
         assert by_tokens(on.tree) == pytest.approx(by_tokens(anew.tree), rel=1e-9)
 
     def test_cancelled_growth_keeps_its_account(self) -> None:
         """Growing further that is cancelled gives the tree as far as it has grown, with correct masses."""
         with endpoint("vllm") as (model, (peer,)):
-            (part,), _ = model.grow([PLACE], OPTIONS, Budget(nodes=2))
+            (part,), _ = model.ask(Grow([PLACE], OPTIONS, Budget(nodes=2)))
             peer.delay = 0.3
             timer = threading.Timer(0.8, model.cancel)
             timer.start()
-            on, work = model.grow_on(PLACE, record(part.tree), Budget())
+            on, work = model.ask(GrowOn(PLACE, record(part.tree), Budget()))
             timer.join()
         assert not work.finished
         assert total(on.tree.account()) == pytest.approx(1, abs=1e-12)
@@ -196,9 +196,9 @@ class TestGrowth:
         """Trees grown together over two endpoints equal those grown alone over one."""
         places = [PLACE, replace(PLACE, texts=("Hello ", "there"))]
         with endpoint("vllm", 2) as (both, (first, _)):
-            together, _ = both.grow(places, OPTIONS, Budget())
+            together, _ = both.ask(Grow(places, OPTIONS, Budget()))
             alone = client([first], capabilities("vllm"))
-            apart = [alone.grow([place], OPTIONS, Budget())[0][0] for place in places]
+            apart = [alone.ask(Grow([place], OPTIONS, Budget()))[0][0] for place in places]
         for one, other in zip(together, apart, strict=True):
             assert by_tokens(one.tree) == by_tokens(other.tree)
 
@@ -209,4 +209,4 @@ def test_refused() -> None:
         endpoint("bare") as (model, _),
         pytest.raises(UsageError, match=r"trees.*no log-probabilities"),
     ):
-        model.grow([PLACE], OPTIONS, Budget())
+        model.ask(Grow([PLACE], OPTIONS, Budget()))

@@ -7,9 +7,8 @@ import math
 import pytest
 
 from engine.base.errors import Cancelled
-from engine.model.process.requests import Grow, GrowOn
-from engine.model.process.tree_growth import grow_on, grow_trees
 from engine.trees.growth import Budget, Work
+from engine.trees.model_requests import Grow, GrowOn, grow_on, grow_trees
 from engine.trees.places import Place
 from engine.trees.record import record
 from engine.trees.tree import Kind, Tree, TreeOptions

@@ -1,18 +1,69 @@
-"""Grows response trees from log pieces. Runs in the model process."""
+"""The requests that grow response trees, and their handlers in the model process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from engine.base.errors import Cancelled
-from engine.completeness.logs import log_tokens
 from engine.model.interface import TokenModel
-from engine.model.process.requests import Grow, GrownTree, GrowOn
-from engine.trees.growth import Grower, Work
+from engine.model.log_windows import (
+    log_tokens,
+)
+from engine.model.process.protocol import Request
+from engine.model.process.session import Handlers
+from engine.trees.growth import Budget, Grower, Work
 from engine.trees.places import Place
-from engine.trees.record import restore
+from engine.trees.record import TreeRecord, record, restore
 from engine.trees.roster import Job
-from engine.trees.tree import Tree, lower_below
+from engine.trees.tree import Tree, TreeOptions, lower_below
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """A tree as it was grown, and what belongs to it.
+
+    Attributes:
+        record: The tree as it crosses the pipe and is stored.
+        answer: Tokens of the recorded answer; empty without one.
+        answer_log_probs: Natural log-probabilities of its first tokens.
+        prompt_tokens: Tokens before the root.
+        note: What of the log was left out, or None.
+    """
+
+    record: TreeRecord
+    answer: tuple[int, ...]
+    answer_log_probs: tuple[float, ...]
+    prompt_tokens: int
+    note: str | None
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree itself."""
+        return restore(self.record)
+
+
+class Grow(Request[tuple[list[GrownTree], Work]], frozen=True):
+    """Grows one new tree at each place, side by side. The count of progress is nodes read."""
+
+    places: Sequence[Place]
+    options: TreeOptions
+    budget: Budget
+
+
+class GrowOn(Request[tuple[GrownTree, Work]], frozen=True):
+    """Continues the growth of a recorded tree: below one node to a lower alpha, or everywhere to its own. The count of
+    progress is nodes read.
+
+    A cancel ends the growth early with what has grown; `Cancelled` is raised only before growth began.
+    """
+
+    place: Place
+    tree: TreeRecord
+    budget: Budget
+    alpha: float | None = None
+    below: int | None = None
 
 
 def grow_trees(
@@ -80,4 +131,10 @@ class _Counter:
 
 def _grown(job: Job, note: str | None) -> GrownTree:
     log_probs = tuple(job.answer_log_probs)
-    return GrownTree(job.tree, tuple(job.answer), log_probs, len(job.prompt), note)
+    return GrownTree(record(job.tree), tuple(job.answer), log_probs, len(job.prompt), note)
+
+
+HANDLERS: Handlers = {
+    Grow: lambda session, request: grow_trees(session.take(), request, session.progress()),
+    GrowOn: lambda session, request: grow_on(session.take(), request, session.progress()),
+}

@@ -9,9 +9,10 @@ from engine.jobs.contract import (
     OnProgress,
 )
 from engine.model.interface import Sampling
-from engine.model.process.model_client import (
+from engine.model.model_client import (
     ModelClient,
 )
+from engine.model.process.requests import Generate, LogProbs
 from engine.model.prompt_files import Prompt
 
 
@@ -25,14 +26,14 @@ class ProcessAsker:
         self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
     ) -> list[Answer]:
         """Writes one greedy reply to each body inside the prompt; reports the number of replies done."""
-        replies = self._process.generate(
+        request = Generate(
             [((body,), 0) for body in bodies],
             prompt,
-            sampling=Sampling(grammar=grammar),
-            max_tokens=prompt.max_tokens,
-            stop=prompt.stop,
-            progress=self._progress,
+            Sampling(grammar=grammar),
+            prompt.max_tokens,
+            prompt.stop,
         )
+        replies = self._process.ask(request, self._progress)
         return [Answer(reply.text, reply.stopped == "length") for reply in replies]
 
     def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
@@ -40,6 +41,6 @@ class ProcessAsker:
         continuations: dict[str, list[str]] = {}
         for body, continuation in pairs:
             continuations.setdefault(body, []).append(continuation)
-        found = self._process.log_probs(list(continuations.items()), prompt, self._progress)
+        found = self._process.ask(LogProbs(list(continuations.items()), prompt), self._progress)
         answers = {body: iter(each) for body, each in zip(continuations, found, strict=True)}
         return [LogProb(*next(answers[body])) for body, _ in pairs]

@@ -8,20 +8,47 @@ from dataclasses import replace
 
 from engine.base.errors import RequestRefused
 from engine.completeness.block import ItemScore, LogItem, Prepared, Question, prepare
+from engine.completeness.model_requests import Score
 from engine.completeness.packing import Segment
 from engine.completeness.readings import BoundaryLogProbs
-from engine.completeness.windows import Window
+from engine.model.endpoints.client import EndpointHandlers, EndpointModel
 from engine.model.endpoints.known_tokens import Around
 from engine.model.endpoints.log_probs import Continuation, Raw, Reader, listed
 from engine.model.endpoints.messages import first_tokens
-from engine.model.http.capabilities import no_laid_out
+from engine.model.http.capabilities import no_curve, no_laid_out
 from engine.model.http.control_tokens import without_controls
 from engine.model.http.dialects import text_of
+from engine.model.log_windows import Window
 from engine.model.prompt_files import Frame, Prompt
 
 HIDDEN = "the answer is not among the {top} most probable tokens at {count} of {all} boundaries"
 BROKEN_UP = "{count} control tokens in its text were broken up"
 OTHER_TOKENS = "the endpoint cuts its text into other tokens than the model process"
+
+
+def refuse_curve(model: EndpointModel, question: Question) -> None:
+    """Raises UsageError if this question cannot be answered exactly at each boundary."""
+    if question.states:
+        model.refuse("hidden states", "its interface has probabilities only")
+    model.refuse("curves of completeness", no_curve(model.can, question.prompt, question.end_tag))
+
+
+def _score(model: EndpointModel, request: Score, report: Callable[[int], None]) -> list[ItemScore]:
+    # What cannot be scored exactly is unscored with the reason; remaining tasks are not written here.
+    refuse_curve(model, request.question)
+    done = 0
+
+    def read(tokens: int) -> None:
+        nonlocal done
+        done += tokens
+        report(done)
+
+    return model.run(
+        lambda: score_items(model.reader(), request.items, request.question, model.context, read)
+    )
+
+
+ENDPOINT_HANDLERS: EndpointHandlers = {Score: _score}
 
 
 async def score_items(

@@ -10,6 +10,7 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.completeness.block import ItemScore, LogItem, Question, score_block
+from engine.completeness.model_requests import Score
 from engine.completeness.scoring import BoundaryScorer
 from engine.model.http.capabilities import Capabilities
 from engine.model.prompt_files import Prompt
@@ -48,18 +49,18 @@ class TestParity:
         """Servers that name tokens by ids give every probability exactly, in their list or not."""
         items = [item(PLAIN, 2, 4), item(long_talk(3), 2, 4, 6)]
         with endpoint(manner) as (model, _):
-            same(model.score(items, question), in_process(question, *items))
+            same(model.ask(Score(items, question)), in_process(question, *items))
 
     def test_a_tag_in_words_where_tokens_have_no_ids(self) -> None:
         """A server of texts only is forced to write the tag and reports its probability."""
         items = [item(PLAIN, 2, 4)]
         with endpoint("llama-cpp-python") as (model, _):
-            same(model.score(items, TAGGED), in_process(TAGGED, *items))
+            same(model.ask(Score(items, TAGGED)), in_process(TAGGED, *items))
 
     def test_one_request_a_log(self) -> None:
         """Where a server scores prompts, one request gives all boundaries whose tokens are in its list."""
         with endpoint("vllm") as (model, (peer,)):
-            model.score([item(long_talk(3), 2, 4, 6)], Question(None))
+            model.ask(Score([item(long_talk(3), 2, 4, 6)], Question(None)))
             echoed = [body for body in peer.completions if body.get("echo")]
             # The whole log once; the end token at a boundary where it is not among the 20 most probable.
             assert len(echoed) <= 1 + 3
@@ -72,7 +73,7 @@ class TestParity:
         expected = score_block(BoundaryScorer(ToyModel(small)), [long], TAGGED)
         with endpoint("llama-server") as (_, peers):
             model = client(peers, capabilities("llama-server"), context=700)
-            same(model.score([long], TAGGED), expected)
+            same(model.ask(Score([long], TAGGED)), expected)
         assert expected[0].note is not None
 
 
@@ -84,7 +85,7 @@ class TestHonesty:
         """A log with boundaries whose tokens are not in the list is unscored, with their number as the reason."""
         with endpoint("vllm") as (_, peers):
             model = client(peers, self.without_echo())
-            (score,) = model.score([item(PLAIN, 2, 4)], Question(None))
+            (score,) = model.ask(Score([item(PLAIN, 2, 4)], Question(None)))
         assert not score.curve
         assert score.unscored is not None
         assert "not among the 3 most probable tokens at" in score.unscored
@@ -104,7 +105,7 @@ class TestHonesty:
         """What an endpoint cannot do is refused with the reason, before a request."""
         with endpoint(manner) as (model, (peer,)):
             with pytest.raises(UsageError, match=why):
-                model.score([item(PLAIN, 2, 4)], question)
+                model.ask(Score([item(PLAIN, 2, 4)], question))
             assert not peer.requests
 
     def test_one_refused_log(self) -> None:
@@ -112,7 +113,7 @@ class TestHonesty:
         items = [item(PLAIN, 2, 4), item(long_talk(3), 2, 4, 6)]
         with endpoint("vllm") as (model, (peer,)):
             peer.faults = [says(400, {"error": "too \x1b[2J long"})]
-            scores = model.score(items, Question(None))
+            scores = model.ask(Score(items, Question(None)))
         refused = [score for score in scores if score.unscored]
         assert len(refused) == 1
         assert "400" in (refused[0].unscored or "")
@@ -134,7 +135,7 @@ class TestHonesty:
         """An answer without the requested probabilities makes a log unscored."""
         with endpoint("vllm") as (model, (peer,)):
             peer.faults = [says(200, answer)] * 50
-            (score,) = model.score([item(PLAIN, 2, 4)], Question(None))
+            (score,) = model.ask(Score([item(PLAIN, 2, 4)], Question(None)))
         assert not score.curve
         assert score.unscored
 
@@ -154,7 +155,7 @@ class TestHonesty:
         monkeypatch.setattr(ToyPeer, "post", joins)
         empty = [replace(PLAIN[0], content=""), *PLAIN[1:]]
         with endpoint("llama-cpp-python") as (model, _):
-            scores = model.score([item(empty, 2, 4), item(PLAIN, 2, 4)], TAGGED)
+            scores = model.ask(Score([item(empty, 2, 4), item(PLAIN, 2, 4)], TAGGED))
         assert [score.unscored for score in scores] == [None, None]
         notes = [score.note for score in scores]
         assert notes == [
@@ -165,7 +166,7 @@ class TestHonesty:
     def test_control_tokens_in_a_log(self) -> None:
         """Control tokens in a log are broken up, and the score has a note."""
         with endpoint("vllm") as (model, (peer,)):
-            (score,) = model.score([item(TALK, 2, 4)], Question(None))
+            (score,) = model.ask(Score([item(TALK, 2, 4)], Question(None)))
             sent = [token for body in peer.completions for token in body["prompt"]]
         assert score.note == "1 control tokens in its text were broken up"
         # The end token stands after the log only, where it is asked about.
@@ -178,7 +179,7 @@ class TestJudgeByMessages:
     YES_NO = Question(Prompt("judge", True, "", "\n\nDone?", "", "y", "n", (), 0))
 
     def judged(self, can: Capabilities, peer: ToyPeer) -> ItemScore:
-        (score,) = client([peer], can).score([item(PLAIN, 2, 4)], self.YES_NO)
+        (score,) = client([peer], can).ask(Score([item(PLAIN, 2, 4)], self.YES_NO))
         return score
 
     def test_words_are_read_off_the_first_token(self) -> None:

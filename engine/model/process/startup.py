@@ -1,4 +1,4 @@
-"""`python -m engine.model.process`: the model process."""
+"""Makes the process that it is called in a model process, before anything native is loaded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import signal
 import sys
 from typing import BinaryIO
 
+from engine.base import network_guard
+
 PR_SET_PDEATHSIG = 1
 """Of `linux/prctl.h`: the signal that this process gets when the thread that started it ends."""
 
@@ -16,11 +18,11 @@ NICE = 5
 """Niceness of the model process: it gives way to other processes and costs nothing on an idle machine."""
 
 
-def main() -> None:
-    """Serves requests from standard input until it closes.
+def take_over_output() -> BinaryIO:
+    """Prepares this process, and returns the stream to which its answers are written.
 
-    The protocol descriptor is duplicated and descriptor 1 pointed at standard error before anything native is
-    loaded, so whatever a library prints goes to the log and never into the protocol.
+    The protocol descriptor is duplicated and descriptor 1 pointed at standard error, so whatever a library prints goes
+    to the log and never into the protocol.
     """
     answers: BinaryIO = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -39,12 +41,5 @@ def main() -> None:
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
-    from engine.base import network_guard
-    from engine.model.process.server import Server
-
     network_guard.install_in_child()
-    Server(sys.stdin.buffer, answers).serve()
-
-
-if __name__ == "__main__":
-    main()
+    return answers

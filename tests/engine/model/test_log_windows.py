@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.completeness.windows import clip, plan_windows
+from engine.model.log_windows import clip, plan_windows
 
 
 @st.composite

@@ -14,22 +14,34 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.base.errors import RequestRefused, UsageError
-from engine.completeness.logs import SMALLEST_ROOM, log_tokens
+from engine.base.errors import Cancelled, RequestRefused, UsageError
+from engine.model.endpoints.client import EndpointHandlers, EndpointModel
 from engine.model.endpoints.log_probs import Raw, Reader
-from engine.model.http.capabilities import Capabilities
+from engine.model.http.capabilities import Capabilities, no_tree
 from engine.model.http.control_tokens import without_controls
 from engine.model.http.dialects import text_of
 from engine.model.http.responses import Step
+from engine.model.log_windows import (
+    SMALLEST_ROOM,
+    log_tokens,
+)
 from engine.trees.growth import ANSWER_TOKENS, Budget, Work
+from engine.trees.model_requests import Grow, GrownTree, GrowOn
 from engine.trees.places import Place
-from engine.trees.tree import Transform, Tree, TreeOptions
+from engine.trees.record import record, restore
+from engine.trees.tree import Transform, Tree, TreeOptions, lower_below
 
 WIDTH = 64
 """Number of nodes expanded at the same time."""
 
 VOCABULARY = 1 << 18
 """Upper bound of the vocabulary size, for bounds of entropies; no model in use has more tokens."""
+
+
+def refuse_trees(model: EndpointModel, options: TreeOptions) -> None:
+    """Raises UsageError if response trees cannot be grown with these options."""
+    model.refuse("response trees", no_tree(model.can))
+    options_for(model.can, options)
 
 
 def options_for(can: Capabilities, options: TreeOptions) -> TreeOptions:
@@ -74,7 +86,7 @@ class Spellings:
 
 
 @dataclass(slots=True)
-class Grown:
+class GrowingTree:
     """One tree while it grows, and what was recorded at its place."""
 
     tree: Tree
@@ -92,7 +104,7 @@ async def begin(
     tree: Callable[[Spellings], Tree],
     known: dict[int, bytes],
     context: int,
-) -> Grown:
+) -> GrowingTree:
     """Tokenises the log before a place and makes the tree.
 
     Args:
@@ -109,7 +121,7 @@ async def begin(
         texts, broken = [text for text, _ in found], sum(count for _, count in found)
         notes = [f"{broken} control tokens broken up"] if broken else []
     spellings = Spellings(known)
-    grown = Grown(tree(spellings), Raw("".join(texts), ()), spellings)
+    grown = GrowingTree(tree(spellings), Raw("".join(texts), ()), spellings)
     if can.tokens:
         await _in_tokens(reader, grown, place, texts, context, notes)
     grown.note = ", ".join(notes) or None
@@ -117,7 +129,12 @@ async def begin(
 
 
 async def _in_tokens(
-    reader: Reader, grown: Grown, place: Place, texts: Sequence[str], context: int, notes: list[str]
+    reader: Reader,
+    grown: GrowingTree,
+    place: Place,
+    texts: Sequence[str],
+    context: int,
+    notes: list[str],
 ) -> None:
     around = await reader.known.learn_prompt(None)
     await reader.known.learn_log([*texts, place.answer])
@@ -145,7 +162,7 @@ async def _in_tokens(
 
 
 async def grow(
-    reader: Reader, jobs: Sequence[Grown], budget: Budget, progress: Callable[[int], None]
+    reader: Reader, jobs: Sequence[GrowingTree], budget: Budget, progress: Callable[[int], None]
 ) -> Work:
     """Grows trees until none has a node to read or the budget is used up.
 
@@ -182,9 +199,9 @@ async def grow(
     return Work(read, read, read, time.perf_counter() - start, 0.0, finished)
 
 
-def _most_probable(jobs: Sequence[Grown], most: int) -> list[tuple[Grown, int]]:
+def _most_probable(jobs: Sequence[GrowingTree], most: int) -> list[tuple[GrowingTree, int]]:
     """The most probable waiting nodes of all trees, of equal ones those of the first tree."""
-    taken: list[tuple[Grown, int]] = []
+    taken: list[tuple[GrowingTree, int]] = []
     while len(taken) < most:
         waiting = [
             (path, -at) for at, job in enumerate(jobs) if (path := job.tree.next_path) is not None
@@ -198,13 +215,13 @@ def _most_probable(jobs: Sequence[Grown], most: int) -> list[tuple[Grown, int]]:
     return taken
 
 
-def _path(job: Grown, node: int) -> Raw:
+def _path(job: GrowingTree, node: int) -> Raw:
     tokens = job.tree.tokens(node)
     text = b"".join(map(job.spellings.of, tokens)).decode("utf-8", "replace")
     return Raw(job.prompt.text + text, (*job.prompt.ids, *tokens))
 
 
-async def _spell(reader: Reader, jobs: Sequence[Grown], steps: Sequence[Step | None]) -> None:
+async def _spell(reader: Reader, jobs: Sequence[GrowingTree], steps: Sequence[Step | None]) -> None:
     """Asks for the texts of tokens that the endpoint names by their ids alone."""
     for job, step in zip(jobs, steps, strict=True):
         if step is None:
@@ -224,7 +241,7 @@ async def _spell(reader: Reader, jobs: Sequence[Grown], steps: Sequence[Step | N
             job.spellings.put(token, text.encode())
 
 
-def _expand(job: Grown, node: int, step: Step | None) -> None:
+def _expand(job: GrowingTree, node: int, step: Step | None) -> None:
     if step is None:
         return
     found: dict[int, float] = {}
@@ -254,3 +271,72 @@ def _might_hide_a_child(tree: Tree, node: int, step: Step, found: dict[int, floa
     best = math.exp(max(found.values()))
     path = tree.options.mode == "path"
     return path and mass * best < tree.options.alpha <= mass * hidden
+
+
+def _grow(
+    model: EndpointModel, request: Grow, report: Callable[[int], None]
+) -> tuple[list[GrownTree], Work]:
+    # Children that the endpoint does not list are pruned mass.
+    refuse_trees(model, request.options)
+    options = options_for(model.can, request.options)
+    # Where tokens have numbers of our own, none of them is the end token.
+    named = model.can.end_token if model.can.named else None
+    stops = frozenset() if named is None else frozenset({named})
+
+    async def work() -> tuple[list[GrowingTree], Work]:
+        reader = model.reader()
+        jobs = [
+            await begin(
+                reader, place, lambda known: Tree(options, stops, known.of), {}, model.context
+            )
+            for place in request.places
+        ]
+        return jobs, await grow(reader, jobs, request.budget, report)
+
+    jobs, done = model.run(work)
+    return [_grown(job) for job in jobs], done
+
+
+def _grow_on(
+    model: EndpointModel, request: GrowOn, report: Callable[[int], None]
+) -> tuple[GrownTree, Work]:
+    stored = request.tree
+    refuse_trees(model, restore(stored).options)
+    jobs: list[GrowingTree] = []
+    read = 0
+
+    def make(known: Spellings) -> Tree:
+        tree = restore(stored)
+        tree.spelling = known.of
+        if request.below is not None and request.alpha is not None:
+            lower_below(tree, request.alpha, request.below)
+        return tree
+
+    def note(nodes: int) -> None:
+        nonlocal read
+        read = nodes
+        report(nodes)
+
+    async def work() -> Work:
+        reader = model.reader()
+        spelled = {int(token): bytes.fromhex(text) for token, text in stored.spellings.items()}
+        bare = replace(request.place, answer="")
+        jobs.append(await begin(reader, bare, make, spelled, model.context))
+        return await grow(reader, jobs, request.budget, note)
+
+    try:
+        done = model.run(work)
+    except Cancelled:
+        if not jobs:
+            raise
+        done = Work(read, read, read, 0.0, 0.0, False)
+    return _grown(jobs[0]), done
+
+
+def _grown(job: GrowingTree) -> GrownTree:
+    return GrownTree(
+        record(job.tree), job.answer, job.answer_log_probs, job.prompt_tokens, job.note
+    )
+
+
+ENDPOINT_HANDLERS: EndpointHandlers = {Grow: _grow, GrowOn: _grow_on}
