@@ -12,7 +12,7 @@ from os import PathLike
 from engine.base.conversation import Conversation
 from engine.base.errors import FormatError, UnknownFormat, UsageError
 from engine.base.text import one_line
-from engine.conversations.service.import_accounts import file_of, shares_line
+from engine.conversations.service.imports import file_of, shares_line
 from engine.conversations.service.mapping_draft import Line, MappingDraft, format_name
 from engine.conversations.service.mapping_trial import Trial
 from engine.formats.records import PLACES
