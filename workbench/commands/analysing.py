@@ -125,7 +125,7 @@ def turn_json(row: TurnRow) -> dict[str, Any]:
     argument(
         "--plot",
         metavar="FILE",
-        help="also draw Figure 2 of the paper (means over forms; fields and turns by form), as .svg or .png",
+        help="also draw Figure 2 of the paper (means over forms; fields and turns by form), as .svg",
     ),
 )
 def forms(arguments: argparse.Namespace) -> Result:

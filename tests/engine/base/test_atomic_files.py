@@ -14,7 +14,8 @@ import workbench
 from engine.base.atomic_files import make_folder, private_folder, replacing, write_atomically
 from engine.base.folders import log_to_file
 from engine.conversations.service.line_files import write_file
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Machine
 from engine.model.tables import ReplyCache
 from engine.project.file.backups import back_up
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -164,7 +165,7 @@ def test_logs_and_caches_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyP
     process = ModelProcess(tmp_path / "model.log")
     EventLog(tmp_path / "events.jsonl").close()
     try:
-        process.machine()
+        process.ask(Machine())
         made = [log_to_file(), *(path for path in tmp_path.iterdir() if path.is_file())]
         modes = {path.name: mode(path) for path in made}
     finally:

@@ -33,8 +33,11 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.goal_inputs import TextSource, read_vectors
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
-from engine.opener.conversations import ConversationRow, ConversationService
+from engine.model.process.process import ModelProcess
+from engine.opener.conversations import (
+    ConversationRow,
+    ConversationService,
+)
 from engine.project.project import Project
 from engine.questions.records.triage import EarlierActs
 from engine.questions.service.triage import TriageService
