@@ -19,8 +19,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.atomic_files import replacing
 from engine.base.errors import AdapterError, ModelError
+from engine.base.files import replacing
 from engine.model.adapter_files import LORA_A, LORA_B, AdapterOrigin
 from engine.model.base_fingerprint import Sizes, fingerprint
 from engine.model.interface import LoadOptions
