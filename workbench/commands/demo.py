@@ -28,7 +28,7 @@ from workbench.commands.first_look import show_rest
 from workbench.commands.summaries import counts_json, headline
 from workbench.narration import print_result, run_stages
 from workbench.result import DONE, WITH_GAPS, Result
-from workbench.terminal import on_terminal
+from workbench.surroundings import on_terminal
 
 FOLDER = "workbench-demo"
 """Folder of the project where none is named."""

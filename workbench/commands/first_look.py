@@ -49,7 +49,7 @@ from engine.opener.conversations import (
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from workbench.commands.goal_runs import shown_clustering
-from workbench.commands.mapping import map_command, with_command
+from workbench.commands.importing import map_command, with_command
 from workbench.commands.summaries import counts_json, headline, rate_line, set_lines, sets_json
 from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
 from workbench.result import DONE, WITH_GAPS

@@ -11,7 +11,7 @@ from engine.base.errors import NotFound, UsageError
 from engine.base.text import display_safe
 from workbench.arguments import MOST_UNPACKED, argument, switch, takes
 from workbench.result import DONE
-from workbench.terminal import on_terminal
+from workbench.surroundings import on_terminal
 
 SQLITE = b"SQLite format 3\x00"
 PROJECT_ENDINGS = ("", ".wb", ".db", ".sqlite", ".sqlite3")
