@@ -56,17 +56,19 @@ def sharded_simulation(simulations: ProjectSimulations, request: SimulationReque
     texts = simulations.texts(KIND)
     chosen = instructions[: request.limit]
     databases = _databases(request)
-    bound = [(one, task_for(one, texts, databases), False) for one in chosen]
+    bound = [
+        (instruction, task_for(instruction, texts, databases), False) for instruction in chosen
+    ]
     joined = [
-        (one, task_for(one, texts, databases), True)
-        for one in _merged(chosen, request.merge_shards)
+        (instruction, task_for(instruction, texts, databases), True)
+        for instruction in _merged(chosen, request.merge_shards)
     ]
     setting = _setting(simulations, request, dataset, texts)
 
     def scenarios(labels: Mapping[Role, str]) -> list[ShardedScenario]:
-        labelled = _with_models(setting, labels)
+        with_models = _with_models(setting, labels)
         return [
-            ShardedScenario(Case(labelled, instruction, task, condition, run, merged))
+            ShardedScenario(Case(with_models, instruction, task, condition, run, merged))
             for condition in request.conditions or CONDITIONS
             for instruction, task, merged in (*bound, *(() if condition in ONE_TURN else joined))
             for run in range(request.runs)
@@ -82,13 +84,16 @@ def _merged(instructions: Sequence[Instruction], counts: Sequence[int]) -> list[
         UsageError: No instruction has more shards than one of the counts.
     """
     for count in counts:
-        if all(len(one.shards) <= count for one in instructions):
+        if all(len(instruction.shards) <= count for instruction in instructions):
             raise UsageError(
                 f"No instruction has more than {count} shards to merge.",
-                f"The longest has {max(len(one.shards) for one in instructions)}.",
+                f"The longest has {max(len(instruction.shards) for instruction in instructions)}.",
             )
     return [
-        one.merged(count) for count in counts for one in instructions if len(one.shards) > count
+        instruction.merged(count)
+        for count in counts
+        for instruction in instructions
+        if len(instruction.shards) > count
     ]
 
 
@@ -107,14 +112,14 @@ def making_simulation(simulations: ProjectSimulations, request: SimulationReques
     bound = partial(task_for, texts=of_plays, databases=_databases(request))
 
     def scenarios(labels: Mapping[Role, str]) -> list[MakingScenario]:
-        labelled = _with_models(setting, labels)
+        with_models = _with_models(setting, labels)
         return [
-            MakingScenario(labelled, source, text, bound, request.checks)
+            MakingScenario(with_models, source, text, bound, request.checks)
             for source, text in sources[: request.limit]
         ]
 
     # The assistant takes part only where FULL and CONCAT are played.
-    asks = {role: one for role, one in _ASKS.items() if role == "judge" or request.checks}
+    asks = {role: sampling for role, sampling in _ASKS.items() if role == "judge" or request.checks}
     return simulations.simulation(MAKING, scenarios, _params(setting), asks, request, texts)
 
 
@@ -129,9 +134,9 @@ def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Ins
     """
     if words in BUNDLED:
         return bundled_instructions(words), f"instructions_{words}.json"
-    found = read_instructions(_read(Path(words)))
+    instructions = read_instructions(_read(Path(words)))
     states = ("approved", "proposed") if unapproved else ("approved",)
-    allowed = [one for one in found if state_of(one) in states]
+    allowed = [instruction for instruction in instructions if state_of(instruction) in states]
     if not allowed:
         raise NotYet(
             f"Nobody has approved a shard of {words} yet.",
@@ -146,14 +151,14 @@ def load_sources(words: str) -> list[tuple[dict[str, Any], str]]:
     Raises:
         UsageError: The file cannot be read, or a record has no full instruction.
     """
-    found = []
+    sources = []
     for where, record in records(_read(Path(words))):
         if not isinstance(record, dict):
             raise UsageError(f"{where} of {words} is no object.")
-        found.append((record, full_text(record, where)))
-    if not found:
+        sources.append((record, full_text(record, where)))
+    if not sources:
         raise NotFound(f"There is no instruction in {words}.")
-    return found
+    return sources
 
 
 def drafts_of(rows: Iterable[PlayRow]) -> list[Draft]:
@@ -167,12 +172,12 @@ def read_drafts(path: Path) -> list[Draft]:
     Raises:
         UsageError: The file cannot be read, or a record is no draft.
     """
-    found = []
+    drafts = []
     for where, record in records(_read(path)):
         if not isinstance(record, dict):
             raise UsageError(f"{where} of {path} is no object.")
-        found.append(as_draft(record))
-    return found
+        drafts.append(as_draft(record))
+    return drafts
 
 
 def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
@@ -196,7 +201,7 @@ def write_logs(
         UsageError: A folder cannot be made.
         ProjectError: A file cannot be written.
     """
-    scenarios = {one.key: one for one in simulation.play.scenarios}
+    scenarios = {scenario.key: scenario for scenario in simulation.play.scenarios}
     logs: dict[Path, list[dict[str, Any]]] = {}
     for row in rows:
         if row.reason is None:
@@ -207,12 +212,12 @@ def write_logs(
             record = replayed(scenarios[row.key], replies).record
             assert record is not None  # every play of this kind has one
             logs.setdefault(folder / _log_name(record), []).append(dict(record))
-    for path, some in logs.items():
+    for path, of_file in logs.items():
         try:
             make_folder(path.parent)
         except OSError as error:
             raise UsageError(f"{path.parent} cannot be made: {error.strerror}.") from None
-        write_file(some, path, "jsonl")
+        write_file(of_file, path, "jsonl")
     return list(logs)
 
 
@@ -241,12 +246,12 @@ def replies_by_condition(
     rows: Sequence[PlayRow], conditions: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Counts of the kinds of replies, a row a condition; conditions whose replies are not classified have no row."""
-    found: list[dict[str, Any]] = []
+    counts_by_condition: list[dict[str, Any]] = []
     for condition in conditions:
         results = [row.result for row in rows if row.result["condition"] == condition]
         counts = Counter(name for result in results for name in result["categories"])
         if counts:
-            found.append(
+            counts_by_condition.append(
                 {
                     "condition": condition,
                     "turns": sum(result["turns"] for result in results),
@@ -254,7 +259,7 @@ def replies_by_condition(
                     **{name: counts[name] for name in CATEGORIES},
                 }
             )
-    return found
+    return counts_by_condition
 
 
 def _setting(

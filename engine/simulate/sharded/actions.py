@@ -142,7 +142,7 @@ Wanted = Mapping[str, Mapping[str, Sequence[Any]]]
 
 def mismatch(
     calls: Sequence[ParsedCall],
-    wanted: Sequence[Wanted],
+    references: Sequence[Wanted],
     functions: Sequence[Mapping[str, Any]],
     language: str,
     category: str,
@@ -156,17 +156,19 @@ def mismatch(
     Returns:
         "" if every call matches a reference of its own, in any order; else the reason why not.
     """
-    if len(calls) != len(wanted):
-        return f"{len(calls)} calls instead of {len(wanted)}"
-    described = {str(one.get("name")): one for one in functions}
+    if len(calls) != len(references):
+        return f"{len(calls)} calls instead of {len(references)}"
+    described = {str(function.get("name")): function for function in functions}
     # In categories with one function, some references give it another name than its description.
     alone = functions[0] if len(functions) == 1 and "multiple" not in category else None
     reasons = [
         [
-            _call_mismatch(call, one, alone or described.get(next(iter(one)), {}), language)
+            _call_mismatch(
+                call, reference, alone or described.get(next(iter(reference)), {}), language
+            )
             for call in calls
         ]
-        for one in wanted
+        for reference in references
     ]
     unmatched = [row for row in reasons if all(row)]
     if unmatched:
@@ -192,10 +194,10 @@ def _paired(fits: Sequence[Sequence[bool]]) -> bool:
 
 
 def _call_mismatch(
-    call: ParsedCall, wanted: Wanted, function: Mapping[str, Any], language: str
+    call: ParsedCall, reference: Wanted, function: Mapping[str, Any], language: str
 ) -> str:
-    accepted = next(iter(wanted.values()))
-    name = str(function.get("name", next(iter(wanted))))
+    accepted = next(iter(reference.values()))
+    name = str(function.get("name", next(iter(reference))))
     if call.name != name:
         return f"`{call.name}` instead of `{name}`"
     parameters = function.get("parameters") or {}
