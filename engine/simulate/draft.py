@@ -98,8 +98,8 @@ def _trimmed(piece: Piece, text: str) -> Piece:
     return Piece(start, max(start, piece.end - len(words) + len(words.rstrip())))
 
 
-def _overlap(one: Piece, other: Piece) -> bool:
-    return one.start < other.end and other.start < one.end
+def _overlap(piece: Piece, other: Piece) -> bool:
+    return piece.start < other.end and other.start < piece.end
 
 
 def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:

@@ -46,7 +46,7 @@ _ASKS: Mapping[Role, Sampling] = {
 
 
 def sharded_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
-    """The simulation that plays every instruction under every condition `request.runs` times.
+    """Returns the simulation that plays every instruction under every condition `request.runs` times.
 
     Raises:
         UsageError: The instructions cannot be read, one cannot be simulated, none has shards to merge, or a model
@@ -78,7 +78,7 @@ def sharded_simulation(simulations: ProjectSimulations, request: SimulationReque
 
 
 def _merged(instructions: Sequence[Instruction], counts: Sequence[int]) -> list[Instruction]:
-    """Each instruction merged into each number of shards that is below its own.
+    """Returns each instruction merged into each number of shards that is below its own.
 
     Raises:
         UsageError: No instruction has more shards than one of the counts.
@@ -98,7 +98,7 @@ def _merged(instructions: Sequence[Instruction], counts: Sequence[int]) -> list[
 
 
 def making_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
-    """The simulation that proposes shards for full instructions.
+    """Returns the simulation that proposes shards for full instructions.
 
     With `request.checks` it also plays FULL and CONCAT so often for each, to see whether the shards lose something.
 
@@ -124,7 +124,7 @@ def making_simulation(simulations: ProjectSimulations, request: SimulationReques
 
 
 def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Instruction], str]:
-    """The instructions of a file or with a bundled name, and their file name for the logs.
+    """Returns the instructions of a file or with a bundled name, and their file name for the logs.
 
     Args:
         unapproved: Include shards that wait for approval; rejected ones are never included.
@@ -146,7 +146,7 @@ def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Ins
 
 
 def load_sources(words: str) -> list[tuple[dict[str, Any], str]]:
-    """The records of a file, each with its full instruction as text.
+    """Returns the records of a file, each with its full instruction as text.
 
     Raises:
         UsageError: The file cannot be read, or a record has no full instruction.
@@ -162,12 +162,12 @@ def load_sources(words: str) -> list[tuple[dict[str, Any], str]]:
 
 
 def drafts_of(rows: Iterable[PlayRow]) -> list[Draft]:
-    """The drafts of the plays that ended; plays that broke off have none."""
+    """Returns the drafts of the plays that ended; plays that broke off have none."""
     return [as_draft(row.result) for row in rows if row.reason is None]
 
 
 def read_drafts(path: Path) -> list[Draft]:
-    """The drafts of a file that `write_drafts` wrote, each with its state.
+    """Returns the drafts of a file that `write_drafts` wrote, each with its state.
 
     Raises:
         UsageError: The file cannot be read, or a record is no draft.
@@ -228,7 +228,7 @@ def _log_name(record: Mapping[str, Any]) -> Path:
 
 
 def scored(rows: Iterable[PlayRow]) -> list[Scored]:
-    """The scores, 0 to 1, of the plays that ended. A conversation without an answer attempt scores 0."""
+    """Returns the scores, 0 to 1, of the plays that ended. A conversation without an answer attempt scores 0."""
     return [
         Scored(
             row.result["task"],
@@ -268,7 +268,7 @@ def _setting(
     dataset: str,
     texts: Mapping[str, str],
 ) -> Setting:
-    """What all plays share, without the models; `dataset` is the file name of the instructions, for the logs."""
+    """Returns what all plays share, without the models; `dataset` is the file name of the instructions."""
     return Setting(
         texts,
         "",
@@ -332,7 +332,7 @@ class DraftsFile:
         return self._path
 
     def items(self) -> list[Draft]:
-        """All drafts in order."""
+        """Returns all drafts in order."""
         with self._guard:
             return list(self._drafts)
 
@@ -369,7 +369,7 @@ class DraftsFile:
 
 
 def opened_drafts(path: str, proposed: Callable[[], Iterable[PlayRow]]) -> DraftsFile:
-    """The drafts of a file; if there is no file, the proposed drafts are written to a new one.
+    """Returns the drafts of a file; if there is no file, the proposed drafts are written to a new one.
 
     Args:
         proposed: Reads the plays that proposed shards.

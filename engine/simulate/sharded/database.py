@@ -323,7 +323,7 @@ def _arranged(
     fits: Sequence[Sequence[int]],
     columns: tuple[int, ...],
 ) -> bool:
-    """Assigns columns of `given` to the columns of `wanted` by backtracking; each step compares the rows so far."""
+    """Assigns columns of `given` to the columns of `expected` by backtracking; each step compares the rows so far."""
     if len(columns) == len(fits):
         return True
     seen: set[tuple[object, ...]] = set()
