@@ -22,7 +22,8 @@ from engine.jobs.contract import OnProgress, Progress, config_hash
 from engine.model.asking import Scenario
 from engine.model.chat import Call, Completion, Role
 from engine.model.model_work import ModelWork, RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Chat
 from engine.project import replies as model_replies
 from engine.project import runs
 from engine.project.project import Project
@@ -157,7 +158,9 @@ class Answering:
             try:
                 return work.each(
                     calls,
-                    lambda some: [_storable(reply) for reply in work.process.chat(some, report)],
+                    lambda some: [
+                        _storable(reply) for reply in work.process.ask(Chat(some), report)
+                    ],
                     FailedCall,
                 )
             except RequestRefused as error:

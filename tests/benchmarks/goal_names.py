@@ -20,6 +20,7 @@ from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.neighbours import Neighbours
 from engine.goals.clusters.proposing_k import propose_k
 from engine.goals.clusters.settling import NEIGHBOURS, settle
+from engine.goals.model_asker import ProcessAsker
 from engine.goals.questions.distinctive_words import distinctive_words
 from engine.goals.questions.phrase_labels import phrase_labels
 from engine.goals.questions.questions import (
@@ -44,8 +45,7 @@ from engine.goals.tables.clusterings import word_label
 from engine.model.catalog import Catalog
 from engine.model.embedders.embedder import Embedder, embedder_for
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
-from engine.model.process.asker import ProcessAsker
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.benchmarks.goal_board import Board, merged
 from tests.benchmarks.goal_quality import read, text_of

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from engine.base.number_format import counted
+from engine.goals.model_asker import ProcessAsker
 from engine.goals.questions.questions import (
     EXAMPLES,
     LABEL_GRAMMAR,
@@ -27,8 +28,7 @@ from engine.jobs.contract import OnProgress, Progress
 from engine.model.block_stage import BlockStage
 from engine.model.embedders.vectors import Vectors
 from engine.model.model_work import RunModel
-from engine.model.process.asker import ProcessAsker
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt

@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
+from engine.goals.model_asker import ProcessAsker
 from engine.goals.records import Pair
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.pair_questions import PairQuestions
@@ -21,8 +22,7 @@ from engine.goals.views.merge_queue_cache import MergeQueueCache
 from engine.jobs.contract import OnProgress, Progress
 from engine.model.block_stage import ModelStage
 from engine.model.model_work import RunModel
-from engine.model.process.asker import ProcessAsker
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from engine.base.conversation import Role, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
-from engine.base.statistics.classification import THRESHOLD
-from engine.base.statistics.curves import reliability, roc
+from engine.base.statistics.bootstrap import THRESHOLD
+from engine.base.statistics.ranking import reliability, roc
 from engine.base.statistics.records import (
     Classification,
 )

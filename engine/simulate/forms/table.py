@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from engine.base.form_scores import FormScores
 from engine.base.text import end_of_path
+from engine.formats.form_scores import FormScores
 from engine.results.document import Bars
 from engine.results.svg import save_figures
 from engine.simulate.forms.form import TOPICS

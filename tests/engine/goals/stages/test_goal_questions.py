@@ -28,7 +28,7 @@ from engine.goals.views.goal_inputs import source_of, stored_clustering
 from engine.goals.views.merge_queue_cache import MergeQueueCache
 from engine.jobs import contract
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.project import runs
 from engine.project.project import Project
 from tests.engine.completeness import scored
