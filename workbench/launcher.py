@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.base import folders
-from engine.base.atomic_files import make_folder, write_atomically
 from engine.base.errors import Cancelled, ProgramFault
+from engine.base.files import make_folder, write_atomically
 from engine.opener.open_project import OpenProject
 from screens.shell.app_interface import RecentProject, Shell
 from screens.shell.keymap import Place, key_table, markdown, read_keymap

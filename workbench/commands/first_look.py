@@ -34,8 +34,7 @@ from engine.completeness.service.estimate import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery
-from engine.conversations.service.import_accounts import account_lines
-from engine.conversations.stages.checking import CheckStage
+from engine.conversations.service.imports import account_lines, import_stages
 from engine.conversations.stages.importing import ImportStage
 from engine.goals.records import (
     ClusteringRequest,
@@ -175,7 +174,7 @@ class _FirstLook:
     ) -> Looked:
         """See `first_look`; `wanted` is whether provisional scores are."""
         workspace = self._workspace
-        reading = ImportStage(
+        reading, self._check = import_stages(
             workspace.project,
             [str(path) for path in self._paths],
             format,
@@ -242,7 +241,7 @@ class _FirstLook:
 
     def _further_stages(self, workspace: OpenProject) -> Sequence[Stage]:
         further = self._further(workspace) if self._further else ()
-        return [CheckStage(workspace.project), *further]
+        return [self._check, *further]
 
     def _plan(self, clustering: Sequence[Stage], scoring: ScoringRun) -> None:
         """Tells the estimate of the time left what is to be done, with rough figures for what takes seconds."""

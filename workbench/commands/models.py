@@ -10,7 +10,6 @@ from typing import Any
 
 from engine.base import folders
 from engine.base.errors import Cancelled, ModelFileError, UsageError
-from engine.base.kinds_of_work import WORKS
 from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL, RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
 from engine.model.http.client import REQUEST_SECONDS
@@ -33,6 +32,7 @@ from engine.model.service.facts import (
 from engine.model.service.in_use import ModelsInUse
 from engine.model.service.memory import MachineMemory, machine_memory
 from engine.model.service.pulls import Pulls
+from engine.model.service.records import WORKS
 from engine.model.service.tuning import sample_text
 from engine.project.project import Project
 from engine.training import adapter_in_use

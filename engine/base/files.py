@@ -1,12 +1,8 @@
-"""Files that appear whole or not at all: each is written in a private folder beside its place and then renamed.
-
-The process that writes holds a lock on the folder, which the system releases when the process ends, however it ends. So
-a folder without a lock is a leftover. It is removed when something is next written in, or a project opened from, the
-folder that holds it. Not covered: file systems that know no locks on folders; there leftovers stay.
-"""
+"""Files that are written whole or not at all, a full disk, and projects that this process has open."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -14,6 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from engine.base.errors import DiskFull
 
 UNFINISHED = ".workbench-unfinished-"
 """How the name of a private folder begins."""
@@ -180,3 +178,60 @@ def _locked_folder(parent: Path) -> tuple[Path, int]:
         with suppress(OSError):
             folder.rmdir()
     raise OSError(f"no folder in {parent} can be locked: its file system changes their numbers")
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_TEXTS = (
+    "no space left on device",
+    "disk quota exceeded",
+    "file too large",
+    "pytorchstreamwriter failed writing",  # PyTorch names no cause of a failed write,
+    "] . unexpected pos ",  # nor where it notices it late
+)
+_LEAST_FREE = 1 << 20
+"""Free bytes below which a disk is taken to be full: libraries report a failed write without its cause."""
+
+DISK_FULL = "The disk is full, or a limit on file sizes is reached"
+FULL_HINT = "Free some space, then resume the run: it continues at its last checkpoint."
+"""What to do where a training run was written."""
+
+
+def is_disk_full(error: BaseException | str, folder: Path | None = None) -> bool:
+    """Whether an error, or the text of one, comes from a full disk.
+
+    Args:
+        folder: Where the write failed; if its disk is full now, the error is taken to come from that.
+    """
+    if isinstance(error, OSError) and error.errno in _FULL:
+        return True
+    if any(words in str(error).lower() for words in _FULL_TEXTS):
+        return True
+    if folder is None:
+        return False
+    try:
+        return shutil.disk_usage(folder).free < _LEAST_FREE
+    except OSError:
+        return False
+
+
+def disk_full(written: str) -> DiskFull:
+    """The error that says that there is no room for what is written."""
+    return DiskFull(
+        f"{DISK_FULL}: {written} could not be written.",
+        "Free some space and run it again; what was saved before is intact.",
+    )
+
+
+Identity = tuple[int, int]
+
+in_use: set[Identity] = set()
+"""Device and inode of each; written by `ProjectFile` only."""
+
+
+def is_in_use(path: str) -> bool:
+    """Whether a path, which may be a link, leads to a project that this process has open."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return (status.st_dev, status.st_ino) in in_use

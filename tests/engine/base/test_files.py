@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import workbench
-from engine.base.atomic_files import make_folder, private_folder, replacing, write_atomically
+from engine.base.files import make_folder, private_folder, replacing, write_atomically
 from engine.base.folders import log_to_file
 from engine.conversations.service.line_files import write_file
 from engine.model.process.process import ModelProcess
@@ -24,7 +24,7 @@ from engine.training.events import EventLog
 ADDING = """
 import sys
 from pathlib import Path
-from engine.base.atomic_files import write_atomically
+from engine.base.files import write_atomically
 path = Path(sys.argv[1]) / "link"
 path.symlink_to(f"/proc/self/fd/{sys.stdout.fileno()}")
 print("first", flush=True)
@@ -35,7 +35,7 @@ print("last", flush=True)
 HOLDING = """
 import sys
 from pathlib import Path
-from engine.base.atomic_files import private_folder
+from engine.base.files import private_folder
 with private_folder(Path(sys.argv[1])) as folder:
     (folder / "part").write_text("secret")
     print(folder, flush=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.base.rounds import rounds
+from tests.benchmarks.rounds import rounds
 
 
 @given(
