@@ -37,7 +37,7 @@ DecisionKind = Literal["merge", "apart", "never", "split", "move", "rename", "pi
 
 MergeOrder = Literal["similarity", "probability", "informative"]
 """Which proposal comes first: the most similar (Soroka et al.), the most probable, or the one whose decision has the
-largest expected error reduction (`engine.goals.merges.order`)."""
+largest expected error reduction (`engine.goals.merges.merge_probability`)."""
 
 MemberOrder = Literal["central", "doubtful", "name"]
 
@@ -422,7 +422,7 @@ SecondGoalState = Literal["proposed", "confirmed", "removed"]
 
 
 LEAST_SHARE = 0.15
-"""Share from which a second goal counts, as in `engine.goals.clusters.membership`."""
+"""Share from which a second goal counts, as in `engine.goals.clusters.clustering`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,17 @@ import numpy.typing as npt
 from engine.goals.clusters.clustering import Clusters
 from engine.goals.clusters.granularity import granularity
 from engine.goals.clusters.neighbours import Neighbours
-from engine.goals.merges.features import NAMES, PRIOR, RobustScale, features
-from engine.goals.merges.merge_probability import Floats, MergeModel, refit
-from engine.goals.merges.order import ranked
-from engine.goals.questions.distinctive_words import distinctive_words
+from engine.goals.merges.merge_probability import (
+    NAMES,
+    PRIOR,
+    Floats,
+    MergeModel,
+    RobustScale,
+    features,
+    ranked,
+    refit,
+)
+from engine.goals.questions.phrase_labels import distinctive_words
 from engine.goals.records import MergeOrder
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Indices, Numbers, Vectors
@@ -78,7 +85,7 @@ class Board:
             a, b = a[stays], b[stays]
         return a, b
 
-    def features(self, a: Indices, b: Indices) -> Floats:
+    def standardized(self, a: Indices, b: Indices) -> Floats:
         """Features of pairs; what only a model could say is not known."""
         alive = np.array(self._alive, dtype=np.int64)
         place = np.full(len(self._version), -1)
@@ -87,7 +94,7 @@ class Board:
         links = self._links[np.ix_(alive, alive)]
         shares = links / np.maximum(1, links.sum(axis=1, keepdims=True))
         unknown = np.full(len(a), np.nan)
-        return features(
+        return standardized(
             scaled_similarity=self._granularity.scaled_similarity(
                 self._sums[alive], self._sizes[alive]
             )[at],
@@ -138,7 +145,7 @@ def merged(board: Board, model: MergeModel = NO_DECISIONS, least: float = THRESH
         a, b = board.pairs()
         if not len(a):
             return board.labels
-        p = model.probabilities(board.features(a, b))
+        p = model.probabilities(board.standardized(a, b))
         best = int(p.argmax())
         if p[best] < least:
             return board.labels
@@ -153,7 +160,7 @@ def every_threshold(board: Board, model: MergeModel = NO_DECISIONS) -> list[Numb
         a, b = board.pairs()
         if not len(a):
             return found
-        best = int(model.probabilities(board.features(a, b)).argmax())
+        best = int(model.probabilities(board.standardized(a, b)).argmax())
         board.merge(int(a[best]), int(b[best]))
         found.append(board.labels.copy())
 
@@ -192,7 +199,7 @@ def desk_steps(
         a, b = board.pairs()
         if not len(a):
             continue
-        found = board.features(a, b)
+        found = board.standardized(a, b)
         next_ = ranked(order, model, found, board.similarity(a, b), board.masses(a, b))[0]
         first, second = int(a[next_]), int(b[next_])
         same = bool(same_goal(board, gold, a[[next_]], b[[next_]])[0])

@@ -17,11 +17,9 @@ import numpy as np
 
 from engine.base.folders import cache_dir, data_dir
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.neighbours import Neighbours
-from engine.goals.clusters.proposing_k import propose_k
-from engine.goals.clusters.settling import NEIGHBOURS, settle
-from engine.goals.questions.distinctive_words import distinctive_words
-from engine.goals.questions.phrase_labels import phrase_labels
+from engine.goals.clusters.kmeans import propose_k
+from engine.goals.clusters.neighbours import SETTLE_NEIGHBOURS, Neighbours, settle
+from engine.goals.questions.phrase_labels import distinctive_words, phrase_labels
 from engine.goals.questions.questions import (
     EXAMPLES,
     LABEL_GRAMMAR,
@@ -120,7 +118,7 @@ def measured(
     embedder.fit(texts)
     vectors = embedder.embed(texts)
     clusters = cluster(vectors, propose_k(vectors, 0).k, 0)
-    near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), NEIGHBOURS)
+    near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
     after = merged(Board(vectors, clusters, shown, embedder))
     groups = settle(near, after, np.zeros(len(after), dtype=np.bool_))
     names = reader.embed([_spelled(goal) for goal in goals])

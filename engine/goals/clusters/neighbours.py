@@ -15,10 +15,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from engine.base.atomic_files import make_folder, replacing, write_atomically
-from engine.model.embedders.vectors import Floats, Indices, Numbers, Vectors, blocks, has_vector
+from engine.model.embedders.vectors import (
+    Floats,
+    Indices,
+    Mask,
+    Numbers,
+    Vectors,
+    blocks,
+    has_vector,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+
+# Nearest-neighbour search: exact for few rows, an HNSW index for many (Malkov & Yashunin 2018,
+# IEEE TPAMI 42).
+# The index is a file that can be rebuilt at any time. It is loaded only if its fingerprint, its
+# size and the hash of its bytes match those in its metadata file, because hnswlib does not check
+# what it reads.
 
 EXACT = 2_000
 """Below this number of rows the search is exact."""
@@ -293,3 +308,47 @@ def _metadata_path(path: Path) -> Path:
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+SETTLE_NEIGHBOURS = 10
+SETTLE_SHARE = 0.6
+"""Share of the neighbours' weight (their cosines, if positive) from which a row moves to a group."""
+SETTLE_ROUNDS = 3
+
+
+def settle(near: NearestRows, labels: Numbers, fixed: Mask) -> Numbers:
+    """The group of each row after settling, shape (n,). A group that would lose all of its rows keeps them.
+
+    Args:
+        near: The nearest other rows of each of n rows.
+        labels: Group of each row, shape (n,); negative for a row in none, which has no vote.
+        fixed: Rows that do not move, shape (n,); they vote.
+    """
+    groups = np.unique(labels[labels >= 0])
+    now = labels
+    for _ in range(SETTLE_ROUNDS):
+        following = _settle_once(near, now)
+        following[fixed] = labels[fixed]
+        # The rows that one group keeps may have been all the rows of another.
+        while len(lost := np.setdiff1d(groups, following)):
+            kept = np.isin(labels, lost)
+            following[kept] = labels[kept]
+        if np.array_equal(following, now):
+            break
+        now = following
+    return now
+
+
+def _settle_once(near: NearestRows, labels: Numbers) -> Numbers:
+    found = labels.copy()
+    for part in blocks(len(labels), 4_096):
+        rows = near.rows[part]
+        votes = np.where(rows >= 0, labels[rows], -1)
+        weights = np.where(votes >= 0, np.maximum(0.0, 1.0 - near.distances[part]), 0.0)
+        same = votes[:, :, None] == votes[:, None, :]
+        held = (same * weights[:, None, :]).sum(axis=2)
+        best = held.argmax(axis=1)
+        at = np.arange(len(best))
+        drawn = (held[at, best] >= SETTLE_SHARE * weights.sum(axis=1)) & (weights[at, best] > 0)
+        found[part] = np.where(drawn, votes[at, best], found[part])
+    return found

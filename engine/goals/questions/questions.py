@@ -9,13 +9,77 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from engine.goals.questions.asker import Asker, LogProb
 from engine.model.prompt_files import Prompt
+
+# The questions of goal clustering: the text that a model reads for each, and the parsing of its
+# reply.
+# The prompts are files (`summary`, `label`, `merge`, `merge-reason`); this module builds the text
+# that is inserted into them. The lists and their names follow Soroka et al., "Unsupervised
+# Evaluation of Multi-Turn Objective-Driven Interactions", appendix B.1. Every text is put on one
+# line, so that no text can imitate a list.
+
+# The interface of a language model that the goal questions use. The model process implements it;
+# tests use toy models.
+# There are two requests. `generate` writes replies. `log_probs` computes the probabilities of
+# given continuations: of "yes" against "no", or of texts after a list of other texts. Requests
+# are batched and equal prefixes are decoded once, so callers pass one pair for each continuation,
+# in any order.
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A generated reply.
+
+    Attributes:
+        text: The generated text, without the beginning of the reply that the prompt gives.
+        cut: Whether it ended at the length limit.
+    """
+
+    text: str
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogProb:
+    """Log-probability of a continuation.
+
+    Attributes:
+        total: Sum of the natural log-probabilities of its tokens.
+        tokens: Number of its tokens, at least one.
+    """
+
+    total: float
+    tokens: int
+
+
+class Asker(Protocol):
+    """A model that answers requests; its methods raise the errors of the model process."""
+
+    def generate(
+        self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
+    ) -> list[Answer]:
+        """Generates one reply for each body, with greedy decoding.
+
+        Args:
+            bodies: Texts inserted between `prompt.before` and `prompt.question`. Control tokens in them are read as
+                plain text.
+            grammar: GBNF grammar that constrains the reply.
+        """
+
+    def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
+        """Returns the log-probability of each continuation, for pairs (body, continuation).
+
+        Args:
+            prompt: Placed around each body, with its beginning of the reply; None reads the body alone, after the
+                model's beginning-of-sequence tokens.
+        """
+
 
 EXAMPLES = 10
 """Number of texts in each list."""
@@ -227,3 +291,66 @@ def yes_probability(yes: LogProb, no: LogProb) -> float:
 
 def _has_words(text: str) -> bool:
     return any(map(str.isalnum, text))
+
+
+TEXT_CHARS = 160
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def list_prefix(texts: Sequence[str]) -> str:
+    """The texts as a list that ends where the next item begins."""
+    return "".join(f"- {clipped(text, TEXT_CHARS)}\n" for text in texts) + "-"
+
+
+def continuation(text: str) -> str:
+    """A text as the next item of a list."""
+    return f" {clipped(text, TEXT_CHARS)}\n"
+
+
+def read_mixed(
+    asker: Asker, mixed: Mapping[str, Sequence[str]], texts: Mapping[str, Sequence[str]]
+) -> dict[str, list[LogProb]]:
+    """Log-probability of each text of each cluster after the mixed list of that cluster.
+
+    Args:
+        mixed: For each cluster, texts drawn from other clusters.
+        texts: For each cluster, a sample of its texts.
+    """
+    return _read(asker, {key: (mixed[key], chosen) for key, chosen in texts.items()})
+
+
+def likelihood_ratios(
+    asker: Asker,
+    pairs: Sequence[tuple[str, str]],
+    texts: Mapping[str, Sequence[str]],
+    after_mixed: Mapping[str, Sequence[LogProb]],
+) -> list[float]:
+    """The likelihood ratio of each pair, in nats per token.
+
+    Args:
+        texts: For each cluster, a sample of its texts, the same as in `read_mixed`.
+        after_mixed: The result of `read_mixed`.
+    """
+    ways = [way for a, b in pairs for way in ((a, b), (b, a))]
+    read = _read(asker, {way: (texts[way[0]], texts[way[1]]) for way in ways})
+    gains = {way: _gain(found, after_mixed[way[1]]) for way, found in read.items()}
+    return [(gains[a, b] + gains[b, a]) / 2 for a, b in pairs]
+
+
+def _read(
+    asker: Asker, wanted: Mapping[_Key, tuple[Sequence[str], Sequence[str]]]
+) -> dict[_Key, list[LogProb]]:
+    """Log-probability of each text after a list, for each key, whose value is (list, texts)."""
+    pairs = [
+        (list_prefix(before), continuation(text))
+        for before, texts in wanted.values()
+        for text in texts
+    ]
+    read = iter(asker.log_probs(None, pairs))
+    return {key: [next(read) for _ in texts] for key, (_, texts) in wanted.items()}
+
+
+def _gain(after: Sequence[LogProb], mixed: Sequence[LogProb]) -> float:
+    gains = [(a.total - m.total) / a.tokens for a, m in zip(after, mixed, strict=True)]
+    return sum(gains) / len(gains)

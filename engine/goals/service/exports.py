@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.conversations.tables.imported import imported
-from engine.goals.clusters.membership import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
+from engine.goals.clusters.clustering import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables import second_goals, vectors
@@ -107,7 +107,7 @@ def assignment_lines(
     other groups that it may belong to and the distance to the centre; `reason` says why it is in no group. Other groups
     that a person removed are left out; `confirmed` has those that a person confirmed.
 
-    Scores are those of `engine.goals.clusters.membership` among the current groups.
+    Scores are those of `engine.goals.clusters.clustering` among the current groups.
 
     Raises:
         UsageError: Nothing was clustered yet.

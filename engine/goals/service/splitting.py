@@ -11,8 +11,7 @@ import numpy as np
 from engine.base.errors import UsageError
 from engine.goals.clusters import clustering
 from engine.goals.merges.merge_state import Ids
-from engine.goals.questions.distinctive_words import distinctive_words
-from engine.goals.questions.phrase_labels import phrase_labels
+from engine.goals.questions.phrase_labels import distinctive_words, phrase_labels
 from engine.goals.records import GoalDecision, SplitPart, SplitProposal
 from engine.goals.tables import answers as goal_answers
 from engine.goals.views.clustering_view import ClusteringView, Space

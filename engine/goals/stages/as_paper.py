@@ -19,16 +19,18 @@ import numpy as np
 from engine.base.conversation import render_log, without_surrogates
 from engine.base.number_format import counted
 from engine.conversations.tables import conversations
-from engine.goals.clusters.held_out import held_out
-from engine.goals.paper.categories import categorise
-from engine.goals.paper.clustering import PaperClusters, Prompts, paper_clusters
-from engine.goals.paper.tables import (
+from engine.goals.clusters.stability import held_out
+from engine.goals.paper.clustering import (
     Distances,
+    PaperClusters,
+    Prompts,
     assigned_distances,
+    categorise,
     own_distances,
     pairwise_ari,
+    paper_clusters,
 )
-from engine.goals.questions.distinctive_words import distinctive_words
+from engine.goals.questions.phrase_labels import distinctive_words
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster

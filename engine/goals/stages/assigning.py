@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.base.number_format import counted
 from engine.completeness.tables.requests import RequestGoal
-from engine.goals.clusters.membership import Membership, assign, membership_of
+from engine.goals.clusters.clustering import Membership, assign, membership_of
 from engine.goals.tables import clusterings
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.clusterings import Assigned, StoredClustering

@@ -12,7 +12,7 @@ from engine.completeness.tables import requests
 from engine.completeness.tables.requests import RequestGoal
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import shared_text
-from engine.goals.clusters.membership import Membership, assign
+from engine.goals.clusters.clustering import Membership, assign
 from engine.goals.stages.assigning import ToGroupsStage
 from engine.goals.stages.embedding import QUICK_BATCH, SLOW_BATCH, Vectoriser
 from engine.goals.tables import texts, vectors

@@ -12,9 +12,8 @@ import numpy as np
 
 from engine.base.number_format import counted
 from engine.goals.clusters.clustering import Clusters, cluster
-from engine.goals.clusters.proposing_k import propose_k
-from engine.goals.questions.distinctive_words import distinctive_words
-from engine.goals.questions.phrase_labels import phrase_labels
+from engine.goals.clusters.kmeans import propose_k
+from engine.goals.questions.phrase_labels import distinctive_words, phrase_labels
 from engine.goals.records import DEFAULT_TEXT
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, vectors

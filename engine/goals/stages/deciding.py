@@ -40,7 +40,7 @@ class DecideStage:
     """Decides one pair after another and reads the merge queue again after each.
 
     `auto` merges the most probable pair as long as its probability reaches the threshold. It refuses no pair, so
-    unclear pairs are left to a person; at the end it settles conversations (`engine.goals.clusters.settling`). `llm`
+    unclear pairs are left to a person; at the end it settles conversations (`engine.goals.clusters.neighbours`). `llm`
     merges or refuses the most similar pair as the model answers, until every pair was refused or is below the least
     similarity.
 

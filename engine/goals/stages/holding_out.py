@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.held_out import HeldOut, held_out, judge
+from engine.goals.clusters.stability import HeldOut, held_out, judge
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.goal_inputs import Ids, read_vectors, source_of, stored_clustering

@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from engine.goals.merges.merge_state import MergeState
-from engine.goals.questions.asker import Asker, LogProb
-from engine.goals.questions.likelihood import likelihood_ratios, read_mixed
 from engine.goals.questions.questions import (
     EXAMPLES,
     REASON_GRAMMAR,
+    Asker,
+    LogProb,
     MergeQuestion,
     ask_merges,
     choose,
+    likelihood_ratios,
     merge_body,
+    read_mixed,
     read_reason,
 )
 from engine.goals.records import Pair

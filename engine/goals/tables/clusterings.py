@@ -202,7 +202,7 @@ def put_second_shares(conn: sqlite3.Connection, clustering_id: int) -> None:
     """Stores for each member the share of the nearest other cluster, between 0 and 1; usually below .5.
 
     It is the softmax over the two clusters of cosine times a sharpness, which is chosen so that the median member has
-    the share `MEDIAN_SHARE` in its own, as in `engine.goals.clusters.membership`.
+    the share `MEDIAN_SHARE` in its own, as in `engine.goals.clusters.clustering`.
     """
     own = "FROM membership WHERE clustering_id = ? AND cluster IS NOT NULL AND second IS NOT NULL"
     (count,) = conn.execute(f"SELECT count(*) {own}", (clustering_id,)).fetchone()

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from engine.goals.merges import features
-from engine.goals.merges.features import NAMES, PRIOR
-from engine.goals.merges.merge_probability import MergeModel, refit
+from engine.goals.merges import merge_probability
+from engine.goals.merges.merge_probability import NAMES, PRIOR, MergeModel, refit
 from engine.goals.records import GoalDecision, Pair
 from engine.goals.tables.answers import PairAnswer
 from engine.goals.views.pair_table import Floats, PairTable
@@ -16,7 +15,7 @@ from engine.goals.views.pair_table import Floats, PairTable
 
 def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
     """Features of each pair, shape (pairs, features), NaN where the model was not asked; see
-    `engine.goals.merges.features`."""
+    `engine.goals.merges.merge_probability`."""
     places = table.at(pairs)
     first, second = places
     answers = [table.answer(pair) for pair in pairs]
@@ -25,7 +24,7 @@ def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
         found = [None if answer is None else field(answer) for answer in answers]
         return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
 
-    return features.features(
+    return merge_probability.standardized(
         scaled_similarity=table.scaled_similarity[places],
         threshold=table.threshold,
         description=table.description[places],

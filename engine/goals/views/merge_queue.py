@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.completeness.records.scores import StateCounts
-from engine.goals.merges.merge_probability import MergeModel
-from engine.goals.merges.order import ranked
+from engine.goals.merges.merge_probability import MergeModel, ranked
 from engine.goals.records import LIKELY, Evidence, GoalGroup, MergeOrder, Pair, Proposal
 from engine.goals.views.merge_features import named_features, pair_features
 from engine.goals.views.pair_table import Floats, PairTable

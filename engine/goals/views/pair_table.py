@@ -13,7 +13,7 @@ import numpy.typing as npt
 from engine.base.errors import UsageError
 from engine.goals.clusters.granularity import Granularity, granularity
 from engine.goals.clusters.neighbours import NearestRows, Neighbours, overlap
-from engine.goals.merges.features import RobustScale
+from engine.goals.merges.merge_probability import RobustScale
 from engine.goals.records import Pair
 from engine.goals.tables import answers as goal_answers
 from engine.goals.tables import clusterings, vectors

@@ -1,4 +1,4 @@
-"""Computes the settling moves of a clustering as decisions; see `engine.goals.clusters.settling`."""
+"""Computes the settling moves of a clustering as decisions; see `engine.goals.clusters.neighbours`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from engine.goals.clusters.settling import NEIGHBOURS, settle
+from engine.goals.clusters.neighbours import SETTLE_NEIGHBOURS, settle
 from engine.goals.merges.merge_state import Ids
 from engine.goals.records import Author, GoalDecision
 from engine.goals.views.clustering_view import ClusteringView
@@ -40,7 +40,7 @@ def settle_moves(
     if len(ids) < 2 or not keys:
         return []
     neighbours = queue_cache.neighbours(view.stored, ids, partial(note, "indexed"))
-    wanted = min(NEIGHBOURS, len(ids) - 1)
+    wanted = min(SETTLE_NEIGHBOURS, len(ids) - 1)
     near = neighbours.of_rows(np.arange(len(ids)), wanted, note=partial(note, "looked at"))
     found = settle(near, labels, _fixed(view, ids, decided))
     moves = []

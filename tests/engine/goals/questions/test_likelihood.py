@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from engine.goals.questions.likelihood import (
+from engine.goals.questions.questions import (
     continuation,
     likelihood_ratios,
     list_prefix,

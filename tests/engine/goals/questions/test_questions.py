@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.goals.questions.asker import LogProb
 from engine.goals.questions.questions import (
     EXAMPLES,
     LABEL_CHARS,
     LABEL_WORDS,
     MERGE_CHARS,
+    LogProb,
     MergeQuestion,
     ask_merges,
     choose,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from engine.base.errors import UsageError
-from engine.goals.merges.features import NAMES
+from engine.goals.merges.merge_probability import NAMES
 from engine.goals.records import GoalDecision, MergeOrder, Pair, Proposal
 from engine.goals.service.service import GoalService
 from engine.goals.tables import answers as goal_answers
