@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from engine.completeness.service.sets import ScoreSets
     from engine.goals.service.run_stages import GoalStages
     from engine.goals.service.service import GoalService
-    from engine.goals.views.merge_queue_cache import MergeQueueCache
+    from engine.goals.views.merge_queue import MergeQueueCache
     from engine.jobs.contract import Stage
     from engine.model.catalog import Catalog
     from engine.model.process.routing import RoutedProcess
@@ -216,7 +216,7 @@ class Workspace:
     def merge_queue_cache(self) -> MergeQueueCache:
         """The views of the clusterings, read once until something of them changes."""
         from engine.goals.views.decision_log import DecisionLog
-        from engine.goals.views.merge_queue_cache import MergeQueueCache
+        from engine.goals.views.merge_queue import MergeQueueCache
 
         folder = folders.cache_dir() / "neighbours"
         return MergeQueueCache(self.project, DecisionLog(self.project), folder)

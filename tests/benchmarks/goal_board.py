@@ -16,7 +16,6 @@ from engine.goals.merges.merge_probability import (
     Floats,
     MergeModel,
     RobustScale,
-    features,
     ranked,
     refit,
 )
@@ -85,7 +84,7 @@ class Board:
             a, b = a[stays], b[stays]
         return a, b
 
-    def standardized(self, a: Indices, b: Indices) -> Floats:
+    def features(self, a: Indices, b: Indices) -> Floats:
         """Features of pairs; what only a model could say is not known."""
         alive = np.array(self._alive, dtype=np.int64)
         place = np.full(len(self._version), -1)
@@ -145,7 +144,7 @@ def merged(board: Board, model: MergeModel = NO_DECISIONS, least: float = THRESH
         a, b = board.pairs()
         if not len(a):
             return board.labels
-        p = model.probabilities(board.standardized(a, b))
+        p = model.probabilities(board.features(a, b))
         best = int(p.argmax())
         if p[best] < least:
             return board.labels
@@ -160,7 +159,7 @@ def every_threshold(board: Board, model: MergeModel = NO_DECISIONS) -> list[Numb
         a, b = board.pairs()
         if not len(a):
             return found
-        best = int(model.probabilities(board.standardized(a, b)).argmax())
+        best = int(model.probabilities(board.features(a, b)).argmax())
         board.merge(int(a[best]), int(b[best]))
         found.append(board.labels.copy())
 
@@ -199,7 +198,7 @@ def desk_steps(
         a, b = board.pairs()
         if not len(a):
             continue
-        found = board.standardized(a, b)
+        found = board.features(a, b)
         next_ = ranked(order, model, found, board.similarity(a, b), board.masses(a, b))[0]
         first, second = int(a[next_]), int(b[next_])
         same = bool(same_goal(board, gold, a[[next_]], b[[next_]])[0])

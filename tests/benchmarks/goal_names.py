@@ -195,7 +195,7 @@ def _asked(
     asker: ProcessAsker, texts: Sequence[str], vectors: Vectors, labels: Numbers,
     words: Mapping[int, Sequence[str]],
 ) -> dict[int, str]:  # fmt: skip
-    """Labels of a model, asked as `engine.goals.stages.labelling` asks."""
+    """Labels of a model, asked as `engine.goals.stages.clustering` asks."""
     prompt = parse_prompt("label", prompt_text("label"))
     found = {}
     for number in words:

@@ -15,20 +15,14 @@ from engine.goals.records import (
     ClusteringRequest,
 )
 from engine.goals.stages.as_paper import PaperStage, Wanted
-from engine.goals.stages.assigning import AssignStage
-from engine.goals.stages.assigning_requests import AssignRequestsStage
-from engine.goals.stages.clustering import ClusterStage
-from engine.goals.stages.deciding import DecideStage
-from engine.goals.stages.embedding import EmbedStage, Vectoriser
-from engine.goals.stages.holding_out import HoldOutStage
-from engine.goals.stages.labelling import LabelStage
-from engine.goals.stages.naming import NameStage
-from engine.goals.stages.proposing import ProposeStage
-from engine.goals.stages.split_questions import SplitQuestionsStage
-from engine.goals.stages.stabilising import BOOTSTRAPS, SEEDS, StabilityStage
-from engine.goals.stages.summarising import SummariseStage
+from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
+from engine.goals.stages.clustering import ClusterStage, LabelStage
+from engine.goals.stages.deciding import DecideStage, NameStage
+from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
+from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
+from engine.goals.stages.stabilising import BOOTSTRAPS, SEEDS, HoldOutStage, StabilityStage
 from engine.goals.views.goal_inputs import TextSource, source_of, stored_clustering
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
 from engine.model.embedders.embedder import Served, embedder_for
 from engine.model.embedders.vectors import Vectors

@@ -37,13 +37,14 @@ from engine.goals.records import (
     SplitProposal,
     UndoneJudgement,
 )
-from engine.goals.service import proposal_decisions, splitting
+from engine.goals.service import proposal_decisions
 from engine.goals.service.run_stages import GoalStages
+from engine.goals.stages.deciding import settle_moves
 from engine.goals.tables import answers as goal_answers
 from engine.goals.tables import clusterings, measurements, second_goals
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.measurements import Measurements
-from engine.goals.views import group_members
+from engine.goals.views import group_members, split_candidates
 from engine.goals.views.clustering_view import (
     ClusteringView,
     GroupFigures,
@@ -61,7 +62,6 @@ from engine.goals.views.merge_queue import (
     put_order,
     queue_settings,
 )
-from engine.goals.views.settle_moves import settle_moves
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.embedders.embedder import embedder_for
@@ -424,7 +424,7 @@ class GoalService:
 
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
         """The parts into which k-means would split a group."""
-        return splitting.preview(self._project, *self._view_and_space(), group_id, parts)
+        return split_candidates.preview(self._project, *self._view_and_space(), group_id, parts)
 
     def split_proposals(self) -> list[SplitProposal]:
         """The groups that seem to hold several goals. Not quick.
@@ -432,12 +432,12 @@ class GoalService:
         Raises:
             UsageError: Nothing was clustered yet.
         """
-        return splitting.proposals(self._project, *self._view_and_space())
+        return split_candidates.proposals(self._project, *self._view_and_space())
 
     def split(self, group_id: str, parts: Sequence[Sequence[int]]) -> GoalDecision:
         """Splits a group by conversation ids; members in none of the parts make one more part. Parts are labelled with
         phrases of their members."""
-        return self._decide(splitting.decision(self._project, self.view(), group_id, parts))
+        return self._decide(split_candidates.decision(self._project, self.view(), group_id, parts))
 
     def move(self, conversation_ids: Sequence[int], group_id: str | None) -> GoalDecision:
         """Moves conversations to a group; None takes them out of all groups.

@@ -8,26 +8,192 @@ refused are not merged.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any, Literal
 
+import numpy as np
+
 from engine.base.errors import Cancelled, UsageError
 from engine.base.number_format import counted
-from engine.goals.records import DECIDE_THRESHOLD, Evidence, GoalDecision, Pair, model_says_yes
+from engine.goals.clusters.neighbours import SETTLE_NEIGHBOURS, settle
+from engine.goals.merges.merge_state import Group, Ids, MergeState
+from engine.goals.questions.phrase_labels import phrase_labels
+from engine.goals.questions.questions import Named
+from engine.goals.records import (
+    DECIDE_THRESHOLD,
+    Author,
+    Evidence,
+    GoalDecision,
+    Pair,
+    model_says_yes,
+)
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.proposing import BLOCK, ProposeStage
-from engine.goals.views.goal_inputs import stored_clustering
-from engine.goals.views.merge_queue import QueueSnapshot
-from engine.goals.views.merge_queue_cache import MergeQueueCache
-from engine.goals.views.settle_moves import settle_moves
+from engine.goals.tables.clusterings import NONE, StoredClustering
+from engine.goals.views.clustering_view import ClusteringView
+from engine.goals.views.decision_log import DecisionLog
+from engine.goals.views.goal_inputs import LazyTexts, read_vectors, source_of, stored_clustering
+from engine.goals.views.merge_queue import MergeQueueCache, QueueSnapshot
 from engine.jobs.contract import Lane, Progress, config_hash
+from engine.jobs.cpu_stage import CpuStage
 from engine.jobs.threaded_work import (
+    OnProgress,
     ThreadedWork,
 )
+from engine.model.embedders.vectors import Mask
 from engine.project import runs
 from engine.project.project import Project
+
+# Computes the settling moves of a clustering as decisions; see
+# `engine.goals.clusters.neighbours`.
+
+
+def settle_moves(
+    view: ClusteringView,
+    queue_cache: MergeQueueCache,
+    decided: Sequence[GoalDecision],
+    author: Author,
+    note: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> list[GoalDecision]:
+    """One move decision for each group that gains conversations, largest group first.
+
+    Conversations that a person moved are not moved, nor are members of pinned groups and of groups that a person made
+    by a split.
+
+    Args:
+        decided: The active decisions on the clustering.
+        author: Author of the decisions.
+        note: Called with (`indexed` or `looked at`, conversations done, conversations in all); may raise to stop.
+    """
+    keys = list(view.sizes)
+    ids, labels = view.state.numbers(keys)
+    with_vector = np.isin(ids, queue_cache.space(view.stored).ids, assume_unique=True)
+    ids, labels = ids[with_vector], labels[with_vector]
+    if len(ids) < 2 or not keys:
+        return []
+    neighbours = queue_cache.neighbours(view.stored, ids, partial(note, "indexed"))
+    wanted = min(SETTLE_NEIGHBOURS, len(ids) - 1)
+    near = neighbours.of_rows(np.arange(len(ids)), wanted, note=partial(note, "looked at"))
+    found = settle(near, labels, _fixed(view, ids, decided))
+    moves = []
+    for place, key in enumerate(keys):
+        drawn = ids[(found == place) & (labels != place)]
+        if len(drawn):
+            moves.append(
+                GoalDecision("move", (key,), parts=(array("q", drawn.tolist()),), author=author)
+            )
+    return moves
+
+
+def _fixed(view: ClusteringView, ids: Ids, decided: Sequence[GoalDecision]) -> Mask:
+    placed = [np.asarray(d.parts[0]) for d in decided if d.kind == "move" and d.author == "human"]
+    for key in view.state.current:
+        group = view.state.groups[key]
+        by = group.made_by
+        if group.pinned or (by is not None and by.kind == "split" and by.author == "human"):
+            placed.append(view.state.members(key))
+    if not placed:
+        return np.zeros(len(ids), dtype=np.bool_)
+    return np.isin(ids, np.concatenate(placed))
+
+
+# The stage that names groups anew after automatic merging: the label of its largest cluster says
+# too little about a merged group.
+
+
+class NameStage(CpuStage):
+    """Renames, as one act, the current groups that no person named, by phrases of their members."""
+
+    name = "name"
+    unit = "groups"
+
+    def __init__(
+        self, project: Project, decision_log: DecisionLog, *, cluster: ClusterStage | None = None
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            cluster: The stage before that makes the clustering; None takes the one that is shown.
+        """
+        super().__init__(project)
+        self._decision_log, self._cluster = decision_log, cluster
+        self.renamed = 0
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return "Naming groups"
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine the result."""
+        return {"clustering": self._stored.config_hash}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Names all groups together, so that no two get the same name.
+
+        Raises:
+            UsageError: Nothing was clustered yet, or somebody changed the groups meanwhile.
+            Cancelled: `interrupt` was called.
+        """
+        self._check()
+        state = self._decision_log.state(self._stored.id)
+        if not any(group.made_of for group in _open_groups(state)):
+            return  # no group is more than its cluster, which has its label
+        found: list[dict[int, Named]] = []
+        for done, note in self._live(lambda report: self._named(state, report), found.append):
+            yield Progress(done, None, note)
+        self._check()
+        place = {key: at for at, key in enumerate(state.current)}
+        decisions = []
+        for group in _open_groups(state):
+            one = found[0][place[group.id]]
+            if one.label != group.label:
+                name = (one.label, one.description)
+                decisions.append(GoalDecision("rename", (group.id,), (name,), author="auto"))
+        self._decision_log.decide(self._stored.id, lambda _: decisions)
+        self.renamed = len(decisions)
+        self._project.write(lambda conn: runs.count(conn, run_id, self.renamed, self.renamed))
+        yield Progress(self.renamed, self.renamed)
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        return f"Named {counted(self.renamed, 'group')} by phrases of their members."
+
+    @cached_property
+    def _stored(self) -> StoredClustering:
+        with self._project.reading() as conn:
+            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
+
+    def _named(self, state: MergeState, report: OnProgress) -> dict[int, Named]:
+        """The name of each current group, by its place."""
+        report(0, "looking for labels")
+        members, numbers = state.numbers(list(state.current))
+        with self._project.reading() as conn:
+            ids, rows = read_vectors(conn, self._stored.vector_config, members)
+            labels = np.full(len(ids), NONE, dtype=np.int32)
+            labels[np.searchsorted(ids, members)] = numbers
+            distances = np.zeros(len(ids), dtype=np.float32)
+            for number in range(len(state.current)):
+                own = labels == number
+                distances[own] = 1 - rows[own] @ rows[own].mean(axis=0)
+            texts = LazyTexts(conn, source_of(self._stored).shown, ids)
+            return phrase_labels(texts, labels, distances, self._stored.seed)
+
+
+def _open_groups(state: MergeState) -> list[Group]:
+    """The current groups whose name is not a person's."""
+    groups = [state.groups[key] for key in state.current]
+    return [
+        group
+        for group in groups
+        if not group.pinned
+        and not any(by and by.author == "human" for by in (group.made_by, group.named_by))
+    ]
+
 
 Rule = Literal["auto", "llm"]
 MARGIN = 0.2

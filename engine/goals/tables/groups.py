@@ -1,7 +1,7 @@
 """The groups of clusterings as tables, so that filters and views of SQL know the goal of each conversation.
 
 `goal_group` has the current group of every group that ever was, and `goal_move` the conversations whose group is not
-that of their cluster or assignment. Both follow from the decisions; `engine.goals.views.goal_index` writes them.
+that of their cluster or assignment. Both follow from the decisions; `engine.goals.views.decision_log` writes them.
 """
 
 from __future__ import annotations

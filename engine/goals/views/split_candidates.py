@@ -5,19 +5,72 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
+from engine.base.errors import UsageError
+from engine.goals.clusters import clustering
 from engine.goals.clusters.clustering import split
-from engine.goals.clusters.several_goals import (
-    LEAST_APART,
-    LEAST_MEMBERS,
-    gap_between_parts,
-    usual_gap,
-)
-from engine.goals.merges.merge_state import MergeState, pair_of
-from engine.goals.records import GoalDecision, Pair
+from engine.goals.merges.merge_state import Ids, MergeState, pair_of
+from engine.goals.questions.phrase_labels import distinctive_words, phrase_labels
+from engine.goals.records import GoalDecision, Pair, SplitPart, SplitProposal
+from engine.goals.tables import answers as goal_answers
 from engine.goals.views.clustering_view import ClusteringView, Space
+from engine.goals.views.goal_inputs import LazyTexts, source_of
+from engine.goals.views.group_members import group_members
+from engine.model.embedders.vectors import Indices, Numbers, Vectors, mean_direction
+from engine.project.project import Project
+
+# Which groups seem to hold several goals: those whose two halves lie about as far apart as groups
+# do.
+
+LEAST_MEMBERS = 8
+"""Fewest members of a group that is looked at."""
+
+MOST_MEMBERS = 2_000
+"""Of a larger group so many members, drawn at random, are looked at."""
+
+LEAST_APART = 0.75
+"""From here on a group is proposed for splitting; docs/goals.md has how often that was right."""
+
+
+def gap_between_parts(vectors: Vectors, members: Indices, seed: int = 0) -> float:
+    """Returns the cosine distance between the centres of the two parts into which k-means splits a group; 0 where all
+    members are equal.
+
+    Args:
+        vectors: Shape (n, d), rows of length 1.
+        members: Rows of the group.
+    """
+    rows = np.sort(np.asarray(members, dtype=np.int64))
+    if len(rows) > MOST_MEMBERS:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, MOST_MEMBERS, replace=False))
+    parts = split(vectors, rows, 2, seed)
+    if len(parts) < 2:
+        return 0.0
+    first, second = (mean_direction(vectors, part) for part in parts)
+    return float(1 - first @ second)
+
+
+def usual_gap(centres: Vectors) -> float:
+    """Returns the median distance from a group to the nearest other one; 1 where there is one group only.
+
+    Args:
+        centres: Mean vectors of the groups, shape (groups, d), rows of length 1.
+    """
+    if len(centres) < 2:
+        return 1.0
+    nearest = []
+    for number, centre in enumerate(centres):
+        near = centres @ centre
+        near[number] = -np.inf
+        nearest.append(1 - float(near.max()))
+    return float(np.median(nearest))
+
+
+# The groups of a clustering that seem to hold several goals, with the parts into which k-means
+# splits them.
 
 SEED = 0
 
@@ -73,3 +126,103 @@ def as_if_split(
         first, second = decision.made[:2]
         pairs.append(pair_of(first, second))
     return supposed, pairs
+
+
+SHOWN = 10
+"""Members of a part in a preview."""
+_EVEN = 0.5
+"""Below, a model takes two parts for two goals."""
+
+
+def preview(
+    project: Project, view: ClusteringView, space: Space, group_id: str, parts: int
+) -> list[SplitPart]:
+    """The parts into which k-means would split a group.
+
+    Raises:
+        UsageError: There is no such group any more.
+    """
+    view.state.group(group_id)
+    members = view.members(group_id)
+    rows = clustering.split(space.of(members), np.arange(len(members)), parts, SEED)
+    labels = np.zeros(len(members), dtype=np.int32)
+    for number, own in enumerate(rows):
+        labels[own] = number
+    words = _words(project, view, members, labels)
+    listed = group_members(project, view, space, group_id, "central", None)
+    by_id = {row.conversation_id: row for row in listed}
+    found = []
+    for number, own in enumerate(rows):
+        ids = members[own]
+        mean = space.of(ids).mean(axis=0)
+        order = np.argsort(-(space.of(ids) @ mean), kind="stable")[:SHOWN]
+        central = tuple(by_id[int(key)] for key in ids[order])
+        found.append(SplitPart(words[number], len(ids), central, tuple(ids.tolist())))
+    return found
+
+
+def proposals(project: Project, view: ClusteringView, space: Space) -> list[SplitProposal]:
+    """The groups that seem to hold several goals, with the model's word where it was asked. Groups whose parts it takes
+    for two goals come first, then by the distance of their parts."""
+    candidates = split_candidates(view, space)
+    supposed, pairs = as_if_split(view.state, candidates)
+    keys = [supposed.sides_key(*pair) for pair in pairs]
+    with project.reading() as conn:
+        answers = goal_answers.answers(conn, view.stored.pair_config, keys)
+    found = []
+    for one, key in zip(candidates, keys, strict=True):
+        answer = answers.get(key)
+        told = [] if answer is None else [answer.yes, answer.yes_reversed]
+        both = [p for p in told if p is not None]
+        ids = np.array(sorted(chain.from_iterable(one.parts)), dtype=np.int64)
+        labels = np.zeros(len(ids), dtype=np.int32)
+        for number, part in enumerate(one.parts):
+            labels[np.isin(ids, part)] = number
+        words = _words(project, view, ids, labels)
+        found.append(
+            SplitProposal(
+                one.group_id,
+                view.state.groups[one.group_id].label,
+                len(view.members(one.group_id)),
+                one.apart,
+                sum(both) / len(both) if both else None,
+                answer.model if answer is not None and both else "",
+                tuple(words[number] for number in range(len(one.parts))),
+                one.parts,
+            )
+        )
+    return sorted(found, key=lambda one: one.same is None or one.same >= _EVEN)
+
+
+def decision(
+    project: Project, view: ClusteringView, group_id: str, parts: Sequence[Sequence[int]]
+) -> GoalDecision:
+    """The decision to split a group by conversation ids; members in none of the parts make one more part. Parts are
+    labelled with phrases of their members.
+
+    Raises:
+        UsageError: There is no such group any more, or a part has a conversation that is not in it.
+    """
+    view.state.group(group_id)
+    members = view.members(group_id)
+    wanted = [array("q", sorted(set(part))) for part in parts]
+    if {key for part in wanted for key in part}.difference(members.tolist()):
+        raise UsageError(
+            "A part has a conversation that is not in the group.", "Look at its members again."
+        )
+    labels = np.full(len(members), len(wanted), dtype=np.int32)
+    for number, part in enumerate(wanted):
+        labels[np.isin(members, part)] = number
+    with project.reading() as conn:
+        texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
+        named = phrase_labels(texts, labels)
+    names = tuple((named[n].label, named[n].description) for n in sorted(named))
+    return GoalDecision("split", (group_id,), names, tuple(wanted))
+
+
+def _words(
+    project: Project, view: ClusteringView, members: Ids, labels: Numbers
+) -> dict[int, tuple[str, ...]]:
+    with project.reading() as conn:
+        texts = LazyTexts(conn, source_of(view.stored).shown, members.tolist())
+        return distinctive_words(texts, labels)

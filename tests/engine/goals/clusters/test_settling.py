@@ -9,7 +9,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine.goals.clusters.neighbours import SETTLE_NEIGHBOURS, SETTLE_SHARE, NearestRows, Neighbours, settle
+from engine.goals.clusters.neighbours import (
+    SETTLE_NEIGHBOURS,
+    SETTLE_SHARE,
+    NearestRows,
+    Neighbours,
+    settle,
+)
 from engine.model.embedders.vectors import Numbers, Vectors
 from tests.engine.goals.groups import grouped, same_partition
 

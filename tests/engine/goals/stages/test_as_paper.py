@@ -13,8 +13,7 @@ from engine.conversations.selection import Selection
 from engine.goals.service.paper_report import as_json
 from engine.goals.service.run_stages import PAPER_PROMPTS
 from engine.goals.stages.as_paper import PaperStage, Wanted
-from engine.goals.stages.embedding import EmbedStage
-from engine.goals.stages.summarising import SummariseStage
+from engine.goals.stages.embedding import EmbedStage, SummariseStage
 from engine.goals.tables import clusterings
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.goal_inputs import TextSource, stored_clustering

@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 
 from engine.goals.records import GoalDecision
-from engine.goals.service.splitting import proposals
-from engine.goals.stages import labelling
+from engine.goals.stages import clustering
 from engine.goals.stages.deciding import MARGIN, DecideStage
-from engine.goals.stages.split_questions import SplitQuestionsStage
+from engine.goals.stages.proposing import SplitQuestionsStage
 from engine.goals.tables import answers as goal_answers
 from engine.goals.tables import clusterings
 from engine.goals.views import split_candidates
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.goal_inputs import source_of, stored_clustering
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.views.merge_queue import MergeQueueCache
+from engine.goals.views.split_candidates import proposals
 from engine.jobs import blocks
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.process.client import ModelProcess
@@ -43,7 +43,7 @@ Content = dict[str, list[tuple[Any, ...]]]
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four conversations and two clusters a block."""
     monkeypatch.setattr(blocks, "BLOCK_CHARS", 1)
-    monkeypatch.setattr(labelling, "BLOCK", 2)
+    monkeypatch.setattr(clustering, "BLOCK", 2)
 
 
 @pytest.fixture(scope="module", autouse=True)

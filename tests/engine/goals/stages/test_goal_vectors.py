@@ -18,8 +18,7 @@ from engine.goals.records import GoalDecision
 from engine.goals.stages import clustering, embedding
 from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.embedding import EmbedStage, Vectoriser
-from engine.goals.stages.holding_out import HoldOutStage
-from engine.goals.stages.stabilising import StabilityStage
+from engine.goals.stages.stabilising import HoldOutStage, StabilityStage
 from engine.goals.tables import answers as goal_answers
 from engine.goals.tables import clusterings, vectors
 from engine.goals.views.decision_log import DecisionLog
