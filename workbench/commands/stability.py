@@ -10,7 +10,7 @@ from typing import Any
 from engine.base.text import one_line
 from engine.goals.clusters.stability import DISSOLVED, STABLE
 from engine.goals.stages.stabilising import StabilityStage
-from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import measurements
 from engine.goals.tables import clusterings
 from engine.goals.views.goal_inputs import stored_clustering
 from engine.opener.workspace import Workspace
@@ -53,11 +53,11 @@ def stability_json(workspace: Workspace, stage: StabilityStage) -> dict[str, Any
     """The result: adjusted Rand indices, and the mean Jaccard similarity of each cluster, least stable first."""
     with workspace.project.reading() as conn:
         stored = stored_clustering(conn, None)
-        runs = goal_answers.agreements(conn, stored.id, stage.config_hash)
-        jaccard = goal_answers.stability(conn, stored.id)
+        runs = measurements.agreements(conn, stored.id, stage.config_hash)
+        jaccard = measurements.stability(conn, stored.id)
         clusters = clusterings.clusters(conn, stored.id)
     ari = {
-        kind: [value for (of, _), value, _ in runs if of == kind] for kind in ("seed", "bootstrap")
+        kind: [value for (of, _), value in runs if of == kind] for kind in ("seed", "bootstrap")
     }
     rows = [
         {

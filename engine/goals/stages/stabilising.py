@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.stability import HeldOut, Repetition, held_out, judge, stability_run
-from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import measurements
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.goal_inputs import Ids, read_vectors, source_of, stored_clustering
@@ -138,7 +138,7 @@ class StabilityStage(CpuStage):
         bootstraps: int = BOOTSTRAPS,
     ) -> None:
         super().__init__(project)
-        self._wanted: list[goal_answers.Repetition] = [
+        self._wanted: list[measurements.Repetition] = [
             *(("seed", number) for number in range(seeds)),
             *(("bootstrap", number) for number in range(bootstraps)),
         ]
@@ -168,7 +168,7 @@ class StabilityStage(CpuStage):
         """
         self._check()
         with self._project.reading() as conn:
-            left = goal_answers.missing_repetitions(
+            left = measurements.missing_repetitions(
                 conn, self._stored.id, self.config_hash, self._wanted
             )
         if not left:
@@ -208,7 +208,7 @@ class StabilityStage(CpuStage):
         self,
         rows: Vectors,
         labels: Numbers,
-        repetition: goal_answers.Repetition,
+        repetition: measurements.Repetition,
         _report: OnProgress,
     ) -> Repetition:
         kind, number = repetition
@@ -218,7 +218,7 @@ class StabilityStage(CpuStage):
         self, conn: sqlite3.Connection, *, run_id: int, found: Repetition, done: int, total: int
     ) -> None:
         jaccard = {n: value for n, value in enumerate(found.jaccard) if value is not None}
-        goal_answers.add_repetition(
+        measurements.add_repetition(
             conn,
             self._stored.id,
             self.config_hash,

@@ -9,8 +9,6 @@ from typing import Literal
 
 from engine.project.sql import chunks, placeholders
 
-Repetition = tuple[Literal["seed", "bootstrap"], int]
-"""A kind of resampling and its number, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,83 +97,13 @@ def cost(conn: sqlite3.Connection, config_hash: str | None) -> tuple[float, floa
 # Stability
 
 
-def add_repetition(
-    conn: sqlite3.Connection,
-    clustering_id: int,
-    config_hash: str,
-    run_id: int,
-    repetition: Repetition,
-    ari: float,
-    jaccard: Mapping[int, float],
-    labels: bytes | None = None,
-) -> None:
-    """Stores one repetition: adjusted Rand index with the clustering, Jaccard of each cluster by number, and the
-    labels that it gave (int32 for each conversation of the clustering in id order, -1 for outliers)."""
-    kind, number = repetition
-    conn.execute(
-        "INSERT INTO stability (clustering_id, config_hash, kind, repetition, run_id, ari, labels)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (clustering_id, config_hash, kind, number, run_id, ari, labels),
-    )
-    conn.executemany(
-        "INSERT INTO cluster_stability (clustering_id, config_hash, kind, repetition, number, jaccard)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (clustering_id, config_hash, kind, number, cluster, value)
-            for cluster, value in jaccard.items()
-        ],
-    )
 
 
-def missing_repetitions(
-    conn: sqlite3.Connection, clustering_id: int, config_hash: str, wanted: Iterable[Repetition]
-) -> list[Repetition]:
-    """Those of the wanted repetitions that are not stored yet, in their order."""
-    have = set(
-        conn.execute(
-            "SELECT kind, repetition FROM stability WHERE clustering_id = ? AND config_hash = ?",
-            (clustering_id, config_hash),
-        )
-    )
-    return [one for one in wanted if one not in have]
 
 
-def stability(conn: sqlite3.Connection, clustering_id: int) -> dict[int, float]:
-    """Mean Jaccard of each cluster under the bootstraps of the newest measurement; empty before any."""
-    return dict(
-        conn.execute(
-            "SELECT number, avg(jaccard) FROM cluster_stability WHERE clustering_id = ?1"
-            " AND kind = 'bootstrap' AND config_hash = (SELECT config_hash FROM stability"
-            " WHERE clustering_id = ?1 ORDER BY run_id DESC LIMIT 1) GROUP BY number",
-            (clustering_id,),
-        ).fetchall()
-    )
 
 
-def latest_stability(conn: sqlite3.Connection, clustering_id: int) -> str | None:
-    """Config hash of the newest measurement of stability; None before any."""
-    found = conn.execute(
-        "SELECT config_hash FROM stability WHERE clustering_id = ? ORDER BY run_id DESC LIMIT 1",
-        (clustering_id,),
-    ).fetchone()
-    return None if found is None else str(found[0])
 
 
-def repetitions(conn: sqlite3.Connection, clustering_id: int) -> int:
-    """Number of stored repetitions of a clustering, under any configuration."""
-    sql = "SELECT count(*) FROM stability WHERE clustering_id = ?"
-    return int(conn.execute(sql, (clustering_id,)).fetchone()[0])
 
 
-def agreements(
-    conn: sqlite3.Connection, clustering_id: int, config_hash: str
-) -> list[tuple[Repetition, float, bytes | None]]:
-    """(repetition, ARI with the clustering, labels as stored) of every repetition that is stored."""
-    return [
-        ((kind, number), float(ari), labels)
-        for kind, number, ari, labels in conn.execute(
-            "SELECT kind, repetition, ari, labels FROM stability WHERE clustering_id = ?"
-            " AND config_hash = ? ORDER BY kind, repetition",
-            (clustering_id, config_hash),
-        )
-    ]

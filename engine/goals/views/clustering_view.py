@@ -13,7 +13,7 @@ import numpy.typing as npt
 from engine.completeness.records.scores import StateCounts
 from engine.goals.merges.merge_state import Group, Ids, MergeState
 from engine.goals.records import GoalGroup
-from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import measurements
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables import counts as goal_counts
 from engine.goals.tables.clusterings import Assigned, StoredCluster, StoredClustering
@@ -81,7 +81,7 @@ class ClusteringView:
                 state,
                 tuple(clusterings.clusters(conn, stored.id)),
                 tuple(clusterings.assignments(conn, stored.id)),
-                goal_answers.stability(conn, stored.id),
+                measurements.stability(conn, stored.id),
             )
 
     @cached_property

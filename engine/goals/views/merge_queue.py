@@ -18,7 +18,7 @@ from engine.goals.clusters.neighbours import Neighbours
 from engine.goals.merges.merge_probability import MergeModel, ranked
 from engine.goals.merges.merge_state import Ids
 from engine.goals.records import LIKELY, Evidence, GoalGroup, MergeOrder, Pair, Proposal
-from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import measurements
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.clustering_view import ClusteringView, Space, read_space
@@ -233,7 +233,7 @@ class MergeQueueCache:
             version = (
                 stored,
                 clusterings.assigned_version(conn, clustering_id),
-                goal_answers.repetitions(conn, clustering_id),
+                measurements.repetition_count(conn, clustering_id),
             )
             kept = self._views.get(clustering_id)
             if kept is not None and kept[0] == version and kept[1].state is state:

@@ -15,7 +15,7 @@ from engine.goals.records import (
     ClusteringRequest,
 )
 from engine.goals.stages.embedding import EmbedStage
-from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import measurements
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
 from engine.goals.views.decision_log import complete_goal_index
@@ -120,7 +120,7 @@ def _add_clustering(conn: sqlite3.Connection, vector_config: str, payload: str) 
     clusterings.register_labels(conn, key, "labels")
     clusterings.add_labels(conn, key, "labels", run_id, labels)
     jaccard = dict(enumerate(STABILITY))
-    goal_answers.add_repetition(conn, key, "stable", run_id, ("bootstrap", 0), 0.8, jaccard)
+    measurements.add_repetition(conn, key, "stable", run_id, ("bootstrap", 0), 0.8, jaccard)
     runs.finish(conn, run_id, "done", "clustered")
 
 

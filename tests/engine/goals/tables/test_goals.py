@@ -11,7 +11,8 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.completeness.records.scores import StateCounts
 from engine.goals.records import GoalDecision
-from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import (answers as goal_answers,)
+from engine.goals.tables import measurements
 from engine.goals.tables import clusterings, second_goals, vectors
 from engine.goals.tables import counts as goal_counts
 from engine.goals.tables import decisions as goal_decisions
@@ -259,16 +260,16 @@ class TestClusterings:
         key = add(project, [0, 1, 1], run_id)
 
         def work(conn: sqlite3.Connection) -> None:
-            goal_answers.add_repetition(conn, key, "s", run_id, ("seed", 0), 0.5, {0: 0.1, 1: 0.1})
+            measurements.add_repetition(conn, key, "s", run_id, ("seed", 0), 0.5, {0: 0.1, 1: 0.1})
             for n, values in enumerate(({0: 1.0, 1: 0.5}, {1: 0.75})):
-                goal_answers.add_repetition(conn, key, "s", run_id, ("bootstrap", n), 0.9, values)
+                measurements.add_repetition(conn, key, "s", run_id, ("bootstrap", n), 0.9, values)
 
         project.write(work)
         with project.reading() as conn:
-            assert goal_answers.stability(conn, key) == {0: 1.0, 1: 0.625}
-            wanted: list[goal_answers.Repetition] = [("seed", 0), ("seed", 1), ("bootstrap", 1)]
-            assert goal_answers.missing_repetitions(conn, key, "s", wanted) == [("seed", 1)]
-            assert [ari for _, ari, _ in goal_answers.agreements(conn, key, "s")] == [0.9, 0.9, 0.5]
+            assert measurements.stability(conn, key) == {0: 1.0, 1: 0.625}
+            wanted: list[measurements.Repetition] = [("seed", 0), ("seed", 1), ("bootstrap", 1)]
+            assert measurements.missing_repetitions(conn, key, "s", wanted) == [("seed", 1)]
+            assert [ari for _, ari in measurements.agreements(conn, key, "s")] == [0.9, 0.9, 0.5]
 
     def test_answers(self, project: Project) -> None:
         """Answers are found by the members of both sides and the questions; the last one counts."""
