@@ -18,6 +18,7 @@ from engine.goals.merges.merge_probability import (
     RobustScale,
     ranked,
     refit,
+    standardized,
 )
 from engine.goals.questions.phrase_labels import distinctive_words
 from engine.goals.records import MergeOrder

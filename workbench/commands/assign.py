@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.text import one_line
 from engine.goals.tables import clusterings
-from engine.goals.views.goal_inputs import stored_clustering
+from engine.goals.tables.clusterings import stored_clustering
 from engine.opener.workspace import Workspace
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import share

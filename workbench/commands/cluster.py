@@ -15,7 +15,7 @@ from engine.goals.records import (
 )
 from engine.goals.service.run_stages import ABOUT_KEY
 from engine.goals.tables import vectors
-from engine.goals.views.goal_inputs import stored_clustering
+from engine.goals.tables.clusterings import stored_clustering
 from engine.opener.workspace import Workspace
 from engine.project import settings
 from workbench.commands.narration import narrate, print_json, print_text, run_stages

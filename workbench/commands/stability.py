@@ -12,7 +12,7 @@ from engine.goals.clusters.stability import DISSOLVED, STABLE
 from engine.goals.stages.stabilising import StabilityStage
 from engine.goals.tables import measurements
 from engine.goals.tables import clusterings
-from engine.goals.views.goal_inputs import stored_clustering
+from engine.goals.tables.clusterings import stored_clustering
 from engine.opener.workspace import Workspace
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.commands.options import positive

@@ -26,7 +26,8 @@ from itertools import combinations
 import numpy as np
 
 from engine.base.errors import UsageError
-from engine.goals.merges.merge_state import Group, Ids, MergeState
+from engine.goals.merges.merge_state import Group, MergeState
+from engine.goals.records import Ids
 from engine.goals.records import DecisionKind, GoalDecision
 
 SHARE = 0.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import GoalDecision, Proposal, model_says_yes
@@ -13,8 +13,8 @@ from engine.goals.views.decision_log import Plan
 def merge(shown: Proposal, label: str | None = None) -> GoalDecision:
     """The decision to merge a pair; without a label it takes the proposed one, unless a side is pinned."""
     pinned = shown.a.pinned or shown.b.pinned
-    name = " ".join((label or ("" if pinned else shown.evidence.label)).split())
-    description = shown.evidence.description or shown.a.description
+    name = " ".join((label or ("" if pinned else shown.evidence.answer.label)).split())
+    description = shown.evidence.answer.description or shown.a.description
     names = ((name, description),) if name else ()
     return _with_evidence(GoalDecision("merge", shown.pair, names), shown)
 
@@ -76,7 +76,7 @@ def _with_evidence(decision: GoalDecision, shown: Proposal) -> GoalDecision:
     evidence = shown.evidence
     return replace(
         decision,
-        model=evidence.model,
+        model=evidence.answer.model,
         probability=evidence.probability,
-        evidence=asdict(evidence),
+        evidence=evidence.as_json(),
     )

@@ -40,7 +40,7 @@ from engine.goals.records import (
 from engine.goals.service import proposal_decisions
 from engine.goals.service.run_stages import GoalStages
 from engine.goals.stages.deciding import settle_moves
-from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import decisions
 from engine.goals.tables import clusterings, measurements, second_goals
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.measurements import Measurements
@@ -55,7 +55,7 @@ from engine.goals.views.clustering_view import (
     group_rows,
 )
 from engine.goals.views.decision_log import Plan
-from engine.goals.views.goal_inputs import stored_clustering
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.merge_queue import (
     QueueSnapshot,
     put_least_similarity,
@@ -340,7 +340,7 @@ class GoalService:
         unasked = sum(not queue.asked(pair) for pair in likely)
         decided = self._decisions.active(stored.id)
         with self._project.reading() as conn:
-            cost = goal_answers.cost(conn, stored.pair_config)
+            cost = decisions.answer_cost(conn, stored.pair_config)
         return ReviewProgress(
             merged=sum(1 for d in decided if d.kind == "merge"),
             refused=sum(1 for d in decided if d.kind in ("apart", "never")),

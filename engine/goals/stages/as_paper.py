@@ -35,7 +35,8 @@ from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import TextSource, digest_of, read_vectors
+from engine.goals.tables.texts import TextSource
+from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.jobs.contract import Progress
 from engine.jobs.threaded_work import OnProgress
 from engine.model.block_stage import ModelStage

@@ -34,15 +34,10 @@ from engine.goals.tables.clusterings import (
     StoredClustering,
 )
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import (
-    Ids,
-    LazyTexts,
-    TextSource,
-    digest_of,
-    read_vectors,
-    source_of,
-    stored_clustering,
-)
+from engine.goals.records import Ids
+from engine.goals.tables.texts import LazyTexts, TextSource
+from engine.goals.tables.vectors import digest_of, read_vectors
+from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.jobs.contract import Progress
 from engine.jobs.cpu_stage import CpuStage
 from engine.jobs.threaded_work import OnProgress

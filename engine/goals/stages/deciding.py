@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -19,7 +18,8 @@ import numpy as np
 from engine.base.errors import Cancelled, UsageError
 from engine.base.number_format import counted
 from engine.goals.clusters.neighbours import SETTLE_NEIGHBOURS, settle
-from engine.goals.merges.merge_state import Group, Ids, MergeState
+from engine.goals.merges.merge_state import Group, MergeState
+from engine.goals.records import Ids
 from engine.goals.questions.phrase_labels import phrase_labels
 from engine.goals.questions.questions import Named
 from engine.goals.records import (
@@ -35,7 +35,9 @@ from engine.goals.stages.proposing import BLOCK, ProposeStage
 from engine.goals.tables.clusterings import NONE, StoredClustering
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import LazyTexts, read_vectors, source_of, stored_clustering
+from engine.goals.tables.texts import LazyTexts
+from engine.goals.tables.vectors import read_vectors
+from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.views.merge_queue import MergeQueueCache, QueueSnapshot
 from engine.jobs.contract import Lane, Progress, config_hash
 from engine.jobs.cpu_stage import CpuStage
@@ -383,17 +385,16 @@ class DecideStage:
             yield Progress(done, None, f"asking about {len(pairs)} pairs")
 
     def _decide(self, snapshot: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
-        merging = (
-            self._rule == "auto" or model_says_yes(evidence.yes, evidence.yes_reversed) is True
-        )
+        answer = evidence.answer
+        merging = self._rule == "auto" or model_says_yes(answer.yes, answer.yes_reversed) is True
         decision = GoalDecision(
             "merge" if merging else "apart",
             pair,
-            ((evidence.label, evidence.description),) if merging and evidence.label else (),
+            ((answer.label, answer.description),) if merging and answer.label else (),
             author=self._rule,
-            model=evidence.model,
+            model=answer.model,
             probability=evidence.probability,
-            evidence=asdict(evidence),
+            evidence=evidence.as_json(),
         )
         try:
             self._decision_log.decide(self._key, lambda state: [decision])

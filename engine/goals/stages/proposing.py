@@ -26,12 +26,13 @@ from engine.goals.questions.questions import (
     read_mixed,
     read_reason,
 )
-from engine.goals.records import Pair
+from engine.goals.records import Pair, PairAnswer
 from engine.goals.stages.clustering import ClusterStage
-from engine.goals.tables import answers as goal_answers
-from engine.goals.tables.answers import PairAnswer
+from engine.goals.tables import decisions
+from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.clusterings import StoredClustering
-from engine.goals.views.goal_inputs import TextSource, source_of, stored_clustering
+from engine.goals.tables.texts import TextSource
+from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.goals.views.split_candidates import as_if_split, split_candidates
 from engine.jobs.contract import Progress
@@ -94,7 +95,7 @@ class PairQuestions:
             "seed": self._seed,
         }
 
-    def ask(self, asker: Asker, state: MergeState, pairs: Sequence[Pair]) -> list[PairAnswer]:
+    def ask(self, asker: Asker, state: MergeState, pairs: Sequence[Pair]) -> list[AnswerEntry]:
         """Asks about a block of pairs of current groups; returns an answer for each, in order."""
         began = time.monotonic()
         sides = sorted({key for pair in pairs for key in pair})
@@ -129,17 +130,21 @@ class PairQuestions:
         for pair, both, ratio, reply in zip(pairs, yes, ratios, replies, strict=True):
             named = read_reason(self._reason, reply.text)
             answers.append(
-                PairAnswer(
-                    state.sides_key(*pair), ratio, *both, named.reason, named.label,
-                    named.description, self._model, CALLS_FOR_A_PAIR, each,
+                AnswerEntry(
+                    state.sides_key(*pair),
+                    PairAnswer(
+                        ratio, *both, named.reason, named.label, named.description, self._model
+                    ),
+                    CALLS_FOR_A_PAIR,
+                    each,
                 )
-            )  # fmt: skip
+            )
         return answers
 
-    def given_up(self, state: MergeState, pair: Pair, reason: str) -> PairAnswer:
+    def given_up(self, state: MergeState, pair: Pair, reason: str) -> AnswerEntry:
         """The answer that is stored for a pair that the model could not be asked about."""
         key = state.sides_key(*pair)
-        return PairAnswer(key, None, None, None, reason, "", "", self._model, 0, 0.0)
+        return AnswerEntry(key, PairAnswer(reason=reason, model=self._model), 0, 0.0)
 
     def _after_mixed(
         self,
@@ -242,7 +247,7 @@ class ProposeStage(ModelStage):
     def show_answers(self) -> None:
         """Makes the answers of this configuration those that the merge queue shows."""
         key, clustering_id = self.config_hash, self._stored.id
-        self._project.write(lambda conn: goal_answers.register(conn, clustering_id, key))
+        self._project.write(lambda conn: decisions.show_answers(conn, clustering_id, key))
 
     def load(self) -> None:
         """Loads the model unless it is loaded already."""
@@ -259,7 +264,7 @@ class ProposeStage(ModelStage):
             total: Number of pairs of the run; None leaves the counter of the run as it is.
         """
         state = self._state()
-        found: list[PairAnswer] = []
+        found: list[AnswerEntry] = []
         for _ in self._work.live(partial(self._answer, state, block), found.extend):
             yield Progress(self.asked, total)
         self.asked += len(block)
@@ -293,11 +298,11 @@ class ProposeStage(ModelStage):
 
     def _answer(
         self, state: MergeState, block: Sequence[Pair], report: OnProgress
-    ) -> list[PairAnswer]:
+    ) -> list[AnswerEntry]:
         asker = ProcessAsker(self._work.process, report)
         reasons: list[str] = []
 
-        def given_up(reason: str) -> PairAnswer | None:
+        def given_up(reason: str) -> AnswerEntry | None:
             reasons.append(reason)
             return None
 
@@ -306,7 +311,10 @@ class ProposeStage(ModelStage):
         )
         left = iter(reasons)
         if not self._work.writes_labels:
-            found = [one and replace(one, label="", description="") for one in found]
+            found = [
+                entry and replace(entry, answer=replace(entry.answer, label="", description=""))
+                for entry in found
+            ]
         return [
             one or self._questions.given_up(state, pair, next(left))
             for pair, one in zip(block, found, strict=True)
@@ -317,10 +325,10 @@ class ProposeStage(ModelStage):
         conn: sqlite3.Connection,
         *,
         run_id: int,
-        found: Sequence[PairAnswer],
+        found: Sequence[AnswerEntry],
         total: int | None,
     ) -> None:
-        goal_answers.add(conn, self.config_hash, run_id, found)
+        decisions.add_answers(conn, self.config_hash, run_id, found)
         if total is not None:
             runs.count(conn, run_id, self.asked, total)
 
@@ -347,7 +355,7 @@ class SplitQuestionsStage(ProposeStage):
         state, pairs = self._supposed
         keys = [state.sides_key(*pair) for pair in pairs]
         with self._project.reading() as conn:
-            known = goal_answers.answers(conn, self.config_hash, keys)
+            known = decisions.answers(conn, self.config_hash)
         return [pair for pair, key in zip(pairs, keys, strict=True) if key not in known]
 
     def summary(self) -> str:

@@ -13,11 +13,11 @@ from engine.base.errors import NotFound, NotYet, UsageError
 from engine.completeness.tables import scores
 from engine.conversations.tables.imported import names
 from engine.goals.clusters.kmeans import canonical_order
-from engine.goals.merges.merge_state import Ids
+from engine.goals.records import Ids
 from engine.goals.records import GroupPeriod, MapPoint, MemberOrder, MemberRow
-from engine.goals.tables import counts as goal_counts
+from engine.goals.tables import groups
 from engine.goals.views.clustering_view import ClusteringView, Space
-from engine.goals.views.goal_inputs import source_of
+from engine.goals.tables.clusterings import source_of
 from engine.model.embedders.threads import one_thread
 from engine.model.embedders.vectors import Floats, Vectors, blocks, has_vector
 from engine.project.project import Project
@@ -144,7 +144,7 @@ def group_periods(project: Project, view: ClusteringView, by: str) -> list[Group
     if by not in PERIODS:
         raise UsageError(f"There are no periods by {by}.", "Ask by month or by import.")
     with project.reading() as conn:
-        found = goal_counts.periods(conn, view.map_of_groups, PERIODS[by])
+        found = groups.periods(conn, view.map_of_groups, PERIODS[by])
     whole: dict[str, int] = {}
     for period, rank, size, _ in found:
         if rank:  # 0 are conversations that the clustering does not know

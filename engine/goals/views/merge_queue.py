@@ -16,14 +16,14 @@ import numpy as np
 from engine.completeness.records.scores import StateCounts
 from engine.goals.clusters.neighbours import Neighbours
 from engine.goals.merges.merge_probability import MergeModel, ranked
-from engine.goals.merges.merge_state import Ids
-from engine.goals.records import LIKELY, Evidence, GoalGroup, MergeOrder, Pair, Proposal
+from engine.goals.records import Ids
+from engine.goals.records import LIKELY, NOT_ASKED, Evidence, GoalGroup, MergeOrder, Pair, Proposal
 from engine.goals.tables import measurements
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.clustering_view import ClusteringView, Space, read_space
 from engine.goals.views.decision_log import KEPT, DecisionLog
-from engine.goals.views.goal_inputs import stored_clustering
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.pair_table import (
     Floats,
     PairTable,
@@ -138,21 +138,10 @@ class QueueSnapshot:
                 float(table.description[first, second]),
                 float(table.member[first, second]),
                 float(table.overlap[first, second]),
+                answer=table.answer(pair) or NOT_ASKED,
                 features=named_features(row),
                 member_threshold=float(table.member_threshold[first, second]),
             )
-            answer = table.answer(pair)
-            if answer is not None:
-                evidence = replace(
-                    evidence,
-                    likelihood_ratio=answer.likelihood_ratio,
-                    yes=answer.yes,
-                    yes_reversed=answer.yes_reversed,
-                    reason=answer.reason,
-                    label=answer.label,
-                    description=answer.description,
-                    model=answer.model,
-                )
             found.append(evidence)
         return found
 

@@ -15,10 +15,9 @@ from engine.goals.clusters.granularity import Granularity, granularity
 from engine.goals.clusters.neighbours import NearestRows, Neighbours, overlap
 from engine.goals.merges import merge_probability
 from engine.goals.merges.merge_probability import NAMES, PRIOR, MergeModel, RobustScale, refit
-from engine.goals.records import GoalDecision, Pair
-from engine.goals.tables import answers as goal_answers
+from engine.goals.records import NOT_ASKED, GoalDecision, Pair, PairAnswer
+from engine.goals.tables import decisions as goal_answers
 from engine.goals.tables import clusterings, vectors
-from engine.goals.tables.answers import PairAnswer
 from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.model.embedders.embedder import Embedder, embedder_for, embedder_from_state
@@ -121,12 +120,12 @@ class PairTables:
         stored = view.stored
         with self._guard:
             with self._project.reading() as conn:
-                asked = goal_answers.count(conn, stored.pair_config)
+                asked = goal_answers.answer_count(conn, stored.pair_config)
             version = (view, len(space.ids), stored.pair_config, asked)
             if self._table is not None and self._table[0] == version:
                 return self._table[1]
             with self._project.reading() as conn:
-                answers = goal_answers.every_answer(conn, stored.pair_config)
+                answers = goal_answers.answers(conn, stored.pair_config)
             keys = tuple(view.sizes)
             centres = view.centres(keys, space).astype(np.float64)
             sizes = np.array([view.state.groups[key].size for key in keys], dtype=np.float64)

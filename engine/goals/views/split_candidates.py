@@ -12,12 +12,14 @@ import numpy as np
 from engine.base.errors import UsageError
 from engine.goals.clusters import clustering
 from engine.goals.clusters.clustering import split
-from engine.goals.merges.merge_state import Ids, MergeState, pair_of
+from engine.goals.merges.merge_state import MergeState, pair_of
+from engine.goals.records import Ids
 from engine.goals.questions.phrase_labels import distinctive_words, phrase_labels
 from engine.goals.records import GoalDecision, Pair, SplitPart, SplitProposal
-from engine.goals.tables import answers as goal_answers
+from engine.goals.tables import decisions
 from engine.goals.views.clustering_view import ClusteringView, Space
-from engine.goals.views.goal_inputs import LazyTexts, source_of
+from engine.goals.tables.texts import LazyTexts
+from engine.goals.tables.clusterings import source_of
 from engine.goals.views.group_members import group_members
 from engine.model.embedders.vectors import Indices, Numbers, Vectors, mean_direction
 from engine.project.project import Project
@@ -168,7 +170,7 @@ def proposals(project: Project, view: ClusteringView, space: Space) -> list[Spli
     supposed, pairs = as_if_split(view.state, candidates)
     keys = [supposed.sides_key(*pair) for pair in pairs]
     with project.reading() as conn:
-        answers = goal_answers.answers(conn, view.stored.pair_config, keys)
+        answers = decisions.answers(conn, view.stored.pair_config)
     found = []
     for one, key in zip(candidates, keys, strict=True):
         answer = answers.get(key)

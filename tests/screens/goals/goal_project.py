@@ -19,7 +19,7 @@ from engine.goals.tables import measurements
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
 from engine.goals.views.decision_log import complete_goal_index
-from engine.goals.views.goal_inputs import read_vectors
+from engine.goals.tables.vectors import read_vectors
 from engine.project import runs
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import run, stages_of

@@ -16,7 +16,8 @@ from engine.goals.stages.as_paper import PaperStage, Wanted
 from engine.goals.stages.embedding import EmbedStage, SummariseStage
 from engine.goals.tables import clusterings
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import TextSource, stored_clustering
+from engine.goals.tables.texts import TextSource
+from engine.goals.tables.clusterings import stored_clustering
 from engine.jobs.runner import JobDone
 from engine.jobs.threaded_work import OnProgress
 from engine.model.embedders.embedder import embedder_for

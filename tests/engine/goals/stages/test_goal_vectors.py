@@ -22,7 +22,9 @@ from engine.goals.stages.stabilising import HoldOutStage, StabilityStage
 from engine.goals.tables import measurements
 from engine.goals.tables import clusterings, vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import TextSource, read_vectors, source_of, stored_clustering
+from engine.goals.tables.texts import TextSource
+from engine.goals.tables.vectors import read_vectors
+from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.model.embedders.embedder import Served, ServedEmbedder, embedder_for
 from engine.model.embedders.vectors import Vectors

@@ -6,7 +6,7 @@ from engine.goals.records import GoalDecision
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.tables import clusterings
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import stored_clustering
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.runner import JobDone
 from engine.project.project import Project

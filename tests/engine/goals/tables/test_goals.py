@@ -10,15 +10,15 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.completeness.records.scores import StateCounts
-from engine.goals.records import GoalDecision
-from engine.goals.tables import (answers as goal_answers,)
+from engine.goals.records import GoalDecision, PairAnswer
+from engine.goals.tables import decisions as goal_answers
 from engine.goals.tables import measurements
 from engine.goals.tables import clusterings, second_goals, vectors
-from engine.goals.tables import counts as goal_counts
+from engine.goals.tables import groups as goal_counts
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables import groups as goal_groups
 from engine.goals.tables import texts as goals
-from engine.goals.tables.answers import PairAnswer
+from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.clusterings import Assigned, LabelEntry
 from engine.goals.tables.texts import NO_SUMMARY, NOTHING_WRITTEN, GoalEntry
 from engine.goals.tables.vectors import VectorConfig
@@ -274,18 +274,17 @@ class TestClusterings:
     def test_answers(self, project: Project) -> None:
         """Answers are found by the members of both sides and the questions; the last one counts."""
         run_id = conversations_with_vectors(project, 2)
-        first = PairAnswer("ab", None, 0.5, None, "", "", "", "tiny.gguf", 2, 1.0)
-        second = PairAnswer("ab", 0.1, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf", 4, 3.0)
-        for answer in (first, second):
+        first = PairAnswer(yes=0.5, model="tiny.gguf")
+        second = PairAnswer(0.1, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf")
+        for entry in (AnswerEntry("ab", first, 2, 1.0), AnswerEntry("ab", second, 4, 3.0)):
             project.write(
-                partial(goal_answers.add, config_hash="p", run_id=run_id, answers=[answer])
+                partial(goal_answers.add_answers, config_hash="p", run_id=run_id, entries=[entry])
             )
         with project.reading() as conn:
-            assert goal_answers.answers(conn, "p", ["ab", "cd"]) == {"ab": second}
-            assert goal_answers.every_answer(conn, "p") == {"ab": second}
-            assert goal_answers.answers(conn, "q", ["ab"]) == {}
-            assert goal_answers.cost(conn, "p") == (4.0, 3.0)
-            assert goal_answers.cost(conn, None) is None
+            assert goal_answers.answers(conn, "p") == {"ab": second}
+            assert goal_answers.answers(conn, "q") == {}
+            assert goal_answers.answer_cost(conn, "p") == (4.0, 3.0)
+            assert goal_answers.answer_cost(conn, None) is None
 
 
 class TestDecisions:
