@@ -280,7 +280,12 @@ def proposals(arguments: argparse.Namespace) -> int:
             found.append(one)
         left = goals.progress().left
     if arguments.json:
-        print_json({"left": left, "proposals": [{**asdict(one), "evidence": one.evidence.as_json()} for one in found]})
+        print_json(
+            {
+                "left": left,
+                "proposals": [{**asdict(one), "evidence": one.evidence.as_json()} for one in found],
+            }
+        )
         return DONE
     for one in found:
         evidence = one.evidence

@@ -10,8 +10,7 @@ from typing import Any
 from engine.base.text import one_line
 from engine.goals.clusters.stability import DISSOLVED, STABLE
 from engine.goals.stages.stabilising import StabilityStage
-from engine.goals.tables import measurements
-from engine.goals.tables import clusterings
+from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import stored_clustering
 from engine.opener.workspace import Workspace
 from workbench.commands.narration import print_json, print_text, run_stages
@@ -56,9 +55,7 @@ def stability_json(workspace: Workspace, stage: StabilityStage) -> dict[str, Any
         runs = measurements.agreements(conn, stored.id, stage.config_hash)
         jaccard = measurements.stability(conn, stored.id)
         clusters = clusterings.clusters(conn, stored.id)
-    ari = {
-        kind: [value for (of, _), value in runs if of == kind] for kind in ("seed", "bootstrap")
-    }
+    ari = {kind: [value for (of, _), value in runs if of == kind] for kind in ("seed", "bootstrap")}
     rows = [
         {
             "id": f"c{cluster.number}",

@@ -27,8 +27,7 @@ import numpy as np
 
 from engine.base.errors import UsageError
 from engine.goals.merges.merge_state import Group, MergeState
-from engine.goals.records import Ids
-from engine.goals.records import DecisionKind, GoalDecision
+from engine.goals.records import DecisionKind, GoalDecision, Ids
 
 SHARE = 0.5
 """A share above this is a majority."""

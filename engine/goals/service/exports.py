@@ -15,9 +15,9 @@ from engine.goals.clusters.clustering import MOST_OTHERS, OTHERS_ABOVE, Membersh
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables import second_goals, vectors
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.clustering_view import ClusteringView, GroupFigures, Space, group_rows
 from engine.goals.views.decision_log import read_merge_state, unplaced_decisions
-from engine.goals.tables.clusterings import stored_clustering
 from engine.model.embedders.vectors import Vectors
 from engine.project.sql import id_pages, snapshot
 

@@ -21,8 +21,8 @@ from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
 from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
 from engine.goals.stages.stabilising import BOOTSTRAPS, SEEDS, HoldOutStage, StabilityStage
-from engine.goals.tables.texts import TextSource
 from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
 from engine.model.embedders.embedder import Served, embedder_for

@@ -37,12 +37,12 @@ from engine.goals.records import (
     SplitProposal,
     UndoneJudgement,
 )
-from engine.goals.service import proposal_decisions
+from engine.goals.service import decision_files
 from engine.goals.service.run_stages import GoalStages
 from engine.goals.stages.deciding import settle_moves
-from engine.goals.tables import decisions
-from engine.goals.tables import clusterings, measurements, second_goals
+from engine.goals.tables import clusterings, decisions, measurements, second_goals
 from engine.goals.tables import decisions as goal_decisions
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.tables.measurements import Measurements
 from engine.goals.views import group_members, split_candidates
 from engine.goals.views.clustering_view import (
@@ -55,7 +55,6 @@ from engine.goals.views.clustering_view import (
     group_rows,
 )
 from engine.goals.views.decision_log import Plan
-from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.merge_queue import (
     QueueSnapshot,
     put_least_similarity,
@@ -351,7 +350,7 @@ class GoalService:
             unasked=unasked,
             calls=round(unasked * (cost[0] if cost else CALLS)),
             seconds=unasked * cost[1] if cost else None,
-            agreement=agreement(proposal_decisions.model_and_person(decided)),
+            agreement=agreement(decision_files.model_and_person(decided)),
             learned_from=queue.model.decisions,
             least_similarity=queue.least_similarity,
             order=queue.order,
@@ -383,21 +382,21 @@ class GoalService:
         Args:
             label: Of the merged group; None takes the proposed one, or that of the larger group.
         """
-        return self._decide(proposal_decisions.merge(shown, label))
+        return self._decide(decision_files.merge(shown, label))
 
     def apart(self, shown: Proposal, *, never: bool = False) -> GoalDecision:
         """Refuses a pair and stores the proposal as the person saw it; `never` refuses it in later clusterings too."""
-        return self._decide(proposal_decisions.refusal(shown, never=never))
+        return self._decide(decision_files.refusal(shown, never=never))
 
     def merge_all(self, shown: Sequence[Proposal], probability: float) -> int:
         """Merges the pairs of a list, which `above` gave for this probability, as one act, and returns how many. Where
         the list has both A with B and B with C, all three become one; pairs decided meanwhile are left out."""
-        return len(self._act(proposal_decisions.merge_all(shown, probability)))
+        return len(self._act(decision_files.merge_all(shown, probability)))
 
     def refuse_all(self, shown: Sequence[Proposal], probability: float) -> int:
         """Refuses the pairs of a list, which `below` gave for this probability, as one act, and returns how many. Pairs
         decided meanwhile are left out."""
-        return len(self._act(proposal_decisions.refuse_all(shown, probability)))
+        return len(self._act(decision_files.refuse_all(shown, probability)))
 
     def decide_all(self, plan: Plan) -> int:
         """Makes the decisions of a plan as one act, and returns how many."""

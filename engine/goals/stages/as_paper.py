@@ -34,9 +34,9 @@ from engine.goals.questions.phrase_labels import distinctive_words
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
-from engine.goals.views.decision_log import DecisionLog
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
+from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import Progress
 from engine.jobs.threaded_work import OnProgress
 from engine.model.block_stage import ModelStage

@@ -21,10 +21,9 @@ from engine.goals.clusters.clustering import Membership, assign, membership_of
 from engine.goals.stages.embedding import QUICK_BATCH, SLOW_BATCH, Vectoriser
 from engine.goals.tables import clusterings, texts, vectors
 from engine.goals.tables import decisions as goal_decisions
-from engine.goals.tables.clusterings import Assigned, StoredClustering
-from engine.goals.views.decision_log import DecisionLog
+from engine.goals.tables.clusterings import Assigned, StoredClustering, stored_clustering
 from engine.goals.tables.vectors import read_vectors
-from engine.goals.tables.clusterings import stored_clustering
+from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import Progress
 from engine.jobs.cpu_stage import CpuStage
 from engine.jobs.threaded_work import OnProgress

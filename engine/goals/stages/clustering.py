@@ -22,7 +22,7 @@ from engine.goals.questions.questions import (
     label_body,
     read_label,
 )
-from engine.goals.records import DEFAULT_TEXT
+from engine.goals.records import DEFAULT_TEXT, Ids
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables.clusterings import (
@@ -32,12 +32,12 @@ from engine.goals.tables.clusterings import (
     NewCluster,
     StoredCluster,
     StoredClustering,
+    source_of,
+    stored_clustering,
 )
-from engine.goals.views.decision_log import DecisionLog
-from engine.goals.records import Ids
 from engine.goals.tables.texts import LazyTexts, TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
-from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import Progress
 from engine.jobs.cpu_stage import CpuStage
 from engine.jobs.threaded_work import OnProgress

@@ -19,7 +19,6 @@ from engine.base.errors import Cancelled, UsageError
 from engine.base.number_format import counted
 from engine.goals.clusters.neighbours import SETTLE_NEIGHBOURS, settle
 from engine.goals.merges.merge_state import Group, MergeState
-from engine.goals.records import Ids
 from engine.goals.questions.phrase_labels import phrase_labels
 from engine.goals.questions.questions import Named
 from engine.goals.records import (
@@ -27,17 +26,17 @@ from engine.goals.records import (
     Author,
     Evidence,
     GoalDecision,
+    Ids,
     Pair,
     model_says_yes,
 )
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.proposing import BLOCK, ProposeStage
-from engine.goals.tables.clusterings import NONE, StoredClustering
-from engine.goals.views.clustering_view import ClusteringView
-from engine.goals.views.decision_log import DecisionLog
+from engine.goals.tables.clusterings import NONE, StoredClustering, source_of, stored_clustering
 from engine.goals.tables.texts import LazyTexts
 from engine.goals.tables.vectors import read_vectors
-from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.views.clustering_view import ClusteringView
+from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache, QueueSnapshot
 from engine.jobs.contract import Lane, Progress, config_hash
 from engine.jobs.cpu_stage import CpuStage

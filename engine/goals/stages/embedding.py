@@ -22,10 +22,8 @@ from engine.conversations.tables import conversations, earlier_states, shared_te
 from engine.goals.questions.questions import read_summary
 from engine.goals.tables import texts as goals
 from engine.goals.tables import vectors
-from engine.goals.tables.texts import GoalEntry
-from engine.goals.tables.vectors import VectorConfig
-from engine.goals.tables.texts import TextSource
-from engine.goals.tables.vectors import digest_of
+from engine.goals.tables.texts import GoalEntry, TextSource
+from engine.goals.tables.vectors import VectorConfig, digest_of
 from engine.jobs.blocks import blocks
 from engine.jobs.contract import Lane, Progress
 from engine.jobs.cpu_stage import CpuStage

@@ -29,10 +29,9 @@ from engine.goals.questions.questions import (
 from engine.goals.records import Pair, PairAnswer
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.tables import decisions
+from engine.goals.tables.clusterings import StoredClustering, source_of, stored_clustering
 from engine.goals.tables.decisions import AnswerEntry
-from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.tables.texts import TextSource
-from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.goals.views.split_candidates import as_if_split, split_candidates
 from engine.jobs.contract import Progress

@@ -13,12 +13,10 @@ import numpy as np
 
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.stability import HeldOut, Repetition, held_out, judge, stability_run
-from engine.goals.tables import measurements
-from engine.goals.tables import clusterings, measurements
-from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.records import Ids
+from engine.goals.tables import clusterings, measurements
+from engine.goals.tables.clusterings import StoredClustering, source_of, stored_clustering
 from engine.goals.tables.vectors import read_vectors
-from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.jobs.contract import Progress
 from engine.jobs.cpu_stage import CpuStage
 from engine.jobs.threaded_work import OnProgress

@@ -10,19 +10,15 @@ import json
 import sqlite3
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any, Literal
 
-from engine.goals.records import GoalDecision
+from engine.goals.records import GoalDecision, PairAnswer
 from engine.goals.tables.vectors import packed, unpacked
 from engine.project.sql import to_json, utc_now
-import sqlite3
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass
-
-from engine.goals.records import PairAnswer
-
 
 # Answers of a model on pairs of groups.
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerEntry:

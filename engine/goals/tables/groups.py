@@ -11,18 +11,10 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from statistics import median
+from typing import Any, Literal
 
 from engine.base.errors import WorkbenchError
-from engine.conversations.filter_fields import ANY, NONE, NOVEL
-from engine.goals.records import LEAST_SHARE, GoalOfConversation
-from engine.goals.tables import clusterings
-from engine.project.idset import IdSet, read_ids
-from engine.project.sql import chunks, placeholders
-import sqlite3
-from statistics import median
-from typing import Literal
-
 from engine.base.outcomes import (
     State,
 )
@@ -30,9 +22,12 @@ from engine.completeness.records.scores import (
     StateCounts,
 )
 from engine.completeness.tables.scores import state_sql
+from engine.conversations.filter_fields import ANY, NONE, NOVEL
+from engine.goals.records import LEAST_SHARE, GoalOfConversation
+from engine.goals.tables import clusterings
 from engine.project import settings
-from engine.project.sql import snapshot
-
+from engine.project.idset import IdSet, read_ids
+from engine.project.sql import chunks, placeholders, snapshot
 
 # Statistics of groups of conversations: states, periods, leaves.
 # Groups are a replay of decisions and are in no table. So the caller passes a map of groups, two

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engine.base.conversation import Role
-from engine.conversations.tables import shared_text
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
+from engine.conversations.tables import shared_text
 from engine.goals.records import GoalText, Ids
 from engine.project.idset import read_ids
 from engine.project.sql import chunks, message_ids, placeholders
@@ -151,8 +151,6 @@ def _written(
     return GoalEntry(conversation_id, _JOINED.join(own))
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class TextSource:
     """The kind of goal texts, and for summaries their configuration."""
@@ -191,7 +189,9 @@ class TextSource:
 class LazyTexts(Sequence[str]):
     """Texts of conversations; each is read when it is accessed."""
 
-    def __init__(self, conn: sqlite3.Connection, source: TextSource, ids: Sequence[int] | Ids) -> None:
+    def __init__(
+        self, conn: sqlite3.Connection, source: TextSource, ids: Sequence[int] | Ids
+    ) -> None:
         self._conn, self._source, self._ids = conn, source, ids
 
     def __len__(self) -> int:

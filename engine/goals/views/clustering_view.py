@@ -12,10 +12,8 @@ import numpy.typing as npt
 
 from engine.completeness.records.scores import StateCounts
 from engine.goals.merges.merge_state import Group, MergeState
-from engine.goals.records import Ids
-from engine.goals.records import GoalGroup
-from engine.goals.tables import measurements
-from engine.goals.tables import clusterings, vectors
+from engine.goals.records import GoalGroup, Ids
+from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables import groups as goal_counts
 from engine.goals.tables.clusterings import Assigned, StoredCluster, StoredClustering
 from engine.goals.tables.vectors import read_vectors

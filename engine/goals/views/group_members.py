@@ -13,11 +13,10 @@ from engine.base.errors import NotFound, NotYet, UsageError
 from engine.completeness.tables import scores
 from engine.conversations.tables.imported import names
 from engine.goals.clusters.kmeans import canonical_order
-from engine.goals.records import Ids
-from engine.goals.records import GroupPeriod, MapPoint, MemberOrder, MemberRow
+from engine.goals.records import GroupPeriod, Ids, MapPoint, MemberOrder, MemberRow
 from engine.goals.tables import groups
-from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.goals.tables.clusterings import source_of
+from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.model.embedders.threads import one_thread
 from engine.model.embedders.vectors import Floats, Vectors, blocks, has_vector
 from engine.project.project import Project

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +16,20 @@ import numpy as np
 from engine.completeness.records.scores import StateCounts
 from engine.goals.clusters.neighbours import Neighbours
 from engine.goals.merges.merge_probability import MergeModel, ranked
-from engine.goals.records import Ids
-from engine.goals.records import LIKELY, NOT_ASKED, Evidence, GoalGroup, MergeOrder, Pair, Proposal
-from engine.goals.tables import measurements
-from engine.goals.tables import clusterings
-from engine.goals.tables.clusterings import StoredClustering
+from engine.goals.records import (
+    LIKELY,
+    NOT_ASKED,
+    Evidence,
+    GoalGroup,
+    Ids,
+    MergeOrder,
+    Pair,
+    Proposal,
+)
+from engine.goals.tables import clusterings, measurements
+from engine.goals.tables.clusterings import StoredClustering, stored_clustering
 from engine.goals.views.clustering_view import ClusteringView, Space, read_space
 from engine.goals.views.decision_log import KEPT, DecisionLog
-from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.pair_table import (
     Floats,
     PairTable,

@@ -15,9 +15,9 @@ from engine.goals.clusters.granularity import Granularity, granularity
 from engine.goals.clusters.neighbours import NearestRows, Neighbours, overlap
 from engine.goals.merges import merge_probability
 from engine.goals.merges.merge_probability import NAMES, PRIOR, MergeModel, RobustScale, refit
-from engine.goals.records import NOT_ASKED, GoalDecision, Pair, PairAnswer
-from engine.goals.tables import decisions as goal_answers
+from engine.goals.records import GoalDecision, Pair, PairAnswer
 from engine.goals.tables import clusterings, vectors
+from engine.goals.tables import decisions as goal_answers
 from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.model.embedders.embedder import Embedder, embedder_for, embedder_from_state

@@ -13,13 +13,12 @@ from engine.base.errors import UsageError
 from engine.goals.clusters import clustering
 from engine.goals.clusters.clustering import split
 from engine.goals.merges.merge_state import MergeState, pair_of
-from engine.goals.records import Ids
 from engine.goals.questions.phrase_labels import distinctive_words, phrase_labels
-from engine.goals.records import GoalDecision, Pair, SplitPart, SplitProposal
+from engine.goals.records import GoalDecision, Ids, Pair, SplitPart, SplitProposal
 from engine.goals.tables import decisions
-from engine.goals.views.clustering_view import ClusteringView, Space
-from engine.goals.tables.texts import LazyTexts
 from engine.goals.tables.clusterings import source_of
+from engine.goals.tables.texts import LazyTexts
+from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.goals.views.group_members import group_members
 from engine.model.embedders.vectors import Indices, Numbers, Vectors, mean_direction
 from engine.project.project import Project

@@ -14,8 +14,8 @@ from engine.base.statistics.significance import holm
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.tables import selecting
 from engine.goals.tables import clusterings
-from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.tables.clusterings import stored_clustering
+from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import snapshot

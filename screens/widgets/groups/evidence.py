@@ -17,9 +17,7 @@ NARROW = 60
 def label_is_models(proposal: Proposal) -> bool:
     """Whether the label of the merged group is the model's: it is where its mean answer over both orders is yes."""
     answer = proposal.evidence.answer
-    return (
-        bool(answer.label.strip()) and model_says_yes(answer.yes, answer.yes_reversed) is True
-    )
+    return bool(answer.label.strip()) and model_says_yes(answer.yes, answer.yes_reversed) is True
 
 
 def proposed_label(proposal: Proposal) -> str:

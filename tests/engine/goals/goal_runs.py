@@ -19,8 +19,8 @@ from engine.goals.stages import clustering
 from engine.goals.stages.clustering import ClusterStage, LabelStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
 from engine.goals.stages.proposing import ProposeStage
-from engine.goals.views.decision_log import DecisionLog
 from engine.goals.tables.texts import TextSource
+from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Progress, Stage
 from engine.jobs.runner import JobRunner, RunOutcome

@@ -15,11 +15,10 @@ from engine.goals.records import (
     ClusteringRequest,
 )
 from engine.goals.stages.embedding import EmbedStage
-from engine.goals.tables import measurements
-from engine.goals.tables import clusterings
+from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
-from engine.goals.views.decision_log import complete_goal_index
 from engine.goals.tables.vectors import read_vectors
+from engine.goals.views.decision_log import complete_goal_index
 from engine.project import runs
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import run, stages_of

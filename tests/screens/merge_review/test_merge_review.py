@@ -135,7 +135,9 @@ class TestLooking:
 def test_a_model_that_says_no_names_nothing(yes: float | None, label: str) -> None:
     """The model's label is proposed where it says yes; else the merged group keeps the label of the larger."""
     proposal = pair_of(clustered(), *FIRST)
-    evidence = replace(proposal.evidence, answer=PairAnswer(yes=yes, yes_reversed=yes, label="Lamps"))
+    evidence = replace(
+        proposal.evidence, answer=PairAnswer(yes=yes, yes_reversed=yes, label="Lamps")
+    )
     assert proposed_label(replace(proposal, evidence=evidence)) == label
 
 

@@ -15,9 +15,9 @@ from engine.goals.service.run_stages import PAPER_PROMPTS
 from engine.goals.stages.as_paper import PaperStage, Wanted
 from engine.goals.stages.embedding import EmbedStage, SummariseStage
 from engine.goals.tables import clusterings
-from engine.goals.views.decision_log import DecisionLog
-from engine.goals.tables.texts import TextSource
 from engine.goals.tables.clusterings import stored_clustering
+from engine.goals.tables.texts import TextSource
+from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.runner import JobDone
 from engine.jobs.threaded_work import OnProgress
 from engine.model.embedders.embedder import embedder_for

@@ -9,8 +9,8 @@ import pytest
 from engine.base.errors import UsageError
 from engine.goals.records import Author, GoalDecision
 from engine.goals.stages.deciding import DecideStage
-from engine.goals.views.decision_log import DecisionLog
 from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.runner import JobDone
 from engine.project.project import Project

@@ -19,11 +19,10 @@ from engine.goals.records import GoalDecision
 from engine.goals.stages import clustering
 from engine.goals.stages.deciding import MARGIN, DecideStage
 from engine.goals.stages.proposing import SplitQuestionsStage
-from engine.goals.tables import decisions
-from engine.goals.tables import clusterings
+from engine.goals.tables import clusterings, decisions
+from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.views import split_candidates
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.goals.views.split_candidates import proposals
 from engine.jobs import blocks

@@ -19,12 +19,11 @@ from engine.goals.stages import clustering, embedding
 from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.embedding import EmbedStage, Vectoriser
 from engine.goals.stages.stabilising import HoldOutStage, StabilityStage
-from engine.goals.tables import measurements
-from engine.goals.tables import clusterings, vectors
-from engine.goals.views.decision_log import DecisionLog
+from engine.goals.tables import clusterings, measurements, vectors
+from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import read_vectors
-from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.model.embedders.embedder import Served, ServedEmbedder, embedder_for
 from engine.model.embedders.vectors import Vectors

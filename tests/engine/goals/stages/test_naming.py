@@ -5,8 +5,8 @@ from __future__ import annotations
 from engine.goals.records import GoalDecision
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.tables import clusterings
-from engine.goals.views.decision_log import DecisionLog
 from engine.goals.tables.clusterings import stored_clustering
+from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.runner import JobDone
 from engine.project.project import Project

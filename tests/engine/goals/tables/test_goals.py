@@ -11,15 +11,14 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.completeness.records.scores import StateCounts
 from engine.goals.records import GoalDecision, PairAnswer
+from engine.goals.tables import clusterings, measurements, second_goals, vectors
 from engine.goals.tables import decisions as goal_answers
-from engine.goals.tables import measurements
-from engine.goals.tables import clusterings, second_goals, vectors
-from engine.goals.tables import groups as goal_counts
 from engine.goals.tables import decisions as goal_decisions
+from engine.goals.tables import groups as goal_counts
 from engine.goals.tables import groups as goal_groups
 from engine.goals.tables import texts as goals
-from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.clusterings import Assigned, LabelEntry
+from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.texts import NO_SUMMARY, NOTHING_WRITTEN, GoalEntry
 from engine.goals.tables.vectors import VectorConfig
 from engine.project.project import Project

@@ -11,9 +11,9 @@ import pytest
 
 from engine.goals.clusters import neighbours
 from engine.goals.clusters.neighbours import NearestRows
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views import merge_queue
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from tests.engine.goals import goal_runs
