@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from engine.completeness.service.requests import RequestService
     from engine.completeness.service.runs import ScoringRuns
     from engine.completeness.service.sets import ScoreSets
-    from engine.goals.service.run_stages import GoalStages
+    from engine.goals.service.runs import GoalStages
     from engine.goals.service.service import GoalService
     from engine.goals.views.merge_queue import MergeQueueCache
     from engine.jobs.contract import Stage
@@ -304,7 +304,7 @@ class Workspace:
 
     def goal_stages(self) -> GoalStages:
         """The stages of goal runs, made for this project."""
-        from engine.goals.service.run_stages import GoalStages
+        from engine.goals.service.runs import GoalStages
 
         return GoalStages(self._setup, self.merge_queue_cache)
 

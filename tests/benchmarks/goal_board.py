@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from engine.goals.clusters.clustering import Clusters
 from engine.goals.clusters.granularity import granularity
-from engine.goals.clusters.neighbours import Neighbours
+from engine.goals.clusters.neighbors import Neighbours
+from engine.goals.labels.phrase_labels import distinctive_words
 from engine.goals.merges.merge_probability import (
     NAMES,
     PRIOR,
@@ -20,7 +21,6 @@ from engine.goals.merges.merge_probability import (
     refit,
     standardized,
 )
-from engine.goals.questions.phrase_labels import distinctive_words
 from engine.goals.records import MergeOrder
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Indices, Numbers, Vectors

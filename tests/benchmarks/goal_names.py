@@ -18,16 +18,9 @@ import numpy as np
 from engine.base.folders import cache_dir, data_dir
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.kmeans import propose_k
-from engine.goals.clusters.neighbours import SETTLE_NEIGHBOURS, Neighbours, settle
-from engine.goals.questions.phrase_labels import distinctive_words, phrase_labels
-from engine.goals.questions.questions import (
-    EXAMPLES,
-    LABEL_GRAMMAR,
-    choose,
-    label_body,
-    read_label,
-)
-from engine.goals.questions.word_kinds import (
+from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, Neighbours, settle
+from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
+from engine.goals.labels.word_kinds import (
     ADVERBS,
     AUXILIARIES,
     CONJUNCTIONS,
@@ -38,6 +31,7 @@ from engine.goals.questions.word_kinds import (
     stem,
     stems,
 )
+from engine.goals.questions import EXAMPLES, LABEL_GRAMMAR, choose, label_body, read_label
 from engine.goals.tables.clusterings import word_label
 from engine.model.catalog import Catalog
 from engine.model.embedders.embedder import Embedder, embedder_for

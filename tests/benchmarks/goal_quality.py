@@ -22,7 +22,7 @@ from sklearn.metrics import adjusted_rand_score, v_measure_score
 
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.kmeans import propose_k
-from engine.goals.clusters.neighbours import SETTLE_NEIGHBOURS, Neighbours, settle
+from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, Neighbours, settle
 from engine.goals.records import MergeOrder
 from engine.model.embedders.embedder import Embedder, embedder_for
 from engine.model.embedders.vectors import Numbers, Vectors

@@ -13,7 +13,7 @@ from engine.goals.records import (
     Decide,
     GoalText,
 )
-from engine.goals.service.run_stages import ABOUT_KEY
+from engine.goals.service.runs import ABOUT_KEY
 from engine.goals.tables import vectors
 from engine.goals.tables.clusterings import stored_clustering
 from engine.opener.workspace import Workspace

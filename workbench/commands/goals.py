@@ -13,7 +13,7 @@ from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted, figure
 from engine.base.text import one_line
 from engine.goals.records import GoalDecision, GoalGroup, MergeOrder, Proposal
-from engine.goals.service.decision_files import import_decisions
+from engine.goals.service.decisions import import_decisions
 from engine.goals.service.service import GoalService
 from engine.opener.workspace import Services, Workspace
 from workbench.commands.narration import print_json, print_text, run_stages
@@ -404,7 +404,7 @@ def import_file_options(parser: argparse.ArgumentParser) -> None:
 def import_file(arguments: argparse.Namespace) -> int:
     """Repeats the decisions of a file here, as one act; groups are found by their labels."""
     with _opened(arguments.project) as services:
-        report = import_decisions(services.goals, Path(arguments.file))
+        report = import_decisions(services.goals.decide_all, Path(arguments.file))
     if arguments.json:
         print_json(asdict(report))
     else:

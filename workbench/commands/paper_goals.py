@@ -11,7 +11,7 @@ from engine.goals.records import (
     ClusteringRequest,
 )
 from engine.goals.service.paper_report import as_json, gold_goals, keep
-from engine.goals.service.run_stages import ABOUT_KEY
+from engine.goals.service.runs import ABOUT_KEY
 from engine.goals.stages.as_paper import PaperStage, Wanted
 from engine.opener.workspace import Workspace
 from engine.project import settings

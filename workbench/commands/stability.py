@@ -8,8 +8,8 @@ from statistics import mean
 from typing import Any
 
 from engine.base.text import one_line
-from engine.goals.clusters.stability import DISSOLVED, STABLE
-from engine.goals.stages.stabilising import StabilityStage
+from engine.goals.clusters.validation import DISSOLVED, STABLE
+from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import stored_clustering
 from engine.opener.workspace import Workspace

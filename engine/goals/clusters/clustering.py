@@ -33,7 +33,6 @@ from engine.model.embedders.vectors import (
     unit_rows,
 )
 
-# Partitions the vectors of conversations into clusters and marks outliers.
 
 OUTLIER = -1
 MIN_MEMBERS = 2

@@ -31,13 +31,6 @@ from engine.model.embedders.vectors import (
     unit_rows,
 )
 
-# Spherical k-means: rows and centres have length 1, similarity is the cosine (Dhillon & Modha
-# 2001, Concept Decompositions, Machine Learning 42). Centres are initialised by greedy k-means++
-# (Arthur & Vassilvitskii 2007).
-# Rows are first sorted by a hash of their bits and the seed, so the same rows give the same
-# partition bit for bit in any order. Up to `FULL_BATCH_ROWS` rows one thread does the work, so
-# the number of cores does not matter either. scikit-learn's k-means sums the results of its
-# threads in the order in which they finish, so with more than two threads it is not reproducible.
 
 FULL_BATCH_ROWS = 50_000
 """Up to this number of rows every iteration uses all rows. Of more, a sample of this size is clustered and mini-batches

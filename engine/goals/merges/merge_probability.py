@@ -24,35 +24,7 @@ import numpy.typing as npt
 
 from engine.goals.records import MergeOrder
 
-# The merge probability: logistic regression on few features, with a Gaussian prior, fitted to
-# decisions.
-# Features are standardised (see `features`): 0 is neutral, so one prior suits any data and
-# embedder. NaN, which means that the model was not asked, counts as 0. With weights w, prior mean
-# m and prior deviations s, the weights maximise
-#  sum over decisions of log p(decision | w) - sum over i of (w_i - m_i)^2 / (2 s_i^2)
-# which is strictly concave, so Newton's method finds the one optimum, the same for the same
-# decisions in any order. The inverse of the Hessian there is the covariance of the weights
-# (Laplace approximation); `order` computes from it by how much a decision is expected to reduce
-# the error.
-# A probability is the mean over this distribution of the weights, not the value at the optimum,
-# which is too sure while there are few decisions. With z the mean of the logit and v its variance
-# it is about sigmoid(z / sqrt(1 + pi v / 8)) (MacKay 1992, The evidence framework applied to
-# classification networks, Neural Computation 4).
 
-# The merge probability: logistic regression on few features, with a Gaussian prior, fitted to
-# decisions.
-# Features are standardised (see `features`): 0 is neutral, so one prior suits any data and
-# embedder. NaN, which means that the model was not asked, counts as 0. With weights w, prior mean
-# m and prior deviations s, the weights maximise
-#  sum over decisions of log p(decision | w) - sum over i of (w_i - m_i)^2 / (2 s_i^2)
-# which is strictly concave, so Newton's method finds the one optimum, the same for the same
-# decisions in any order. The inverse of the Hessian there is the covariance of the weights
-# (Laplace approximation); `order` computes from it by how much a decision is expected to reduce
-# the error.
-# A probability is the mean over this distribution of the weights, not the value at the optimum,
-# which is too sure while there are few decisions. With z the mean of the logit and v its variance
-# it is about sigmoid(z / sqrt(1 + pi v / 8)) (MacKay 1992, The evidence framework applied to
-# classification networks, Neural Computation 4).
 
 Floats = npt.NDArray[np.float64]
 

@@ -37,14 +37,15 @@ from engine.goals.records import (
     SplitProposal,
     UndoneJudgement,
 )
-from engine.goals.service import decision_files
-from engine.goals.service.run_stages import GoalStages
+from engine.goals.service import decisions as decision_files
+from engine.goals.service.runs import GoalStages
 from engine.goals.stages.deciding import settle_moves
 from engine.goals.tables import clusterings, decisions, measurements, second_goals
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.tables.measurements import Measurements
-from engine.goals.views import group_members, split_candidates
+from engine.goals.views import group_members
+from engine.goals.views import splitting as split_candidates
 from engine.goals.views.clustering_view import (
     ClusteringView,
     GroupFigures,

@@ -19,8 +19,9 @@ import numpy as np
 from engine.base.conversation import render_log, without_surrogates
 from engine.base.number_format import counted
 from engine.conversations.tables import conversations
-from engine.goals.clusters.stability import held_out
-from engine.goals.paper.clustering import (
+from engine.goals.clusters.validation import held_out
+from engine.goals.labels.phrase_labels import distinctive_words
+from engine.goals.paper import (
     Distances,
     PaperClusters,
     Prompts,
@@ -30,7 +31,6 @@ from engine.goals.paper.clustering import (
     pairwise_ari,
     paper_clusters,
 )
-from engine.goals.questions.phrase_labels import distinctive_words
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster

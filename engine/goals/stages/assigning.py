@@ -33,8 +33,6 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages
 
-# The stage that assigns conversations imported after a clustering to its current groups, or marks
-# them as novel.
 
 BATCH = 4_096
 

@@ -13,15 +13,8 @@ import numpy as np
 from engine.base.number_format import counted
 from engine.goals.clusters.clustering import Clusters, cluster
 from engine.goals.clusters.kmeans import propose_k
-from engine.goals.questions.phrase_labels import distinctive_words, phrase_labels
-from engine.goals.questions.questions import (
-    EXAMPLES,
-    LABEL_GRAMMAR,
-    Named,
-    choose,
-    label_body,
-    read_label,
-)
+from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
+from engine.goals.questions import EXAMPLES, LABEL_GRAMMAR, Named, choose, label_body, read_label
 from engine.goals.records import DEFAULT_TEXT, Ids
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, vectors
@@ -52,8 +45,6 @@ from engine.model.prompt_files import Prompt
 from engine.project import runs
 from engine.project.project import Project
 
-# The stage that clusters vectors and transfers the decisions of people from the clustering that
-# was shown before.
 
 REACH = 0.99
 """Quantile of the members' distances to the centre that is stored as the reach of a cluster."""

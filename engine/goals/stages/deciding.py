@@ -17,10 +17,10 @@ import numpy as np
 
 from engine.base.errors import Cancelled, UsageError
 from engine.base.number_format import counted
-from engine.goals.clusters.neighbours import SETTLE_NEIGHBOURS, settle
+from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, settle
+from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import Group, MergeState
-from engine.goals.questions.phrase_labels import phrase_labels
-from engine.goals.questions.questions import Named
+from engine.goals.questions import Named
 from engine.goals.records import (
     DECIDE_THRESHOLD,
     Author,
@@ -49,7 +49,7 @@ from engine.project import runs
 from engine.project.project import Project
 
 # Computes the settling moves of a clustering as decisions; see
-# `engine.goals.clusters.neighbours`.
+# `engine.goals.clusters.neighbors`.
 
 
 def settle_moves(
@@ -207,7 +207,7 @@ class DecideStage:
     """Decides one pair after another and reads the merge queue again after each.
 
     `auto` merges the most probable pair as long as its probability reaches the threshold. It refuses no pair, so
-    unclear pairs are left to a person; at the end it settles conversations (`engine.goals.clusters.neighbours`). `llm`
+    unclear pairs are left to a person; at the end it settles conversations (`engine.goals.clusters.neighbors`). `llm`
     merges or refuses the most similar pair as the model answers, until every pair was refused or is below the least
     similarity.
 

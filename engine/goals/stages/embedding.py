@@ -19,7 +19,7 @@ from engine.base.number_format import counted
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.conversations.tables import conversations, earlier_states, shared_text
-from engine.goals.questions.questions import read_summary
+from engine.goals.questions import read_summary
 from engine.goals.tables import texts as goals
 from engine.goals.tables import vectors
 from engine.goals.tables.texts import GoalEntry, TextSource

@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
-from engine.goals.questions.questions import (
+from engine.goals.questions import (
     EXAMPLES,
     REASON_GRAMMAR,
     Asker,
@@ -33,7 +33,7 @@ from engine.goals.tables.clusterings import StoredClustering, source_of, stored_
 from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
-from engine.goals.views.split_candidates import as_if_split, split_candidates
+from engine.goals.views.splitting import as_if_split, split_candidates
 from engine.jobs.contract import Progress
 from engine.jobs.threaded_work import OnProgress
 from engine.model.block_stage import ModelStage
@@ -46,7 +46,6 @@ from engine.model.prompt_files import Prompt
 from engine.project import runs
 from engine.project.project import Project
 
-# The stage that asks a model about undecided pairs of groups, in the order of the merge queue.
 
 # The questions to a model about a pair of groups: whether they are one goal, in both orders; the
 # likelihood ratio of their texts; and a reason with a label for the merged group.

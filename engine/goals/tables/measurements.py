@@ -12,7 +12,7 @@ from engine.goals.tables.clusterings import StoredCluster
 from engine.project import settings
 
 Kind = Literal["hold_out", "paper_goals"]
-"""`hold_out`: `engine.goals.clusters.stability.HeldOut` by field, with `share` and `seed`. `paper_goals`: what
+"""`hold_out`: `engine.goals.clusters.validation.HeldOut` by field, with `share` and `seed`. `paper_goals`: what
 `workbench run paper-goals --json` prints."""
 
 Repetition = tuple[Literal["seed", "bootstrap"], int]

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.completeness.records.scores import StateCounts
-from engine.goals.clusters.neighbours import Neighbours
+from engine.goals.clusters.neighbors import Neighbours
 from engine.goals.merges.merge_probability import MergeModel, ranked
 from engine.goals.records import (
     LIKELY,
@@ -42,7 +42,6 @@ from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
 
-# The merge queue: undecided pairs of groups in an order, and the evidence for merging each.
 
 LEAST_SIMILARITY = 0.0
 """Default of the least cosine of descriptions at which a pair is proposed. 0 proposes all pairs, also those with a

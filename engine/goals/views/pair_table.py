@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from engine.base.errors import UsageError
 from engine.goals.clusters.granularity import Granularity, granularity
-from engine.goals.clusters.neighbours import NearestRows, Neighbours, overlap
+from engine.goals.clusters.neighbors import NearestRows, Neighbours, overlap
 from engine.goals.merges import merge_probability
 from engine.goals.merges.merge_probability import NAMES, PRIOR, MergeModel, RobustScale, refit
 from engine.goals.records import GoalDecision, Pair, PairAnswer
@@ -25,7 +25,6 @@ from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import Indices, Vectors
 from engine.project.project import Project
 
-# Similarities of all pairs of current groups, and the answers of a model on them.
 
 Floats = npt.NDArray[np.float64]
 

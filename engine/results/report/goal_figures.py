@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.base.number_format import counted
 from engine.base.text import one_line
-from engine.goals.clusters.stability import DISSOLVED, STABLE
+from engine.goals.clusters.validation import DISSOLVED, STABLE
 from engine.goals.tables.measurements import Measurements
 from engine.results.report.document import Bars, Block, Paragraph, Table
 

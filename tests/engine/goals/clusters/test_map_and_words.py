@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.goals.questions.phrase_labels import distinctive_words
+from engine.goals.labels.phrase_labels import distinctive_words
 from engine.goals.views import group_members
 from engine.goals.views.group_members import project2d
 from engine.model.embedders.vectors import unit_rows
@@ -71,7 +71,7 @@ class TestWords:
 
     def test_large_clusters_are_sampled(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of a large cluster a sample of texts is read, the same for the same seed."""
-        monkeypatch.setattr("engine.goals.questions.phrase_labels.TEXTS_FOR_WORDS", 5)
+        monkeypatch.setattr("engine.goals.labels.phrase_labels.TEXTS_FOR_WORDS", 5)
         read: list[int] = []
 
         class RecordedList(list[str]):

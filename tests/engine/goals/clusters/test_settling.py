@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine.goals.clusters.neighbours import (
+from engine.goals.clusters.neighbors import (
     SETTLE_NEIGHBOURS,
     SETTLE_SHARE,
     NearestRows,

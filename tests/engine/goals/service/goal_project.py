@@ -10,7 +10,7 @@ from typing import cast
 from engine.goals.records import (
     ClusteringRequest,
 )
-from engine.goals.service.run_stages import GoalStages
+from engine.goals.service.runs import GoalStages
 from engine.goals.service.service import GoalService
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache

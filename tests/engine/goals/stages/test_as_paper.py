@@ -11,7 +11,7 @@ import pytest
 from engine.base.errors import Cancelled, ModelCrashed
 from engine.conversations.selection import Selection
 from engine.goals.service.paper_report import as_json
-from engine.goals.service.run_stages import PAPER_PROMPTS
+from engine.goals.service.runs import PAPER_PROMPTS
 from engine.goals.stages.as_paper import PaperStage, Wanted
 from engine.goals.stages.embedding import EmbedStage, SummariseStage
 from engine.goals.tables import clusterings

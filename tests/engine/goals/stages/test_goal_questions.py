@@ -21,10 +21,10 @@ from engine.goals.stages.deciding import MARGIN, DecideStage
 from engine.goals.stages.proposing import SplitQuestionsStage
 from engine.goals.tables import clusterings, decisions
 from engine.goals.tables.clusterings import source_of, stored_clustering
-from engine.goals.views import split_candidates
+from engine.goals.views import splitting as split_candidates
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
-from engine.goals.views.split_candidates import proposals
+from engine.goals.views.splitting import proposals
 from engine.jobs import blocks
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.process.client import ModelProcess

@@ -18,7 +18,7 @@ from engine.goals.records import GoalDecision
 from engine.goals.stages import clustering, embedding
 from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.embedding import EmbedStage, Vectoriser
-from engine.goals.stages.stabilising import HoldOutStage, StabilityStage
+from engine.goals.stages.validation import HoldOutStage, StabilityStage
 from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.texts import TextSource

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.goals.clusters import neighbours
-from engine.goals.clusters.neighbours import NearestRows
+from engine.goals.clusters import neighbors as neighbours
+from engine.goals.clusters.neighbors import NearestRows
 from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views import merge_queue
 from engine.goals.views.decision_log import DecisionLog

@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.base.errors import UsageError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
-from engine.goals.questions.questions import with_context
+from engine.goals.questions import with_context
 from engine.goals.records import (
     ASK,
     ClusteringRequest,
@@ -20,7 +20,7 @@ from engine.goals.stages.clustering import ClusterStage, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
 from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
-from engine.goals.stages.stabilising import BOOTSTRAPS, SEEDS, HoldOutStage, StabilityStage
+from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, HoldOutStage, StabilityStage
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from engine.goals.questions import phrase_labels as module
-from engine.goals.questions.phrase_labels import phrase_labels
-from engine.goals.questions.questions import Named
+from engine.goals.labels import phrase_labels as module
+from engine.goals.labels.phrase_labels import phrase_labels
+from engine.goals.questions import Named
 
 FLIGHTS = [
     "I need to find a one way flight.\nFrom Boston.\nThat is all, thanks.",

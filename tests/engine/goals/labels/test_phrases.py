@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.goals.questions.phrases import MOST_WORDS, phrases, verbs_of
-from engine.goals.questions.spaceless_phrases import SpacelessPhrases
-from engine.goals.questions.word_kinds import FUNCTION_WORDS, REQUEST_VERBS, stem
+from engine.goals.labels.phrases import MOST_WORDS, phrases, verbs_of
+from engine.goals.labels.spaceless_phrases import SpacelessPhrases
+from engine.goals.labels.word_kinds import FUNCTION_WORDS, REQUEST_VERBS, stem
 
 
 def asked(text: str) -> list[str]:

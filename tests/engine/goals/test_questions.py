@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.goals.questions.questions import (
+from engine.goals.questions import (
     EXAMPLES,
     LABEL_CHARS,
     LABEL_WORDS,

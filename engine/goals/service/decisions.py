@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -12,17 +12,11 @@ from engine.base.conversation import without_surrogates
 from engine.base.errors import FormatError
 from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
-from engine.goals.records import Author, GoalDecision
-from engine.goals.service.service import GoalService
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-
-from engine.goals.merges.merge_state import MergeState
-from engine.goals.records import GoalDecision, Proposal, model_says_yes
+from engine.goals.records import Author, GoalDecision, Proposal, model_says_yes
 from engine.goals.views.decision_log import Plan
 
-
 # Decisions on pairs of groups, with the proposal that the person saw.
+
 
 def merge(shown: Proposal, label: str | None = None) -> GoalDecision:
     """The decision to merge a pair; without a label it takes the proposed one, unless a side is pinned."""
@@ -126,7 +120,7 @@ class _LeftOut(Exception):
     """A line that cannot be repeated; the text says why."""
 
 
-def import_decisions(goals: GoalService, path: Path) -> DecisionReport:
+def import_decisions(decide_all: Callable[[Plan], int], path: Path) -> DecisionReport:
     """Repeats the decisions of a file on the groups that have their labels, as one act that one undo takes back.
 
     Raises:
@@ -146,7 +140,7 @@ def import_decisions(goals: GoalService, path: Path) -> DecisionReport:
             except _LeftOut as why:
                 report.left_out.append(f"Line {number}: {why}.")
 
-    report.repeated = goals.decide_all(plan)
+    report.repeated = decide_all(plan)
     return report
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.goals.paper.clustering import assigned_distances, own_distances, pairwise_ari
+from engine.goals.paper import assigned_distances, own_distances, pairwise_ari
 
 ROWS = np.array([[1, 0], [0, 1], [-1, 0]], dtype=np.float32)
 LABELS = np.array([0, 0, 1], dtype=np.int32)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.goals.clusters import neighbours
-from engine.goals.clusters.neighbours import NearestRows, Neighbours, overlap
+from engine.goals.clusters import neighbors as neighbours
+from engine.goals.clusters.neighbors import NearestRows, Neighbours, overlap
 from engine.model.embedders.vectors import Vectors, unit_rows
 from tests.engine.goals.groups import grouped
 

@@ -17,12 +17,6 @@ import numpy as np
 
 from engine.model.prompt_files import Prompt
 
-# The questions of goal clustering: the text that a model reads for each, and the parsing of its
-# reply.
-# The prompts are files (`summary`, `label`, `merge`, `merge-reason`); this module builds the text
-# that is inserted into them. The lists and their names follow Soroka et al., "Unsupervised
-# Evaluation of Multi-Turn Objective-Driven Interactions", appendix B.1. Every text is put on one
-# line, so that no text can imitate a list.
 
 # The interface of a language model that the goal questions use. The model process implements it;
 # tests use toy models.

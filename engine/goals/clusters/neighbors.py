@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-# Nearest-neighbour search: exact for few rows, an HNSW index for many (Malkov & Yashunin 2018,
-# IEEE TPAMI 42).
-# The index is a file that can be rebuilt at any time. It is loaded only if its fingerprint, its
-# size and the hash of its bytes match those in its metadata file, because hnswlib does not check
-# what it reads.
 
 EXACT = 2_000
 """Below this number of rows the search is exact."""

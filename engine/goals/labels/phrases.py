@@ -5,7 +5,7 @@ tagger. A clause is stripped of its request opening ("could you please help me t
 verb takes the noun phrase after it, and that may take one with a preposition. A noun phrase is a run of content words
 that ends at a function word or at the end of a clause, so every ending of a run is a whole noun phrase: "a cheap
 Asian restaurant" gives "Asian restaurant" and "restaurant" too. Scripts without spaces have a module of their own,
-`engine.goals.questions.spaceless_phrases`.
+`engine.goals.labels.spaceless_phrases`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from engine.goals.questions.word_kinds import (
+from engine.goals.labels.word_kinds import (
     ADVERBS,
     AUXILIARIES,
     DETERMINERS,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.stability import HeldOut, Repetition, held_out, judge, stability_run
+from engine.goals.clusters.validation import HeldOut, Repetition, held_out, judge, stability_run
 from engine.goals.records import Ids
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import StoredClustering, source_of, stored_clustering

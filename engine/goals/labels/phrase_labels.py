@@ -16,17 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engine.goals.questions.phrases import (
-    ADJECTIVES,
-    Phrase,
-    clauses,
-    phrases,
-    sentences,
-    verbs_of,
-)
-from engine.goals.questions.questions import Named, clipped
-from engine.goals.questions.spaceless_phrases import SpacelessPhrases, pairs
-from engine.goals.questions.word_kinds import is_content, stem, stems
+from engine.goals.labels.phrases import ADJECTIVES, Phrase, clauses, phrases, sentences, verbs_of
+from engine.goals.labels.spaceless_phrases import SpacelessPhrases, pairs
+from engine.goals.labels.word_kinds import is_content, stem, stems
+from engine.goals.questions import Named, clipped
 from engine.model.embedders.tfidf import MOST_CHARS, term_counter
 from engine.model.embedders.vectors import Numbers
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from engine.base.errors import NotYet
 from engine.goals.clusters.kmeans import RESTARTS, canonical_order, closest, solve
-from engine.goals.questions.questions import EXAMPLES
+from engine.goals.questions import EXAMPLES
 from engine.model.embedders.vectors import Floats, Numbers, Vectors, has_vector, unit_rows
 from engine.model.prompt_files import Prompt
 

@@ -12,8 +12,8 @@ import numpy as np
 from engine.base.errors import UsageError
 from engine.goals.clusters import clustering
 from engine.goals.clusters.clustering import split
+from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
 from engine.goals.merges.merge_state import MergeState, pair_of
-from engine.goals.questions.phrase_labels import distinctive_words, phrase_labels
 from engine.goals.records import GoalDecision, Ids, Pair, SplitPart, SplitProposal
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import source_of
@@ -70,8 +70,6 @@ def usual_gap(centres: Vectors) -> float:
     return float(np.median(nearest))
 
 
-# The groups of a clustering that seem to hold several goals, with the parts into which k-means
-# splits them.
 
 SEED = 0
 

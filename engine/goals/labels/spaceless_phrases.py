@@ -13,8 +13,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from engine.goals.questions.phrases import Phrase
-from engine.goals.questions.word_kinds import word_set
+from engine.goals.labels.phrases import Phrase
+from engine.goals.labels.word_kinds import word_set
 
 SIGNS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 LONGEST = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.goals.paper.clustering import FIRST, NEXT, categorise, read_categories
+from engine.goals.paper import FIRST, NEXT, categorise, read_categories
 
 
 def test_the_two_prompts() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from engine.goals.paper.clustering import PaperClusters, Prompts, paper_clusters, read_merge
+from engine.goals.paper import PaperClusters, Prompts, paper_clusters, read_merge
 from engine.model.embedders.vectors import Vectors, unit_rows
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 

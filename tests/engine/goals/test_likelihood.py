@@ -6,12 +6,7 @@ import math
 
 import pytest
 
-from engine.goals.questions.questions import (
-    continuation,
-    likelihood_ratios,
-    list_prefix,
-    read_mixed,
-)
+from engine.goals.questions import continuation, likelihood_ratios, list_prefix, read_mixed
 from tests.engine.goals.toy_asker import ToyAsker
 
 TEXTS = {"a": ["book train"], "b": ["book bus"], "c": ["cook rice"]}
