@@ -50,7 +50,7 @@ LONGEST = (
     "workbench/test_simulate_forms.py",
     "engine/simulate/service/test_service.py",
     "screens/trees/test_list.py",
-    "engine/simulate/stages/test_playing.py",
+    "engine/simulate/test_stages.py",
     "engine/formats/test_containers.py",
     "screens/trees/test_trees.py",
     "screens/shell/test_session.py",

@@ -17,11 +17,8 @@ MAPS = frozenset(
 ELSEWHERE = {
     "analyse aptitude": "performance, aptitude and unreliability by task, condition and model:"
     " [sharded tasks](../sharded-tasks.md)",
-    "analyse behaviour": "labels and their agreement: [RecLLMSim](../recllmsim.md)",
     "analyse forms": "a row for each form, model and variant: [simulation](../simulation.md#forms)",
-    "analyse profiles": "accuracy of each field and method: [RecLLMSim](../recllmsim.md)",
     "analyse ratings": "ratings and their agreement: [RecLLMSim](../recllmsim.md)",
-    "bench": "figures of each part, with the range of its rounds; `bench --compare FILE` reads them",
     "goals clusterings": "`shown`, the id of the one that is shown, and `clusterings`, a list with its settings and"
     " numbers of each: [goals](../goals.md)",
     "goals decide": "numbers of pairs that were `merged` and `refused`, `dry_run`, and the number of `groups` now",
@@ -33,7 +30,6 @@ ELSEWHERE = {
     "models remove": "`removed`, the name; `done`, what was deleted or forgotten",
     "models tune": "as `tuning` of `models list`",
     "open": "as `demo`: `workbench open FILE --headless --json`",
-    "reproduce": "the tables of a reproduction, as in its `report.json`: [reproduce](../reproduce.md)",
     "requests find": "`conversations` that were looked at, and the number of `further_requests`, without the"
     " first of each: [requests](../requests.md)",
     "requests goals": "`assigned` requests and `novel` ones, which are like no goal; for each of the `goals` its"

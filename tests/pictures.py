@@ -26,8 +26,8 @@ from textual.pilot import Pilot
 
 from engine.base import folders
 from engine.conversations.filters import Filter
-from engine.opener.workspace import Workspace
-from engine.results.report.files import write_report
+from engine.opener.open_project import OpenProject
+from engine.opener.report import write_report
 from tests.screens.driving import press, settle
 from workbench.app import WorkbenchApp
 
@@ -149,8 +149,8 @@ def _picture_report(project: Path, browser: str) -> None:
     """The beginning of the report, as a browser shows it."""
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        with Workspace(Path(shutil.copy(project, folder))) as workspace:
-            write_report(workspace.services(), page, Filter(), validate=False)
+        with OpenProject(Path(shutil.copy(project, folder))) as workspace:
+            write_report(workspace, page, Filter(), validate=False)
         size = ",".join(map(str, REPORT_SIZE))
         picture = f"--screenshot={FOLDER / REPORT}.png"
         options = ("--headless", "--no-sandbox", "--hide-scrollbars", f"--window-size={size}")
@@ -165,8 +165,8 @@ def _taken(
         copy = Path(shutil.copy(project, folder))
         for name, text in unknown_files().items():
             (Path(folder) / name).write_text(text, encoding="utf-8")
-        with contextlib.chdir(folder), Workspace(copy) as workspace:
-            app = WorkbenchApp(workspace.services(), workspace.subscribe)
+        with contextlib.chdir(folder), OpenProject(copy) as workspace:
+            app = WorkbenchApp(workspace, workspace.subscribe)
             return asyncio.run(_pictures(app, size, steps, light))
 
 

@@ -7,18 +7,14 @@ import sys
 from pathlib import Path
 
 from engine.model.prompt_files import prompt_names, prompt_text
+from engine.model.prompt_texts import places, prompt_kinds, prompt_texts
 from engine.model.service.prompts import names, shipped
-from engine.simulate.prompt_files import places, prompt_kinds, prompt_texts
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "prompts.md"
 
 KINDS = {
-    "behaviour": "How users behave, for `workbench analyse behaviour`: a model labels each conversation in the words of"
-    " the annotations of RecLLMSim ([RecLLMSim](../recllmsim.md)).",
     "forms": "Filling a form in a conversation, for `workbench simulate forms`: the modules of Hakimov et al., their"
     " baseline, and the user ([simulation](../simulation.md#forms)).",
-    "profiles": "Who wrote this, for `workbench analyse profiles --ask`: a model guesses a trait of the user"
-    " ([RecLLMSim](../recllmsim.md)).",
     "ratings": "Ratings of users with profiles, for `workbench analyse ratings`: a model annotates each conversation"
     " in the fields of RecLLMSim ([RecLLMSim](../recllmsim.md#ratings)).",
     "recsim": "Users with profiles, for `workbench simulate recsim`, in English and, with `-zh`, in Chinese"
@@ -34,10 +30,6 @@ KINDS = {
 """What the prompts of each kind of simulation are for."""
 
 PURPOSES = {
-    "behaviour/strategy": "Labels of the first version of the annotations.",
-    "behaviour/strategy_V2": "Labels of the second version.",
-    "behaviour/strategy_V3": "Labels of the third version.",
-    "behaviour/system": "The system message.",
     "forms/again": "Added where replies are free and one did not have its form.",
     "forms/answer-parser": "Decides what follows an answer: take the facts, or ask again.",
     "forms/answer-validator": "Checks the filled section against the facts.",
@@ -57,9 +49,6 @@ PURPOSES = {
     "forms/repeated-question": "Asks once more, and says what was wrong with the answer.",
     "forms/user": "The user, who makes an answer up.",
     "forms/user-with-facts": "The user, who answers by given facts.",
-    "profiles/guess": "A trait that has one value.",
-    "profiles/guess-many": "A trait that can have several.",
-    "profiles/system": "The system message.",
     "ratings/hallucination": "Whether one answer is made up.",
     "ratings/intent": "What one message of the user wants.",
     "ratings/preferences": "Lists what the user lets be known.",

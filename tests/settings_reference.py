@@ -19,7 +19,7 @@ from engine.completeness.records.scores import DecisionRule
 from engine.goals.tables import measurements
 from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.recommended import Recommended
-from screens.shell.keymap_file import PRESETS
+from screens.shell.keymap import PRESETS
 from workbench.preferences import Chosen
 
 REPOSITORY = Path(__file__).resolve().parents[1]

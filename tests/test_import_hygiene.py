@@ -56,7 +56,7 @@ def test_the_command_line_is_light(module: str) -> None:
         "engine.base.network_guard",
         "engine.formats.inputs",
         "engine.project.project",
-        "engine.simulate.samples",
+        "engine.simulate.demo.samples",
         "engine.conversations.stages.importing",
     ],
 )
@@ -70,7 +70,7 @@ def test_what_knows_no_model_needs_only_the_standard_library(module: str) -> Non
     [
         "engine.model.process.client",
         "engine.completeness.stages.scoring",
-        "engine.opener.workspace",
+        "engine.opener.open_project",
     ],
 )
 def test_the_program_never_loads_llama_cpp(module: str) -> None:

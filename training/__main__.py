@@ -17,8 +17,8 @@ from pathlib import Path
 from engine.base import network_guard
 from engine.base.disk_full import DISK_FULL, FULL_HINT, is_disk_full
 from engine.base.errors import WorkbenchError
-from engine.training.run_directory.config import ConfigError, TrainConfig
-from engine.training.run_directory.events import EventLog, RunDirectory, is_out_of_memory, locked
+from engine.training.config import ConfigError, TrainConfig
+from engine.training.events import EventLog, RunDirectory, is_out_of_memory, locked
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 143
 _LOCK_SECONDS = 2.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.base.errors import ModelError, ModelFileError
 from engine.model.gguf_file import read_gguf
-from engine.training.run_directory.config import TrainConfig
+from engine.training.config import TrainConfig
 
 _DIGITS_SPLIT = frozenset(
     ["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"]

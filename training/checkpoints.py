@@ -15,8 +15,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from engine.base.atomic_files import sync_tree, write_atomically
 from engine.base.errors import WorkbenchError
-from training.curves import Validation
-from training.selection import best_validation
+from training.validation import Validation, best_validation
 
 VALIDATION = "validation"
 """Key of the figures of a validation in the history that a checkpoint holds."""

@@ -1,4 +1,4 @@
-"""From logs to training examples: which tokens the model learns to predict.
+"""From the logs of a run to training examples: which tokens the model learns to predict.
 
 The tokens are those of scoring: the same pieces, tokenised one by one, in the same windows over long logs.
 """
@@ -19,7 +19,9 @@ from engine.completeness.logs import SMALLEST_ROOM, pieces_within
 from engine.completeness.windows import Window, plan_windows
 from engine.model.interface import Tokenizer
 from engine.model.prompt_files import frame, opening_tokens
-from engine.training.run_directory.config import WORDS, Recipe
+from engine.training.config import RETIRED_RECIPE, WORDS, Recipe, TrainConfig
+from engine.training.events import RunDirectory
+from training.base import HubTokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Example:
 
 
 def read_logs(path: Path) -> list[Log]:
-    """Reads a data file; its format is in `engine.training.run_directory.events.RunDirectory`.
+    """Reads a data file; its format is in `engine.training.events.RunDirectory`.
 
     Raises:
         DataError: The file is missing, or a line is no conversation.
@@ -195,3 +197,58 @@ def make_examples(
             raise DataError(f"Conversation {log.id} has the end tag {ends} times.")
         examples.append(example)
     return examples
+
+
+# The data of one run
+
+
+@dataclass(frozen=True, slots=True)
+class Datasets:
+    """The data of a run, read and checked.
+
+    Attributes:
+        examples: What is trained on.
+        selection: Logs that are validated on.
+        selection_tokens: Tokens that one validation reads.
+    """
+
+    examples: Sequence[Example]
+    selection: Sequence[Log]
+    selection_tokens: int
+
+
+def read_datasets(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenizer) -> Datasets:
+    """Reads `train.jsonl` and `valid.jsonl`.
+
+    Raises:
+        DataError: The data cannot be trained on, or the recipe is a retired one.
+    """
+    if config.recipe == RETIRED_RECIPE:
+        raise DataError(
+            f"The recipe {RETIRED_RECIPE} is no longer trained.", "Start a run with another recipe."
+        )
+    train, selection = read_logs(run.train), read_logs(run.valid)
+    shared = {log.item.texts for log in train} & {log.item.texts for log in selection}
+    if shared:
+        raise DataError(
+            f"{len(shared):,} conversations are in train.jsonl and in valid.jsonl.",
+            "Conversations that select the checkpoint must not be trained on; split the data again.",
+        )
+    limit = config.max_tokens
+    return Datasets(
+        examples=make_examples(
+            tokenizer,
+            train,
+            config.recipe,
+            limit,
+            balance=config.balance,
+            words=config.words,
+            end_tag=config.end_tag,
+        ),
+        selection=selection,
+        selection_tokens=sum(
+            len(window.tokens)
+            for log in selection
+            for window in token_windows(tokenizer, log.item, limit)
+        ),
+    )

@@ -18,12 +18,11 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainingArguments
 
 from engine.base.errors import ModelError
-from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.microbatches import microbatches, padded_length, token_budget
+from engine.training.config import TrainConfig
+from engine.training.presets import microbatches, padded_length, token_budget
 from training.checkpoints import VALIDATION, seal
-from training.curves import Validation
 from training.examples import Example
-from training.selection import best_validation, validations_without_gain
+from training.validation import Validation, best_validation, validations_without_gain
 
 IGNORED = -100
 """Label of the tokens that are not predicted."""
@@ -92,7 +91,7 @@ class AdapterTrainer(Trainer):
 
         Args:
             validation: Measures the model as it is now.
-            budget: Most tokens of a microbatch, see `engine.training.run_directory.microbatches.token_budget`.
+            budget: Most tokens of a microbatch, see `engine.training.presets.token_budget`.
             config: Of it `checkpoint` and `patience` are taken.
             options: Passed on to `transformers.Trainer`.
         """

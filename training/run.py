@@ -18,15 +18,19 @@ from transformers import set_seed
 from engine.base.atomic_files import sync_tree, write_atomically
 from engine.base.errors import AdapterError
 from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
-from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.events import EventLog, RunDirectory, read_events
+from engine.training.config import TrainConfig
+from engine.training.events import EventLog, RunDirectory, read_events
 from training.base import HubTokenizer, add_adapter, load_base
 from training.checkpoints import last_checkpoint, step_of
-from training.curves import validate
-from training.datasets import Datasets, read_datasets
-from training.event_writer import EventWriter
-from training.examples import end_tokens
-from training.gguf_adapter import architecture_of, convert, fingerprint_of
+from training.event_writer import EventWriter, write_samples
+from training.examples import Datasets, end_tokens, read_datasets
+from training.gguf_adapter import (
+    ParitySkipped,
+    architecture_of,
+    check_parity,
+    convert,
+    fingerprint_of,
+)
 from training.loop import (
     AdapterTrainer,
     ExampleDataset,
@@ -35,8 +39,7 @@ from training.loop import (
     budget_for,
     collate,
 )
-from training.parity import ParitySkipped, check_parity
-from training.samples import write_samples
+from training.validation import validate
 
 
 def train(run: RunDirectory, config: TrainConfig, events: EventLog) -> None:

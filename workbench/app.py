@@ -20,19 +20,22 @@ import screens
 from engine.base.errors import ProjectMoved, WorkbenchError
 from engine.base.events import FileChanged, JobEnded, Listener, ModelRestarted
 from engine.base.text import one_line
-from engine.opener.workspace import Services
-from screens.shell.base_app import BaseApp
-from screens.shell.control_guard import CONTROL_GUARD
-from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog, TextDialog
-from screens.shell.offline import offline_notice
-from screens.shell.recent_projects import Shell
-from screens.shell.routes import Routes
-from screens.shell.suspension import draw_when_continued
+from engine.opener.open_project import OpenProject
+from screens.shell.app_interface import Routes, Shell
+from screens.shell.base_app import CONTROL_GUARD, BaseApp, draw_when_continued
+from screens.shell.dialogs import ChoiceDialog, ErrorDialog, TextDialog
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
+from screens.shell.title_line import (
+    MODES,
+    TitleLine,
+    offline_notice,
+)
 from screens.shell.tour import TOUR, keys_of
-from screens.shell.workbench_screen import MODES, TitleLine, WorkbenchScreen
+from screens.shell.workbench_screen import (
+    WorkbenchScreen,
+)
 from screens.widgets.background import all_written, in_thread
-from screens.widgets.engine_feed import EngineFeed, EngineMessage
+from screens.widgets.jobs import EngineFeed, EngineMessage
 from screens.widgets.keyed import Keyed
 from workbench.screen_opener import ScreenOpener
 
@@ -105,7 +108,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def __init__(
         self,
-        services: Services,
+        services: OpenProject,
         subscribe: Subscribe,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -209,7 +212,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def tell_moved(self, moved: ProjectMoved) -> None:
         """Says once that the project is no longer written, and offers to save what is open, or what to open instead."""
-        project = self._services.project
+        project = self._services
         if self._has_moved:
             return
         self._has_moved = True
@@ -251,7 +254,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def _offer_to_write(self) -> None:
         """Offers to open the project anew, for writing, when the one that wrote it has quit."""
-        project = self._services.project
+        project = self._services
 
         async def chosen(yes: bool | None) -> None:
             if yes:
@@ -332,7 +335,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def action_validation(self) -> None:
         """Shows every metric against what is known of the conversations."""
-        from screens.validation.screen import ValidationScreen
+        from screens.validation import ValidationScreen
 
         mode = self.current_mode
         if not any(isinstance(screen, ValidationScreen) for screen in self.screen_stack):
@@ -340,7 +343,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def action_compare(self) -> None:
         """Asks what to compare, and shows what differs."""
-        from screens.comparison.screen import ComparisonScreen
+        from screens.comparison import ComparisonScreen
 
         self.push_screen(ComparisonScreen(self._services, self._feed, self.current_mode))
 
@@ -353,7 +356,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def action_jump(self) -> None:
         """Puts a letter on every pane; the letter goes there."""
-        from screens.shell.jump import JumpScreen
+        from screens.shell.palette import JumpScreen
 
         def chosen(target: Widget | None) -> None:
             if target is not None:
@@ -370,13 +373,13 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
 
     def action_help(self) -> None:
         """Shows the keys that work here."""
-        from screens.shell.help import HelpScreen
+        from screens.shell.palette import HelpScreen
 
         self.push_screen(HelpScreen(self.screen))
 
     def save_picture(self) -> None:
         """Saves the screen in front as an SVG file in the folder of the project."""
-        project = Path(self._services.project.path)
+        project = Path(self._services.path)
         name = f"{project.stem}-{self.current_mode}-{time.strftime('%Y%m%d-%H%M%S')}.svg"
         try:
             saved = self.save_screenshot(name, str(project.parent))

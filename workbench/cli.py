@@ -86,8 +86,8 @@ GROUPS = {
     "run": Group("STAGE", "run a stage: score, grow trees, cluster, ...", "Run a stage."),
     "analyse": Group(
         "WHAT",
-        "tabulate imported ratings and simulations, predict profiles, label behavior",
-        "Tabulates imported ratings and simulations, predicts profiles, labels behavior.",
+        "tabulate imported ratings and simulations, rate conversations",
+        "Tabulates imported ratings and simulations, rates conversations.",
     ),
     "simulate": Group(
         "KIND",
@@ -181,11 +181,6 @@ COMMANDS = (
     Command("verdicts undo", "take back the newest verdict, note, tag or import of them", "verdicts:undo"),
     Command("verdicts agreement", "show how far the people who judged agree", "verdicts:agreement"),
     Command("report", "write one document on a project, as HTML or Markdown", "reporting:report"),
-    Command(
-        "reproduce",
-        "the tables and figures of Soroka et al. over several data sets, in one report",
-        "reproduce:reproduce",
-    ),
     Command("watch", "score logs as they grow, one line of JSON for each turn", "watching:watch"),
     Command("repair", "save what can be read of a damaged project file", "repairing:repair_project"),
     Command("backup", "copy a project beside itself, and keep the newest copies", "backups:backup"),
@@ -219,16 +214,6 @@ COMMANDS = (
         "analyse_trees:trees",
     ),
     Command(
-        "analyse profiles",
-        "predict the fields of users' profiles from what they write",
-        "analyse_profiles:profiles",
-    ),
-    Command(
-        "analyse behaviour",
-        "label with a model how users ask (order, feedback, broadness, context): three runs and a vote",
-        "analyse_behaviour:behaviour",
-    ),
-    Command(
         "analyse ratings",
         "rate users with profiles by a model: seven ratings, intents, hallucination, preferences",
         "analyse_ratings:ratings",
@@ -257,7 +242,6 @@ COMMANDS = (
     Command("help", "explain a command, an error code, a word or a page", "explaining:explain"),
     Command("keys", "list the keys, and the file that changes them", "keys:keys"),
     Command("doctor", "check what this machine can do and what is wrong", "doctor:doctor"),
-    Command("bench", "measure the speed, beside that of simple programs that do the same", "bench:bench"),
 )  # fmt: skip
 
 FILTERS = ("--filter", "--a", "--b")

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from engine.base import folders
 from engine.base.errors import Cancelled, ProgramFault
-from engine.opener.workspace import Workspace
-from screens.shell.key_table import Place, key_table, markdown
-from screens.shell.keymap_file import read_keymap
+from engine.opener.open_project import OpenProject
+from screens.shell.app_interface import RecentProject, Shell
+from screens.shell.keymap import Place, key_table, markdown, read_keymap
 from screens.shell.picker import Beginning, PickerApp
-from screens.shell.recent_projects import RecentProject, Shell
 from screens.shell.themes import THEMES
 from screens.widgets.keyed import shown_key
 from workbench.app import WorkbenchApp
@@ -39,7 +38,7 @@ def show_project(
     *,
     read_only: bool = False,
     theme: str | None = None,
-    start: Callable[[Workspace], None] | None = None,
+    start: Callable[[OpenProject], None] | None = None,
     tour: bool = False,
 ) -> None:
     """Runs the screens on a project, and then on each project that the person opens from there.
@@ -56,7 +55,7 @@ def show_project(
     preferences = Preferences(folders.preferences_file())
     following: Path | None = path
     while following is not None:
-        with Workspace(
+        with OpenProject(
             following, create=not read_only, read_only=read_only, upgrade=not read_only
         ) as workspace:
             require_terminal()  # after opening, since what is wrong with the project says more
@@ -65,7 +64,7 @@ def show_project(
                 start(workspace)
                 start = None
             app = WorkbenchApp(
-                workspace.services(),
+                workspace,
                 workspace.subscribe,
                 shell=load_shell(theme, log),
                 tour=tour and following == path,

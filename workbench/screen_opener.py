@@ -10,16 +10,16 @@ from typing import Any
 from textual.screen import Screen
 
 from engine.conversations.filters import Filter
-from engine.opener.workspace import Services
-from screens.shell.routes import ReadingOrder
-from screens.widgets.engine_feed import EngineFeed
+from engine.opener.open_project import OpenProject
+from screens.shell.app_interface import ReadingOrder
+from screens.widgets.jobs import EngineFeed
 
 
 @dataclass(frozen=True)
 class ScreenOpener:
     """Makes the screens of one project; one method for each mode, named like it, and for each of `Routes`."""
 
-    services: Services
+    services: OpenProject
     feed: EngineFeed
     clock: Callable[[], float]
 

@@ -2,7 +2,7 @@
 
 It was fitted to hidden states of the built-in model on the program's sample conversations
 (`tests/benchmarks/bundled_probe.py` makes the file), so it serves that model alone. How it does on other conversations
-is in docs/results/probe.md. A file with other weights needs another `probe.VERSION`, which is part of the key of the
+is in docs/lab/probe.md. A file with other weights needs another `probe.VERSION`, which is part of the key of the
 scores.
 """
 

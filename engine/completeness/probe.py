@@ -49,7 +49,7 @@ STRENGTHS = (1e-3, 1e-2)
 
 MOST = 20_000
 """Most conversations that a probe learns from and is tested on. Of more, this many are drawn at random;
-docs/results/scale.md says why these are enough."""
+docs/lab/scale.md says why these are enough."""
 
 MOST_ROWS = 4_000
 """Boundaries that one regression is trained on at most; more change the scores little and take long."""

@@ -2,7 +2,7 @@
 
 Where a request is done the score is high, and where the user then asks for something else it falls, since the new
 request is not done. So a request begins with a turn over which the score falls steeply. The words say less: rules on
-new words were tried and did worse on unseen data (docs/results/requests.md).
+new words were tried and did worse on unseen data (docs/lab/requests.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Splits conversations into three parts: to train on, to select a checkpoint by, and to test it on.
 
 The last two are held out from training. A part of its own tests, because figures of the conversations by which a
-checkpoint was selected are too good: docs/results/training.md has by how much.
+checkpoint was selected are too good: docs/lab/training.md has by how much.
 
 Each random draw depends on a seed and on the text of one conversation alone. So a conversation stays held out when
 others are added, equal texts are always in the same part, and a smaller training set is part of a larger one.

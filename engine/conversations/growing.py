@@ -12,9 +12,8 @@ from typing import BinaryIO, Protocol
 
 from engine.conversations.stages.importing import STDIN, ImportStage
 from engine.formats.file_names import logs_in
-from engine.formats.inputs import STANDARD_INPUT
+from engine.formats.inputs import STANDARD_INPUT, Tail, format_of_lines
 from engine.formats.opening.framing import MAX_RECORD
-from engine.formats.tails import Tail, format_of_lines
 from engine.project.project import Project
 
 LINES = (".jsonl", ".ndjson")

@@ -10,13 +10,17 @@ from typing import Any
 from engine.base.conversation import Conversation
 from engine.formats.json_values import json_text, kind_of
 from engine.formats.messages.chat_message import UNKNOWN_ROLE
-from engine.formats.messages.normalise import RENDERED_CALLS, TIMES
-from engine.formats.messages.order import falls
+from engine.formats.messages.normalise import (
+    RENDERED_CALLS,
+)
 from engine.formats.messages.parts import part_kind
+from engine.formats.messages.times import (
+    TIMES,
+    falls,
+)
 from engine.formats.opening.framing import Envelope
 from engine.formats.paths import json_within
-from engine.formats.reader import ParsedRecord
-from engine.formats.records import Account, Place
+from engine.formats.records import Account, ParsedRecord, Place
 
 _STRUCTURE = frozenset(("role", "speaker", "type", "object"))
 """Keys whose texts say what a value is; they are read and not kept as text."""

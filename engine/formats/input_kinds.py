@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from engine.formats.detect import Join, Records
+from engine.formats.detect import Join, Records, reader_of_one
 from engine.formats.file_names import suffix
 from engine.formats.opening.containers import Content, cannot_open
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame
-from engine.formats.recognising import reader_of_one
+from engine.formats.parse_record import parse_record
 from engine.formats.records import Detection, Parsed, Rejected
-from engine.formats.single import parse
 
 UNKNOWN = "unknown"
 SKIPPED = "skipped"
@@ -21,7 +20,7 @@ SKIPPED = "skipped"
 _MOST_NAMED = 3
 
 
-class Conversations:
+class ConversationFile:
     """One input with a known format. A stream can be read once, a file any number of times.
 
     A record of another shape than the input's is read by the reader that knows it, unless the person chose the format.
@@ -34,7 +33,7 @@ class Conversations:
         *,
         chosen: bool,
         join: Join | None = None,
-        beside: Sequence[str] = (),
+        companion_files: Sequence[str] = (),
         note: str = "",
         before: int = 0,
         again: bool = False,
@@ -47,7 +46,7 @@ class Conversations:
         self._content = content
         self._before, self._again = before, again
         self._join = join
-        self.beside = tuple(path for path in beside if path != content.label)
+        self.companion_files = tuple(path for path in companion_files if path != content.label)
         self._note = note
         self._chosen = chosen
         self._records = records
@@ -91,10 +90,14 @@ class Conversations:
         if frame.reason is not None:
             found = Rejected(frame.number, frame.raw, frame.reason)
         else:
-            found = parse(self._records.reader, frame, fallback)
+            found = parse_record(self._records.reader, frame, fallback)
         if isinstance(found, Rejected) and not self._chosen:
             other = reader_of_one(frame.value, self._records.reader)
-            read = found if other is None else parse(other, frame._replace(reason=None), fallback)
+            read = (
+                found
+                if other is None
+                else parse_record(other, frame._replace(reason=None), fallback)
+            )
             found = read if isinstance(read, Parsed) else found
         if isinstance(found, Rejected) or self._again:
             return found
@@ -124,10 +127,10 @@ class _Ids:
         return name
 
 
-class Unreadable:
+class UnreadableFile:
     """An input for something in a folder or an archive that fits no format: one rejected record with the reason."""
 
-    beside: Sequence[str] = ()
+    companion_files: Sequence[str] = ()
 
     def __init__(self, content: Content, reason: str) -> None:
         self._content = content
@@ -159,14 +162,14 @@ class Unreadable:
         yield Rejected(None, beginning, self._reason)
 
 
-class PassedOver:
+class SkippedFiles:
     """An input without records. It names what holds no conversations in a folder or an archive.
 
     Attributes:
         size: Size of those files that were looked into, in bytes.
     """
 
-    beside: Sequence[str] = ()
+    companion_files: Sequence[str] = ()
 
     def __init__(self, label: str, names: list[str], size: int) -> None:
         self._label = label

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,10 +16,10 @@ from typing import Any, BinaryIO
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
 from engine.formats.detect import Records, all_records, sample_of
 from engine.formats.file_names import LOG_SUFFIXES, logs_in, stem, suffix
-from engine.formats.input_kinds import Conversations, PassedOver, Unreadable
+from engine.formats.input_kinds import ConversationFile, SkippedFiles, UnreadableFile
 from engine.formats.joining import (
     Batches,
-    Joinable,
+    JoinCandidate,
     Threads,
     is_answer,
     is_request,
@@ -27,9 +29,8 @@ from engine.formats.joining import (
 from engine.formats.opening.bounds import Bounds, Expansion
 from engine.formats.opening.containers import Content, cannot_open, contents
 from engine.formats.opening.framing import Frame
-from engine.formats.reader import Reader
-from engine.formats.readers import all_readers, reader_named
-from engine.formats.records import Input
+from engine.formats.records import Input, Reader
+from engine.formats.registry import all_readers, reader_named
 
 STANDARD_INPUT = "standard input"
 
@@ -133,7 +134,7 @@ class _Opener:
         except OSError as error:
             raise cannot_open(path, error) from None
         opened = self._all_opened(path, found)
-        if not any(isinstance(one, Conversations) for one in opened):
+        if not any(isinstance(one, ConversationFile) for one in opened):
             raise UnknownFormat(
                 f"Nothing in {path} holds conversations in a known format."
                 f" {opened[0].detection.why}",
@@ -173,13 +174,13 @@ class _Opener:
             except (FormatError, OSError) as error:
                 found = [self._refused(Content(path, name, None), error)]
             for opened in found:
-                if isinstance(opened, PassedOver):
+                if isinstance(opened, SkippedFiles):
                     looked_into += opened.names
                     size += opened.size
                 else:
                     yield opened
         if looked_into or others:
-            yield PassedOver(folder, [*looked_into, *others], size)
+            yield SkippedFiles(folder, [*looked_into, *others], size)
 
     def _all_opened(self, path: str, found: list[Content]) -> list[Input]:
         """Opens what is in a file. What fits no format becomes an input with a rejected record; of files that need not
@@ -198,20 +199,22 @@ class _Opener:
                 opened.append(self._opened(content, found))
             except (FormatError, OSError) as error:
                 refused = self._refused(content, error)
-                if isinstance(refused, PassedOver):
+                if isinstance(refused, SkippedFiles):
                     passed += refused.names
                     size += refused.size
                 else:
                     opened.append(refused)
-        return [*opened, PassedOver(path, passed, size)] if passed else opened
+        return [*opened, SkippedFiles(path, passed, size)] if passed else opened
 
-    def _refused(self, content: Content, error: FormatError | OSError) -> Unreadable | PassedOver:
+    def _refused(
+        self, content: Content, error: FormatError | OSError
+    ) -> UnreadableFile | SkippedFiles:
         may_be_none = content.kind == "table" or (
             content.error is None and suffix(content.label) not in LOG_SUFFIXES
         )
         if may_be_none and not isinstance(error, TooMuch):
-            return PassedOver(content.label, [content.label], content.size or 0)
-        return Unreadable(content, _reason(content.label, error))
+            return SkippedFiles(content.label, [content.label], content.size or 0)
+        return UnreadableFile(content, _reason(content.label, error))
 
     def _opened(self, content: Content, found: Sequence[Content] = ()) -> Input:
         if content.error is not None:
@@ -222,22 +225,29 @@ class _Opener:
             companions = self._files_beside(content, found, records.reader)
             join = partial(with_companions, companions)
             labels = [file.label for file in companions]
-            return Conversations(content, records, chosen=chosen, join=join, beside=labels)
+            return ConversationFile(
+                content, records, chosen=chosen, join=join, companion_files=labels
+            )
         if records.reader.thread_of is not None:
             threads = self._threads_with(content, found, records.reader.thread_of)
             if len(threads.files) > 1:
                 join = partial(threads.joined, content.label)
-                return Conversations(
-                    content, records, chosen=chosen, join=join, beside=threads.files
+                return ConversationFile(
+                    content, records, chosen=chosen, join=join, companion_files=threads.files
                 )
         if is_answer(records.first) or is_request(records.first):
             batches = self._batches_with(content, found)
             note = batches.note(records.first)
             files = batches.files
-            return Conversations(
-                content, records, chosen=chosen, join=batches.joined, beside=files, note=note
+            return ConversationFile(
+                content,
+                records,
+                chosen=chosen,
+                join=batches.joined,
+                companion_files=files,
+                note=note,
             )
-        return Conversations(content, records, chosen=chosen)
+        return ConversationFile(content, records, chosen=chosen)
 
     def _is_companion(self, content: Content, found: Sequence[Content]) -> bool:
         """Whether a file of a folder or an archive is read with another that lies beside it."""
@@ -272,11 +282,11 @@ class _Opener:
 
     def _files_beside(
         self, content: Content, found: Sequence[Content], reader: Reader
-    ) -> list[Joinable]:
+    ) -> list[JoinCandidate]:
         """The files that are read with a content, by their names."""
         return [
             one
-            for one in _joinables(self._beside(content, found))
+            for one in _join_candidates(self._beside(content, found))
             if name_in(one.label)[1] in reader.companions
         ]
 
@@ -294,7 +304,11 @@ class _Opener:
         """The threads of the files that are imported and lie in the folder of a content."""
         folder = os.path.dirname(content.label)
         if folder not in self._threads:
-            others = _joinables(found) if len(found) > 1 else map(self._joinable, self._imported)
+            others = (
+                _join_candidates(found)
+                if len(found) > 1
+                else map(self._join_candidate, self._imported)
+            )
             files = [file for file in others if os.path.dirname(file.label) == folder]
             files.sort(key=lambda file: file.label)  # daily files are named by their dates
             self._threads[folder] = Threads(files, thread_of)
@@ -305,18 +319,20 @@ class _Opener:
         folder = os.path.dirname(content.label)
         if folder not in self._batches:
             if len(found) > 1:
-                files = [(file, True) for file in _joinables(found)]
+                files = [(file, True) for file in _join_candidates(found)]
             else:
                 inside = sorted(os.listdir(folder or ".")) if not content.once else []
                 near = [os.path.join(folder, name) for name in inside]
                 known = {os.path.realpath(path) for path in self._imported}
                 paths = [path for path in near if os.path.realpath(path) not in known]
-                files = [(self._joinable(path), True) for path in self._imported if _in_lines(path)]
-                files += [(self._joinable(path), False) for path in paths if _in_lines(path)]
+                files = [
+                    (self._join_candidate(path), True) for path in self._imported if _in_lines(path)
+                ]
+                files += [(self._join_candidate(path), False) for path in paths if _in_lines(path)]
             self._batches[folder] = Batches(files)
         return self._batches[folder]
 
-    def _joinable(self, path: str) -> Joinable:
+    def _join_candidate(self, path: str) -> JoinCandidate:
         """A file that may have a part of the records of another; of an archive nothing is read."""
 
         def frames() -> Iterator[Frame]:
@@ -326,7 +342,7 @@ class _Opener:
                 if one.label == path and one.kind == "log" and one.error is None:
                     yield from all_records(one, suffix(path))
 
-        return Joinable(path, frames)
+        return JoinCandidate(path, frames)
 
 
 def _companion_names() -> frozenset[str]:
@@ -334,10 +350,10 @@ def _companion_names() -> frozenset[str]:
     return frozenset(name for reader in all_readers() for name in reader.companions)
 
 
-def _joinables(found: Sequence[Content]) -> list[Joinable]:
+def _join_candidates(found: Sequence[Content]) -> list[JoinCandidate]:
     """What is in an archive, as files that may have parts of each other."""
     return [
-        Joinable(one.label, partial(all_records, one, suffix(one.label)))
+        JoinCandidate(one.label, partial(all_records, one, suffix(one.label)))
         for one in found
         if one.kind == "log" and one.error is None
     ]
@@ -350,3 +366,62 @@ def _in_lines(path: str) -> bool:
 
 def _reason(path: str, error: FormatError | OSError) -> str:
     return error.message if isinstance(error, FormatError) else cannot_open(path, error).message
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Whole lines at the end of something that grows. Each is a conversation so far: a later one of the same id goes on
+    with it.
+
+    Attributes:
+        label: Path, or `standard input`.
+        name: After which conversations without an id are named; endings of logs are taken off.
+        before: Number of lines before them.
+        format: Name of the format.
+        chosen: Whether the person chose the format.
+    """
+
+    label: str
+    name: str
+    lines: bytes
+    before: int
+    format: str
+    chosen: bool
+
+
+def format_of_lines(label: str, lines: bytes, format: str | None = None) -> str | None:
+    """The format of lines of which each is a conversation; None if they fit no format, or if conversations are made of
+    several of its lines or files.
+
+    Args:
+        lines: The first lines of the input.
+        format: The format that the person chose, which is the answer if its records are conversations.
+
+    Raises:
+        FormatError: There is no such format.
+    """
+    content = _content_of_lines(label, label, lines, Bounds())
+    if format is not None:
+        reader_named(format)
+    try:
+        records = Records(content, suffix(label), format, lines=True)
+    except FormatError:
+        return None
+    reader, first = records.reader, records.first
+    if reader.arrange is not None or reader.thread_of is not None or reader.companions:
+        return None
+    return None if is_answer(first) or is_request(first) else reader.name
+
+
+def open_tail(tail: Tail, bounds: Bounds) -> Input:
+    """Opens lines at the end of something that grows."""
+    content = _content_of_lines(tail.label, tail.name, tail.lines, bounds)
+    records = Records(content, suffix(tail.label), tail.format, lines=True)
+    return ConversationFile(content, records, chosen=tail.chosen, before=tail.before, again=True)
+
+
+def _content_of_lines(label: str, name: str, lines: bytes, bounds: Bounds) -> Content:
+    size = len(lines)
+    expansion = Expansion(size, bounds)
+    name = stem(Path(name).as_posix())
+    return Content(label, name, size, stream=lambda: io.BytesIO(lines), expansion=expansion)

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from engine.base.errors import FormatError
 from engine.formats.json_values import BadRecord
 from engine.formats.opening.framing import Frame, load
-from engine.formats.reader import COMPANIONS
+from engine.formats.records import COMPANIONS
 
 _REQUESTS = ("body", "params")
 _ANSWERS = ("response", "result")
 
 
-class Joinable(NamedTuple):
+class JoinCandidate(NamedTuple):
     """A file that may have a part of the records of another.
 
     Attributes:
@@ -59,7 +59,7 @@ def _is_error(answer: dict[str, Any]) -> bool:
 class Batches:
     """The requests and answers of the files that an import may join."""
 
-    def __init__(self, files: Sequence[tuple[Joinable, bool]]) -> None:
+    def __init__(self, files: Sequence[tuple[JoinCandidate, bool]]) -> None:
         """Reads nothing yet.
 
         Args:
@@ -140,7 +140,7 @@ class Batches:
 class Threads:
     """The records of a folder's files that belong to a thread with messages in several of them."""
 
-    def __init__(self, files: Sequence[Joinable], thread_of: Callable[[Any], str]) -> None:
+    def __init__(self, files: Sequence[JoinCandidate], thread_of: Callable[[Any], str]) -> None:
         self._files = files
         self._thread_of = thread_of
         self._first: dict[str, str] = {}
@@ -183,7 +183,7 @@ def name_in(label: str) -> tuple[str, str]:
     return label[:cut], label[cut:]
 
 
-def with_companions(files: Sequence[Joinable], frames: Iterator[Frame]) -> Iterator[Frame]:
+def with_companions(files: Sequence[JoinCandidate], frames: Iterator[Frame]) -> Iterator[Frame]:
     """Yields the records of a file with the values of the files beside it; the bytes of these follow its own."""
     values: dict[str, Any] = {}
     raw = b""
@@ -201,7 +201,7 @@ def with_companions(files: Sequence[Joinable], frames: Iterator[Frame]) -> Itera
             yield frame
 
 
-def _readable(file: Joinable) -> Iterator[Frame]:
+def _readable(file: JoinCandidate) -> Iterator[Frame]:
     """The records of a file that can be read; none if it cannot be opened."""
     try:
         for frame in file.frames():

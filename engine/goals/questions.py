@@ -17,7 +17,6 @@ import numpy as np
 
 from engine.model.prompt_files import Prompt
 
-
 # The interface of a language model that the goal questions use. The model process implements it;
 # tests use toy models.
 # There are two requests. `generate` writes replies. `log_probs` computes the probabilities of

@@ -298,8 +298,8 @@ class GoalDecision:
         names: (label, description) of each group that a merge or split makes, or of a renamed group.
         parts: Conversation ids: of each part of a split, or of what moves.
         probability: Merge probability that the person was shown; None if none was.
-        evidence: The evidence that the person was shown, as `Evidence.as_json` gives it; None if none was. `at_once` is the
-            merge probability above or below which a whole list was decided in one act.
+        evidence: The evidence that the person was shown, as `Evidence.as_json` gives it; None if none was.
+            `at_once` is the merge probability above or below which a whole list was decided in one act.
         source_id: Id of the decision on an earlier clustering that this one repeats.
         labels: Labels of `sides` when it was given.
         id: Part of the group ids that it makes, `d40` and `d40.1`; 0 before it is stored.

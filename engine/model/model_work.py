@@ -45,7 +45,7 @@ class RunModel:
     @property
     def writes_labels(self) -> bool:
         """Whether its labels of goals are worth asking for. Those of the built-in model are worse than phrases of the
-        members (docs/results/goals.md), and no larger one has been measured."""
+        members (docs/lab/goals.md), and no larger one has been measured."""
         return self.entry is None or self.entry.name != DEFAULT_MODEL
 
 

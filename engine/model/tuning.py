@@ -29,7 +29,7 @@ from engine.model.machine_load import busy
 FAITHFUL = 0.97
 CANDIDATES = ("bf16", "f16", "q8_0", "q4_0")
 """Formats beside the file as shipped. F16 is the fastest faithful one on processors without BF16. F32 never was on any
-(`docs/results/experiments.md`). What llama.cpp has kernels for it repacks while loading, as Q4_0 on AVX2."""
+(`docs/lab/experiments.md`). What llama.cpp has kernels for it repacks while loading, as Q4_0 on AVX2."""
 AGREEMENT_TOKENS = 384
 SCREENED_TOKENS, HOPELESS = 128, 0.9
 """A format whose agreement over the first tokens is lower is not measured further."""

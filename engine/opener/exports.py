@@ -134,7 +134,7 @@ def export_lines(
         for part, source, known in request_conversations(conn, wanted):
             yield {**conversation_line(part, source), KNOWN: known}
     elif kind == "transcripts":
-        from engine.simulate.service.exports import transcript_lines
+        from engine.simulate.tables import transcript_lines
 
         yield from transcript_lines(conn, wanted)
     else:

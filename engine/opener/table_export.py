@@ -13,7 +13,7 @@ from typing import Any
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets
 from engine.conversations.service.line_files import ColumnType, write_parquet
-from engine.opener.search import conversation_table
+from engine.opener import conversation_table
 
 MOST_COLUMNS = 200
 """Fields of metadata, and of truth, that have a column, the most frequent; `meta` or `truth` has the others."""

@@ -6,7 +6,7 @@ probabilities of the examples can be tested; the others have theirs from a regre
 calibrated by Platt's line on the former.
 
 It serves anything that a person can say: "complete" against "incomplete" (did it succeed), a tag against its absence.
-docs/results/verdicts.md says how features, strength and order were chosen.
+docs/lab/verdicts.md says how features, strength and order were chosen.
 """
 
 from __future__ import annotations

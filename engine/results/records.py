@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.base.interval import Interval
+from engine.base.report_table import ReportTable
 from engine.base.statistics.records import Classification, Contrast, Curve, Metric
 from engine.completeness.records.scores import SetMode
 
@@ -163,3 +164,30 @@ class CompletenessTable:
     def coverage(self) -> float:
         """Share of the conversations that could be cut that are in the test."""
         return self.n / (self.asked - self.single) if self.asked > self.single else 0.0
+
+
+@dataclass(slots=True)
+class ValidationProgress:
+    """Progress of a validation that runs in another thread.
+
+    Attributes:
+        step: Name of the step that is being computed.
+        cancelled: Set to True by the caller to make the validation raise `Cancelled` at its next step.
+    """
+
+    step: str = ""
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationReport:
+    """All tables, and what is missing for further ones; `text` holds the report as one JSON document.
+
+    Attributes:
+        correlations: Of the measures of response trees with each other and with the length; None without trees.
+    """
+
+    tables: tuple[ReportTable, ...]
+    missing: tuple[Missing, ...]
+    text: str
+    correlations: ReportTable | None = None

@@ -1,1 +1,0 @@
-"""Conversations made here instead of recorded. Pure: neither SQL nor models nor processes."""

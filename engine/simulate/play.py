@@ -1,56 +1,23 @@
 """Runs simulated conversations ("plays"): each is a generator that yields one call of a model at a time.
 
 A play knows neither models nor files. Many are played side by side: all calls that wait for the same model are
-answered as one batch, so simulations of small models are as fast as the batches are wide. A play must be a function
-of its scenario and the replies alone (its own randomness seeded), so that it is resumed by playing it again with the
-replies that are known.
+answered as one batch, so simulations of small models are as fast as the batches are wide.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
+from engine.model.asking import Ending, Play, Scenario
 from engine.model.chat import Call, Completion, Role
 
 _log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """The result of a play.
-
-    Attributes:
-        record: The conversation as one record of an import format; None if the play made no conversation.
-        format: Name of that format.
-        result: Scores, counts and labels for tables, as JSON values.
-    """
-
-    record: Mapping[str, Any] | None = None
-    format: str = ""
-    result: Mapping[str, Any] = field(default_factory=dict)
-
-
-Play = Generator[Call, Completion, Ending]
-
-
-class Scenario(Protocol):
-    """One thing to simulate."""
-
-    @property
-    def key(self) -> str:
-        """A name that is unique in its run, e.g. `sharded/math/GSM8K-17/recap/3`."""
-
-    @property
-    def expected(self) -> float:
-        """Rough number of replies that it takes. Only the ratio to other scenarios of its run matters, because
-        estimates are scaled by the finished plays."""
-
-    def play(self) -> Play:
-        """Returns a new play."""
+PARALLEL = 32
+"""Default number of plays at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +50,30 @@ class Played:
     reason: str | None = None
 
 
+class RunOver(Exception):
+    """Ends a play early; the play catches it and returns its ending.
+
+    Attributes:
+        reason: How the play ended, e.g. `turns`.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 @dataclass(slots=True, eq=False)
 class _Live:
-    at: int
+    """A play that runs, with the call that waits for a reply."""
+
+    number: int
     key: str
     play: Play
     call: Call
     lines: list[Line] = field(default_factory=list)
 
 
-def _each_its_own(role: Role) -> Hashable:
+def _role_itself(role: Role) -> Hashable:
     return role
 
 
@@ -108,7 +89,7 @@ class Playing:
         scenarios: Sequence[Scenario],
         *,
         parallel: int,
-        model_of: Callable[[Role], Hashable] = _each_its_own,
+        model_of: Callable[[Role], Hashable] = _role_itself,
         on_reply: Callable[[str, Line], None] = _ignore,
     ) -> None:
         """Starts the first plays.
@@ -133,7 +114,7 @@ class Playing:
     @property
     def live(self) -> dict[str, int]:
         """Number of replies so far of each running play, by its key."""
-        return {one.key: len(one.lines) for one in self._live}
+        return {live.key: len(live.lines) for live in self._live}
 
     def over(self) -> list[Played]:
         """Returns the plays that are over since the last call, in order of the scenarios."""
@@ -143,49 +124,53 @@ class Playing:
 
     def calls(self) -> list[Call]:
         """Returns the calls to answer next, all for one model; [] when all plays are over."""
-        return [one.call for one in self._asking()]
+        return [live.call for live in self._asking()]
 
-    def answer(self, replies: Sequence[Completion | FailedCall]) -> None:
-        """Passes the replies to `calls` on to the plays, in the same order."""
-        for one, reply in zip(self._asking(), replies, strict=True):
+    def answer(self, replies: Sequence[Completion | FailedCall | RunOver]) -> None:
+        """Passes the replies to `calls` on to the plays, in the same order; a `RunOver` is raised in its play."""
+        for live, reply in zip(self._asking(), replies, strict=True):
             if isinstance(reply, FailedCall):
-                one.play.close()
-                self._break_off(one, reply.reason)
-            else:
-                line = Line(one.call, reply)
-                one.lines.append(line)
-                self._on_reply(one.key, line)
-                self._go_on(one, reply)
+                live.play.close()
+                self._break_off(live, reply.reason)
+                continue
+            if isinstance(reply, Completion):
+                line = Line(live.call, reply)
+                live.lines.append(line)
+                self._on_reply(live.key, line)
+            self._go_on(live, reply)
         self._fill()
 
     def _asking(self) -> list[_Live]:
         """Returns the plays that wait for the model that replied last, else for the model with most waiting plays,
         because a change of models costs a load."""
-        models = Counter(self._model_of(one.call.role) for one in self._live)
+        models = Counter(self._model_of(live.call.role) for live in self._live)
         if models and self._answering not in models:
             self._answering = models.most_common(1)[0][0]
-        return [one for one in self._live if self._model_of(one.call.role) == self._answering]
+        return [live for live in self._live if self._model_of(live.call.role) == self._answering]
 
     def _fill(self) -> None:
         while self._waiting and len(self._live) < self._parallel:
-            at, scenario = self._waiting.popleft()
+            number, scenario = self._waiting.popleft()
             # What is asked first replaces this call.
-            one = _Live(at, scenario.key, scenario.play(), Call("", "assistant", ()))
-            self._live.append(one)
-            self._go_on(one, None)
+            live = _Live(number, scenario.key, scenario.play(), Call("", "assistant", ()))
+            self._live.append(live)
+            self._go_on(live, None)
 
-    def _go_on(self, one: _Live, reply: Completion | None) -> None:
+    def _go_on(self, live: _Live, reply: Completion | RunOver | None) -> None:
         try:
-            one.call = next(one.play) if reply is None else one.play.send(reply)
+            if isinstance(reply, RunOver):
+                live.call = live.play.throw(reply)
+            else:
+                live.call = next(live.play) if reply is None else live.play.send(reply)
         except StopIteration as stop:
-            self._end(one, Played(one.key, stop.value, tuple(one.lines)))
+            self._end(live, Played(live.key, stop.value, tuple(live.lines)))
         except Exception as error:  # noqa: BLE001 - a fault in one play must not end the others
-            _log.exception("the play %s failed", one.key)
-            self._break_off(one, f"a fault: {type(error).__name__}: {error}")
+            _log.exception("the play %s failed", live.key)
+            self._break_off(live, f"a fault: {type(error).__name__}: {error}")
 
-    def _break_off(self, one: _Live, reason: str) -> None:
-        self._end(one, Played(one.key, Ending(), tuple(one.lines), reason))
+    def _break_off(self, live: _Live, reason: str) -> None:
+        self._end(live, Played(live.key, Ending(), tuple(live.lines), reason))
 
-    def _end(self, one: _Live, played: Played) -> None:
-        self._live.remove(one)
-        self._over.append((one.at, played))
+    def _end(self, live: _Live, played: Played) -> None:
+        self._live.remove(live)
+        self._over.append((live.number, played))

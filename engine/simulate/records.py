@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from engine.base.report_table import ReportTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class PlayRow:
     """One play.
 
     Attributes:
-        id: Id in the project.
+        id: Id in the project; 0 before it is stored.
         config_hash: Config hash of its setting.
         kind: Name of the simulation.
         key: Identifies the play among those of its setting.
@@ -94,3 +96,114 @@ class TranscriptLine:
     note: str | None
     seed: int
     sampling: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedSet:
+    """The plays of one setting, which can be compared.
+
+    Attributes:
+        source: The source that its conversations are stored with.
+        models: Role and label of each model.
+        played, broken: Number of plays that ended, and that broke off.
+        summary: Seed, temperature and language, as text.
+        can_go_on: Whether its request is stored, so that the rest can be played.
+    """
+
+    config_hash: str
+    kind: str
+    source: str
+    models: tuple[tuple[str, str], ...]
+    played: int
+    broken: int
+    summary: str
+    can_go_on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlayItem:
+    """One play.
+
+    Attributes:
+        name: Its key without the kind.
+        summary: The result in a few words.
+        reason: Why it broke off, or None.
+    """
+
+    id: int
+    name: str
+    conversation_id: int | None
+    summary: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetResults:
+    """The tables and the plays of one set."""
+
+    tables: tuple[ReportTable, ...]
+    plays: tuple[PlayItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveLine:
+    """One reply of a running play.
+
+    Attributes:
+        note: The part of the conversation that did not fit the context of the model, or None.
+    """
+
+    module: str
+    role: str
+    text: str
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LivePlay:
+    """A play of the current run: its newest replies, oldest first; `replies` counts all of them."""
+
+    key: str
+    replies: int
+    lines: tuple[LiveLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedField:
+    """A field of a form that a question asks for.
+
+    Attributes:
+        options: The only answers that are allowed; empty for free text.
+    """
+
+    label: str
+    required: bool
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """The state of a form that a person fills.
+
+    Attributes:
+        key: Key of the play; empty before it began.
+        lines: All replies so far, those of the person included.
+        question: The question that waits for an answer, or None.
+        asked: The fields that the question asks for, if a module named them.
+        over: The result as a sentence; None while the form is being filled.
+        play_id: Id of the play, once it is stored.
+        conversation_id: Id of the conversation of the play, if one was stored.
+    """
+
+    key: str
+    lines: tuple[LiveLine, ...]
+    question: str | None
+    asked: tuple[AskedField, ...] = ()
+    over: str | None = None
+    play_id: int | None = None
+    conversation_id: int | None = None
+
+
+def chosen_models(models: Sequence[str], at: int) -> str | None:
+    """The model at a position of a choice whose first entry is the default; None for the default."""
+    return None if at == 0 else models[at - 1]

@@ -7,27 +7,13 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from engine.conversations.tables.imported import names
 from engine.conversations.tables.truth import truth_by_record
-from engine.project.sql import chunks, placeholders, to_json
+from engine.project.sql import to_json
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
-
-Reply = tuple[str, str, str | None]
-"""Text, how it stopped, and a note or None."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlayEntry:
-    """One play as it is stored; see `PlayRow`."""
-
-    key: str
-    conversation_id: int | None
-    reason: str | None
-    result: Mapping[str, Any]
-    transcript: Sequence[TranscriptLine]
-
 
 _ROW = (
     "SELECT play.id, config_hash, kind, key, run_id, conversation_id, reason, result FROM play"
@@ -44,21 +30,21 @@ def register(conn: sqlite3.Connection, setting: PlaySetting) -> None:
     )
 
 
-def add(conn: sqlite3.Connection, config_hash: str, run_id: int, entry: PlayEntry) -> None:
-    """Stores a play; one that broke off is replaced."""
+def add(conn: sqlite3.Connection, play: PlayRow, transcript: Sequence[TranscriptLine]) -> None:
+    """Stores a play under an id of its own; one of the same setting and key that broke off is replaced."""
     conn.execute(
         "INSERT INTO play (config_hash, key, run_id, conversation_id, reason, result, transcript)"
         " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (config_hash, key) DO UPDATE SET"
         " run_id = excluded.run_id, conversation_id = excluded.conversation_id,"
         " reason = excluded.reason, result = excluded.result, transcript = excluded.transcript",
         (
-            config_hash,
-            entry.key,
-            run_id,
-            entry.conversation_id,
-            entry.reason,
-            to_json(entry.result),
-            zlib.compress(to_json([asdict(line) for line in entry.transcript]).encode("ascii")),
+            play.config_hash,
+            play.key,
+            play.run_id,
+            play.conversation_id,
+            play.reason,
+            to_json(play.result),
+            zlib.compress(to_json([asdict(line) for line in transcript]).encode("ascii")),
         ),
     )
 
@@ -159,25 +145,33 @@ def transcript(conn: sqlite3.Connection, play_id: int) -> list[TranscriptLine]:
     return [_line(frame) for frame in json.loads(zlib.decompress(row[0]))]
 
 
-def replies(conn: sqlite3.Connection, keys: Sequence[str]) -> dict[str, Reply]:
-    """Stored replies by key of the call; calls without a stored reply are absent."""
-    found: dict[str, Reply] = {}
-    for some in chunks([bytes.fromhex(key) for key in keys]):
-        for key, text, stopped, note in conn.execute(
-            f"SELECT key, text, stopped, note FROM call_reply WHERE key IN ({placeholders(some)})",
-            some,
-        ):
-            found[key.hex()] = text, stopped, note
-    return found
+def transcript_lines(
+    conn: sqlite3.Connection, conversation_ids: Sequence[int] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yields each play with its result, and every model call of it with the reply, as JSON values.
 
-
-def add_replies(conn: sqlite3.Connection, given: Iterable[tuple[str, Reply]]) -> None:
-    """Stores replies by key; an existing reply is kept."""
-    conn.executemany(
-        "INSERT INTO call_reply (key, text, stopped, note) VALUES (?, ?, ?, ?)"
-        " ON CONFLICT (key) DO NOTHING",
-        ((bytes.fromhex(key), *reply) for key, reply in given),
-    )
+    Args:
+        conversation_ids: The plays of these conversations, in this order; None for all plays, in the order in which
+            they were played.
+    """
+    models = {setting.config_hash: dict(setting.models) for setting in settings_of(conn)}
+    if conversation_ids is None:
+        # Rows are small; the transcripts are read one play at a time.
+        played: Iterable[PlayRow] = list(all_plays(conn))
+    else:
+        played = (row for key in conversation_ids for row in of_conversation(conn, key))
+    for row in played:
+        key = row.conversation_id
+        yield {
+            "key": row.key,
+            "kind": row.kind,
+            "config": row.config_hash,
+            "models": models[row.config_hash],
+            "conversation": None if key is None else names(conn, [key])[key],
+            "reason": row.reason,
+            "result": dict(row.result),
+            "calls": [asdict(line) for line in transcript(conn, row.id)],
+        }
 
 
 def _row(row: tuple[Any, ...]) -> PlayRow:

@@ -12,8 +12,8 @@ from engine.model.catalog import DEFAULT_MODEL, Catalog
 from engine.model.gguf_file import read_gguf
 from engine.project import settings
 from engine.project.project import Project
+from engine.training.config import RECIPES
 from engine.training.history import RunHistory
-from engine.training.run_directory.config import RECIPES
 from engine.training.run_files import all_runs
 
 SETTING = "adapter"

@@ -11,6 +11,15 @@ from typing import Any
 
 from engine.base.disk_full import DISK_FULL, FULL_HINT, is_disk_full
 from engine.training import process
+from engine.training.config import RETIRED_RECIPE, ConfigError, TrainConfig
+from engine.training.events import (
+    Event,
+    RunDirectory,
+    State,
+    is_out_of_memory,
+    read_events,
+    state_of,
+)
 from engine.training.records import (
     LossPoint,
     Parity,
@@ -19,15 +28,6 @@ from engine.training.records import (
     Setting,
     TrainingRun,
     ValidPoint,
-)
-from engine.training.run_directory.config import RETIRED_RECIPE, ConfigError, TrainConfig
-from engine.training.run_directory.events import (
-    Event,
-    RunDirectory,
-    State,
-    is_out_of_memory,
-    read_events,
-    state_of,
 )
 from engine.training.run_files import manifest_summary
 

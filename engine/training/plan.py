@@ -20,12 +20,12 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.training import presets, run_files
 from engine.training.base import Base, Machine, base_for, this_machine
+from engine.training.config import RECIPE_SETTINGS, WORDS, TrainConfig
+from engine.training.history import RunHistory
 from engine.training.presets import Preset
 from engine.training.records import TrainingEstimate
 from engine.training.request import SETTINGS, TrainingRequest
-from engine.training.run_directory.config import RECIPE_SETTINGS, WORDS, TrainConfig
 from engine.training.run_files import DataPlan, free_name, machine_name, manifest_summary
-from engine.training.runs import TrainingRuns
 
 SURVEYED = 4_000
 """Most conversations that an estimate reads, evenly spread; a run reads them all."""
@@ -91,7 +91,7 @@ class TrainingPlanner:
         self,
         project: Project,
         catalog: Catalog,
-        runs: TrainingRuns,
+        histories: Callable[[], Sequence[RunHistory]],
         *,
         machine: Callable[[], Machine] = this_machine,
         count: TokenCounter | None = None,
@@ -99,11 +99,11 @@ class TrainingPlanner:
         """Reads nothing yet.
 
         Args:
-            runs: The runs of the project, from which speed and tokens per character are taken.
+            histories: Returns those of the runs of the project, from which speed and tokens per character are taken.
             machine: The machine that runs train on.
             count: Counts tokens; by a model process where None.
         """
-        self._project, self._catalog, self._runs = project, catalog, runs
+        self._project, self._catalog, self._histories = project, catalog, histories
         self._machine, self._count = machine, count or count_tokens
         self._surveys: dict[tuple[bytes, bool], _Survey] = {}
         self._per_char: dict[Path, float] = {}
@@ -194,7 +194,7 @@ class TrainingPlanner:
     ) -> tuple[float | None, bool]:
         """Tokens a second, None where not known, and whether they were measured by a run on this machine."""
         here = machine_name()
-        for history in self._runs.histories():
+        for history in self._histories():
             known = history.config
             if known is None or manifest_summary(history.run).get("machine") != here:
                 continue
@@ -214,7 +214,7 @@ class TrainingPlanner:
     def _tokens_per_char(self, base: Base, train: Sequence[Usable]) -> float:
         """Returns the tokens per character: from an earlier run on this base, else counted on a sample of `train`, else
         assumed."""
-        for history in self._runs.histories():
+        for history in self._histories():
             chars = manifest_summary(history.run).get("chars", {}).get("train")
             config, tokens = history.config, history.tokens()
             whole = manifest_summary(history.run).get("contaminate") == 0

@@ -23,8 +23,8 @@ from engine.base.atomic_files import make_file, write_atomically
 from engine.base.errors import UsageError, WorkbenchError
 from engine.base.network_guard import child_environment
 from engine.base.number_format import counted
-from engine.training.run_directory.config import ConfigError, TrainConfig
-from engine.training.run_directory.events import RunDirectory, is_running, read_events
+from engine.training.config import ConfigError, TrainConfig
+from engine.training.events import RunDirectory, is_running, read_events
 
 NEEDED = ("torch", "transformers", "peft", "accelerate", "gguf")
 """Packages that training imports; the extra `train` installs them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.training.run_directory.events import State
+from engine.training.events import State
 
 RunState = State
 

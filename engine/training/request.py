@@ -18,8 +18,8 @@ from engine.base.request_options import (
     read_values,
 )
 from engine.conversations.filters import Filter
+from engine.training.config import RECIPES, TrainConfig
 from engine.training.presets import PRESETS
-from engine.training.run_directory.config import RECIPES, TrainConfig
 
 
 @dataclass(frozen=True, slots=True)

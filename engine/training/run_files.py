@@ -27,8 +27,8 @@ from engine.model.catalog_file import cpu_name
 from engine.project import project_id, settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.events import RunDirectory, locked
+from engine.training.config import TrainConfig
+from engine.training.events import RunDirectory, locked
 
 FOLDER = "training_folder"
 """Setting: the folder of the newest run, so that a project that was moved alone still finds its runs."""

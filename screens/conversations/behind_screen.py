@@ -7,10 +7,10 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from engine.conversations.filters import Filter, ListQuery
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.conversations.screen import ConversationsScreen
-from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.filter_line import FilterLine
+from screens.widgets.jobs import EngineFeed
 
 
 class ConversationsBehindScreen(ConversationsScreen):
@@ -21,7 +21,7 @@ class ConversationsBehindScreen(ConversationsScreen):
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, wanted: Filter, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, wanted: Filter, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._wanted = wanted

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.completeness.records.scores import DecisionRule
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
 )
+from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 from screens.widgets.row_table import Column, Piece
-from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
 
 NAME_WIDTH = 22
 CHOSEN_KEEP = 8

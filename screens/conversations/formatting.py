@@ -9,7 +9,7 @@ from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from screens.conversations.query import ListCounts, Listing
 from screens.widgets.empty_state import EmptyState
-from screens.widgets.states import STATE_LOOKS
+from screens.widgets.formatting import STATE_LOOKS
 
 
 def format_counts(shown: int, counts: ListCounts) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
 )
-from screens.shell.clipboard import copy_names
-from screens.shell.dialogs.tagging import TagDialog
+from screens.shell.exporting import copy_names
+from screens.shell.tagging import TagDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 

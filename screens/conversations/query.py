@@ -14,11 +14,11 @@ from engine.completeness.records.scores import (
 )
 from engine.conversations.filter_fields import TEXT, SortKey
 from engine.conversations.filters import Filter, ListQuery
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
     Counts,
 )
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 
 STATE_CYCLE: tuple[State | None, ...] = (
     None,
@@ -74,7 +74,7 @@ class Listing:
     first: Sequence[ConversationRow] = ()
 
 
-def read_counts(services: Services, query: ListQuery) -> ListCounts:
+def read_counts(services: OpenProject, query: ListQuery) -> ListCounts:
     """Counts what belongs to the list of a query."""
     conversations = services.conversations
     everything = conversations.counts()

@@ -15,11 +15,11 @@ from textual.widgets.option_list import Option
 from engine.base.errors import FilterError
 from engine.base.text import display_safe, one_line
 from engine.conversations.filters import Filter, parse_filter
-from engine.opener.workspace import SavedStore
-from screens.shell.dialogs.basic import Dialog, TextDialog, hint_line
+from engine.conversations.service.saved import SavedViews
+from screens.shell.dialogs import Dialog, TextDialog, hint_line
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
-from screens.widgets.choices import Choices
+from screens.widgets.controls import Choices
 
 
 class SavedFiltersDialog(Dialog[str | None]):
@@ -31,7 +31,7 @@ class SavedFiltersDialog(Dialog[str | None]):
     ]
 
     def __init__(
-        self, saved: SavedStore, may_write: Callable[[], bool], filters: Mapping[str, str]
+        self, saved: SavedViews, may_write: Callable[[], bool], filters: Mapping[str, str]
     ) -> None:
         """Lists `filters`, text by name; `may_write` is `WorkbenchScreen.may_write`."""
         super().__init__()

@@ -17,11 +17,11 @@ from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery
-from engine.opener.exports import ExportKind
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
 )
-from engine.opener.workspace import Services
+from engine.opener.exports import ExportKind
+from engine.opener.open_project import OpenProject
 from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns
 from screens.conversations.formatting import no_match, summary_content
 from screens.conversations.hit_counts import HitCounts
@@ -36,20 +36,17 @@ from screens.conversations.query import (
     toggle_sort,
 )
 from screens.conversations.saved_filters import ask_filter_name, choose_filter
-from screens.shell.dialogs.basic import TicksDialog, ask_order
-from screens.shell.filter_editing import edit_filter
-from screens.shell.marking import Marking
-from screens.shell.save_dialogs import ask_export
-from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen
+from screens.shell.dialogs import TicksDialog, ask_order
+from screens.shell.exporting import ask_export
+from screens.shell.marking import Marking, Marks
+from screens.shell.workbench_screen import REFRESH_SECONDS, WorkbenchScreen, edit_filter
 from screens.widgets.background import write_in_order
-from screens.widgets.conversation_facts import Facts, load_facts
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.evidence import Evidence
+from screens.widgets.evidence import Evidence, Facts, load_facts
 from screens.widgets.filter_line import FilterLine
-from screens.widgets.marks import Marks
+from screens.widgets.finding import words_pattern
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import PAGE, RowTable
-from screens.widgets.text.finding import words_pattern
-from screens.widgets.text.transcript import Transcript
+from screens.widgets.transcript import Transcript
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("conversations", "conversations, as they can be imported again"),
@@ -109,7 +106,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         Binding("q", "app.quit", "Quit"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.query_shown = ListQuery()
         self.columns_shown: Sequence[str] = DEFAULT_COLUMNS
@@ -297,7 +294,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
 
     def _remember(self) -> None:
         """Stores filter, order, columns and cursor in the project, for the next session."""
-        if self.services.project.read_only is None and self._restored:
+        if self.services.read_only is None and self._restored:
             query, place = self.query_shown, self.table.cursor_id
             saved = self.services.saved
             write_in_order(
@@ -366,7 +363,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
             if keys is None:
                 return
             self.show_columns([*keys, FIXED])
-            if self.services.project.read_only is None:
+            if self.services.read_only is None:
                 saved, columns = self.services.saved, [*keys, FIXED]
                 write_in_order(
                     self, lambda: saved.save_columns(columns), lambda _: None, self.show_error

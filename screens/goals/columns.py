@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.goals.records import GoalGroup, MemberRow
-from screens.widgets.groups.decisions import GLYPHS
-from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, label_of
-from screens.widgets.ordering import ordered_by
-from screens.widgets.row_table import Column, Piece
-from screens.widgets.states import STATE_LOOKS
+from screens.widgets.formatting import STATE_LOOKS
+from screens.widgets.groups import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of
+from screens.widgets.row_table import Column, Piece, ordered_by
 
 TEXT_CHARACTERS = 400
 

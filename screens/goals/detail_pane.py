@@ -13,8 +13,14 @@ from engine.base import number_format
 from engine.base.text import display_safe
 from engine.goals.records import GoalGroup, MemberRow
 from engine.goals.service.service import GoalService
-from screens.widgets.groups.members import distinct, member_lines
-from screens.widgets.groups.text import UNSTABLE, UNSTABLE_SIGN, group_line, label_of
+from screens.widgets.groups import (
+    UNSTABLE,
+    UNSTABLE_SIGN,
+    distinct,
+    group_line,
+    label_of,
+    member_lines,
+)
 
 SHOWN_MEMBERS = 5
 """Members shown of each kind, central and doubtful."""

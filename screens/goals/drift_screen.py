@@ -16,13 +16,12 @@ from engine.base.text import one_line
 from engine.completeness.records.scores import StateCounts
 from engine.conversations.filters import Filter, Term
 from engine.goals.records import GoalGroup, GroupPeriod
-from engine.opener.workspace import Services
-from engine.results.comparison.two_samples import all_differ
-from screens.shell.figures import Figure, choose_figure
-from screens.shell.workbench_screen import WorkbenchScreen
+from engine.opener.open_project import OpenProject
+from engine.results.comparison.differences import all_differ
+from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
 from screens.widgets.empty_state import EmptyState
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.groups.text import goal_value, label_of
+from screens.widgets.groups import goal_value, label_of
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
 
 LEVELS = "▁▂▃▄▅▆▇█"
@@ -107,7 +106,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._by = "month"

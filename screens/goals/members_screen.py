@@ -14,21 +14,19 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.text import display_safe
 from engine.goals.records import GoalDecision, GoalGroup, MemberOrder, MemberRow
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.goals.columns import member_columns
 from screens.goals.similar_dialog import SimilarDialog
-from screens.shell.clipboard import copy_names
-from screens.shell.decision_screen import DecisionScreen
-from screens.shell.dialogs.basic import ChoiceDialog
-from screens.shell.group_dialogs import NO_GROUP, pick_group, split_group
-from screens.shell.marking import Marking
-from screens.shell.routes import ReadingOrder
+from screens.shell.app_interface import ReadingOrder
+from screens.shell.dialogs import ChoiceDialog
+from screens.shell.exporting import copy_names
+from screens.shell.goal_dialogs import NO_GROUP, DecisionScreen, pick_group, split_group
+from screens.shell.marking import Marking, Marks
 from screens.widgets.background import write_in_order
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.groups.text import group_line, label_of
-from screens.widgets.marks import Marks
+from screens.widgets.finding import FindLine
+from screens.widgets.groups import group_line, label_of
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import RowTable
-from screens.widgets.text.find_line import FindLine
 
 MEMBER_ORDERS: dict[MemberOrder, str] = {
     "central": "most central first",
@@ -74,7 +72,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
     ]
 
     def __init__(
-        self, services: Services, feed: EngineFeed, group_id: str | None, mode: str
+        self, services: OpenProject, feed: EngineFeed, group_id: str | None, mode: str
     ) -> None:
         """Lists the members of a group; None lists the outliers."""
         super().__init__(services, feed)

@@ -12,10 +12,9 @@ from textual.widgets import Input, Static
 
 from engine.base.text import one_line
 from engine.goals.records import Proposal
-from screens.shell.dialogs.basic import Dialog, hint_line
-from screens.widgets.groups.evidence import NARROW, evidence_content, proposed_label
-from screens.widgets.groups.text import group_line, label_of
-from screens.widgets.line_input import LineInput
+from screens.shell.dialogs import Dialog, hint_line
+from screens.widgets.controls import LineInput
+from screens.widgets.groups import NARROW, evidence_content, group_line, label_of, proposed_label
 
 
 class MergeDialog(Dialog[str | None]):

@@ -13,14 +13,13 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.goals.records import GoalDecision, GoalGroup
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.goals.columns import rate_of
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.groups.decisions import GLYPHS
-from screens.widgets.groups.text import label_of
+from screens.widgets.formatting import date_and_minute
+from screens.widgets.groups import GLYPHS, label_of
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
-from screens.widgets.times import date_and_minute
 
 MOST_LINES = 20_000
 """Lines that the tree has at most; ten thousand decisions make fewer."""
@@ -79,7 +78,7 @@ class GoalTreeScreen(WorkbenchScreen[None]):
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._lines: list[TreeLine] = []

@@ -19,9 +19,8 @@ from engine.goals.records import (
 )
 from engine.goals.service.service import GoalService
 from engine.project.records import ClusteringEstimate
-from screens.shell.dialogs.run_form import KEYS, RunForm, field_line, whole_number
-from screens.widgets.cycle import Cycle
-from screens.widgets.line_input import LineInput
+from screens.shell.run_form import KEYS, RunForm, field_line, whole_number
+from screens.widgets.controls import Cycle, LineInput
 
 TEXTS: dict[GoalText, tuple[str, str]] = {
     "first-user": (

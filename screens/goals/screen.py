@@ -27,7 +27,7 @@ from engine.goals.records import (
     SplitProposal,
 )
 from engine.opener.exports import ExportKind
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.goals.columns import ORDERS, Listed, group_columns, ordered, rate_of
 from screens.goals.detail_pane import DetailPane, read_detail
 from screens.goals.drift_screen import GoalDriftScreen
@@ -36,26 +36,30 @@ from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.merge_dialog import MergeDialog
 from screens.goals.merge_tree_screen import GoalTreeScreen
 from screens.goals.run_form import TEXTS, GoalRunForm
-from screens.shell.clipboard import copy
-from screens.shell.decision_screen import DecisionScreen
-from screens.shell.dialogs.basic import ChoiceDialog, ask_order
-from screens.shell.filter_editing import edit_filter
-from screens.shell.group_dialogs import GroupPicker, ask_label, proposal_content, split_group
-from screens.shell.save_dialogs import ask_export
+from screens.shell.dialogs import ChoiceDialog, ask_order
+from screens.shell.exporting import ask_export, copy
+from screens.shell.goal_dialogs import (
+    DecisionScreen,
+    GroupPicker,
+    ask_label,
+    proposal_content,
+    split_group,
+)
+from screens.shell.workbench_screen import edit_filter
 from screens.widgets.empty_state import CLUSTER
-from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.filter_line import FilterLine
-from screens.widgets.groups.decisions import decision_text
-from screens.widgets.groups.text import (
+from screens.widgets.finding import FindLine
+from screens.widgets.formatting import date_and_minute
+from screens.widgets.groups import (
     UNSTABLE,
     UNSTABLE_SIGN,
+    decision_text,
     goal_value,
     has_words,
     label_of,
 )
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import RowTable
-from screens.widgets.text.find_line import FindLine
-from screens.widgets.times import date_and_minute
 
 EXPORT_KINDS: tuple[tuple[ExportKind, str], ...] = (
     ("clusters", "groups, with the groups that they were made of"),
@@ -116,7 +120,7 @@ class GoalsScreen(DecisionScreen):
         Binding("q", "app.quit", "Quit", show=False),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.goals = services.goals
         self.clustering: ClusteringRow | None = None

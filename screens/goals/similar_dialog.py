@@ -16,8 +16,8 @@ from engine.base.text import one_line
 from engine.goals.records import MemberRow
 from engine.goals.service.service import GoalService
 from screens.goals.columns import member_columns
-from screens.shell.dialogs.basic import Dialog, hint_line
-from screens.shell.routes import ReadingOrder
+from screens.shell.app_interface import ReadingOrder
+from screens.shell.dialogs import Dialog, hint_line
 from screens.widgets.background import background
 from screens.widgets.row_table import RowTable
 

@@ -17,11 +17,10 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.goals.records import LIKELY, Proposal
 from engine.goals.service.service import GoalService
-from screens.shell.dialogs.basic import Dialog, hint_line
-from screens.shell.dialogs.run import refusal_content
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.run_form import refusal_content
 from screens.widgets.background import background
-from screens.widgets.choices import Choices
-from screens.widgets.line_input import LineInput
+from screens.widgets.controls import Choices, LineInput
 
 MOST_LISTED = 500
 """Most pairs that are listed; the count above the list is of all pairs."""

@@ -15,7 +15,7 @@ from engine.goals.records import (
     ReviewProgress,
 )
 from engine.goals.service.service import GoalService
-from screens.widgets.groups.decisions import folded
+from screens.widgets.groups import folded
 
 AHEAD = 3
 """Proposals that are read in advance, so that the next one is shown at once after a key."""

@@ -10,10 +10,9 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.goals.records import ClusteringRow, GoalDecision, MergeOrder, ReviewProgress
-from screens.widgets.agreement import format_agreement
 from screens.widgets.empty_state import CLUSTER, EmptyState
-from screens.widgets.groups.decisions import GLYPHS, decision_text
-from screens.widgets.groups.text import Piece
+from screens.widgets.formatting import format_agreement
+from screens.widgets.groups import GLYPHS, Piece, decision_text
 
 ORDERS: Mapping[MergeOrder, tuple[str, str]] = {
     "similarity": ("most similar first", "by labels and descriptions, as Soroka et al. do"),

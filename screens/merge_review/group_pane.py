@@ -12,8 +12,7 @@ from textual.widgets import Static
 from engine.goals.records import GoalGroup, MemberRow
 from screens.merge_review.cursor import SideMembers
 from screens.merge_review.formatting import near_line
-from screens.widgets.groups.members import DistinctMember, distinct, member_lines
-from screens.widgets.groups.text import group_line, label_of
+from screens.widgets.groups import DistinctMember, distinct, group_line, label_of, member_lines
 
 FEWEST = 4
 """Least number of members of either kind on one page; more where they fit."""

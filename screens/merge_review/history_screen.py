@@ -15,15 +15,15 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.goals.records import GoalDecision, GoalGroup
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.merge_review.replay import ReplayedState, replay
-from screens.shell.clipboard import copy
-from screens.shell.decision_screen import DecisionScreen
+from screens.shell.exporting import copy
+from screens.shell.goal_dialogs import DecisionScreen
 from screens.widgets.empty_state import EmptyState
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.groups.decisions import GLYPHS, decision_text, folded
+from screens.widgets.formatting import date_and_minute
+from screens.widgets.groups import GLYPHS, decision_text, folded
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
-from screens.widgets.times import date_and_minute
 
 MOST_GROUPS = 400
 """Most groups that are listed beside a decision; the count above the list is of all groups."""
@@ -53,7 +53,7 @@ class MergeHistoryScreen(DecisionScreen):
         Binding("escape,q", "close", "Back", key_display="esc"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._decisions: list[GoalDecision] = []

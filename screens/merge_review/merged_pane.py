@@ -13,9 +13,9 @@ from textual.widgets import Input, Static
 
 from engine.base.text import one_line
 from engine.goals.records import Pair, Proposal, ReviewProgress
-from screens.widgets.groups.evidence import evidence_content, label_is_models, proposed_label
+from screens.widgets.controls import LineInput
+from screens.widgets.groups import evidence_content, label_is_models, proposed_label
 from screens.widgets.keyed import Keyed
-from screens.widgets.line_input import LineInput
 
 
 class LabelInput(Keyed, LineInput):

@@ -10,8 +10,8 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.goals.records import MemberRow, Pair
 from screens.merge_review.bulk_dialogs import probability_from
-from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
-from screens.shell.group_dialogs import NO_GROUP, pick_group
+from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.goal_dialogs import NO_GROUP, pick_group
 from screens.shell.workbench_screen import WorkbenchScreen
 
 

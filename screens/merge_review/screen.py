@@ -23,7 +23,7 @@ from engine.goals.records import (
     Proposal,
     ReviewProgress,
 )
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.merge_review import formatting
 from screens.merge_review.bulk_dialogs import (
     BulkDialog,
@@ -38,14 +38,14 @@ from screens.merge_review.merged_pane import MergedPane
 from screens.merge_review.questions import ask_least_similarity, ask_move, ask_pair
 from screens.merge_review.settle_dialog import SettleDialog
 from screens.merge_review.side_dialog import Letter, SideDialog
-from screens.shell.decision_screen import DecisionScreen
-from screens.shell.dialogs.basic import ask_which_first
-from screens.shell.group_dialogs import ask_label, split_group
-from screens.shell.workbench_screen import TitleLine
+from screens.shell.dialogs import ask_which_first
+from screens.shell.goal_dialogs import DecisionScreen, ask_label, split_group
+from screens.shell.title_line import (
+    TitleLine,
+)
 from screens.widgets.background import write_in_order
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.groups.evidence import proposed_label
-from screens.widgets.groups.text import label_of
+from screens.widgets.groups import label_of, proposed_label
+from screens.widgets.jobs import EngineFeed
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ class MergeDeskScreen(DecisionScreen):
         Binding("q", "app.quit", "Quit", show=False),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.goals = services.goals
         self.cursor = ReviewCursor()

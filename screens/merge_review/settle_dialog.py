@@ -16,10 +16,10 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.goals.records import SettleCandidate
 from engine.goals.service.service import GoalService
-from screens.shell.dialogs.basic import Dialog, hint_line
-from screens.shell.dialogs.run import refusal_content
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.run_form import refusal_content
 from screens.widgets.background import background
-from screens.widgets.choices import Choices
+from screens.widgets.controls import Choices
 
 
 class SettleDialog(Dialog[bool | None]):

@@ -13,9 +13,9 @@ from textual.widgets.option_list import Option
 
 from engine.base.text import one_line
 from engine.goals.records import GoalGroup
-from screens.shell.dialogs.basic import Dialog, hint_line
-from screens.shell.group_dialogs import group_content
-from screens.widgets.choices import Choices
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.goal_dialogs import group_content
+from screens.widgets.controls import Choices
 
 Letter = Literal["a", "b"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from textual.content import Content
 
@@ -20,8 +20,8 @@ from engine.model.service.records import (
     PullState,
     Recommendation,
 )
-from screens.widgets.facts_table import facts_table
-from screens.widgets.states import Look
+from screens.widgets.formatting import Look, facts_table
+from screens.widgets.row_table import Column, Piece
 
 NAME_CHARACTERS = 48
 FACT_CHARACTERS = 400
@@ -245,3 +245,63 @@ def page_content(page: HubPage) -> Content:
 def as_text(row: ModelRow, facts: Sequence[Fact]) -> str:
     """A model as tab-separated lines, for the clipboard."""
     return "\n".join([row.name, *(f"{fact.name}\t{fact.value}" for fact in facts)])
+
+
+# The columns of the list of models. Without Textual.
+
+
+Item = ModelRow | PullRow
+Listed = tuple[int, Item]
+"""A number that identifies an item while the list is shown, and the item."""
+
+
+def model_columns() -> list[Column[Listed]]:
+    """Name, state, sizes, speed, and where it is from."""
+
+    def of_model(cell: Callable[[ModelRow], Piece]) -> Callable[[Listed], Sequence[Piece]]:
+        dash = (DASH, "tone--muted")
+        return lambda row: [cell(row[1]) if isinstance(row[1], ModelRow) else dash]
+
+    def name(row: Listed) -> Sequence[Piece]:
+        return [(one_line(row[1].name, 200), "")]
+
+    def state(row: Listed) -> Sequence[Piece]:
+        item = row[1]
+        if isinstance(item, PullRow):
+            look, word = PULLS[item.state], pull_word(item)
+        else:
+            look, word = look_of(item), state_word(item)
+        return [(f"{look.glyph} {word}", look.tone_class)]
+
+    def size(row: Listed) -> Sequence[Piece]:
+        item = row[1]
+        return [(number_format.size(item.size if isinstance(item, ModelRow) else item.total), "")]
+
+    def origin(row: Listed) -> Sequence[Piece]:
+        item = row[1]
+        return [(one_line(item.origin if isinstance(item, ModelRow) else "hub", 20), "tone--muted")]
+
+    def source(row: Listed) -> Sequence[Piece]:
+        item = row[1]
+        if isinstance(item, PullRow):
+            return [(one_line(item.repository, 120), "tone--muted")]
+        detail = (one_line(item.note or item.source, 120), "tone--muted")
+        works = format_works(item.works)
+        return [(f"{works} · ", "tone--accent"), detail] if works else [detail]
+
+    def memory(row: ModelRow) -> Piece:
+        tone = "tone--borderline" if row.fits is False else ""
+        return (number_format.size(row.memory), tone if row.memory is not None else "tone--muted")
+
+    return [
+        Column("name", "model", 16, name, flexible=True),
+        Column("state", "status", 14, state),
+        Column("size", "on disk", 9, size, right=True, keep=8),
+        Column("memory", "memory", 9, of_model(memory), right=True, keep=7),
+        Column("speed", "speed", 10, of_model(lambda r: (speed(r.tokens_per_s), "")),
+               right=True, keep=6),
+        Column("origin", "from", 8, origin, keep=5),
+        Column("licence", "license", 12,
+               of_model(lambda r: (one_line(r.licence, 30) or DASH, "tone--muted")), keep=4),
+        Column("source", "what it is", 34, source, keep=3),
+    ]  # fmt: skip

@@ -20,11 +20,10 @@ from engine.base.text import one_line
 from engine.model.service.records import HubPage, HubRow, Recommendation
 from engine.model.service.service import ModelService
 from screens.models import formatting as words
-from screens.shell.dialogs.basic import Dialog, hint_line
-from screens.shell.dialogs.run import refusal_content
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.run_form import refusal_content
 from screens.widgets.background import background
-from screens.widgets.choices import Choices
-from screens.widgets.line_input import LineInput
+from screens.widgets.controls import Choices, LineInput
 
 T = TypeVar("T")
 

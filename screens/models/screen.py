@@ -16,14 +16,14 @@ from engine.base.errors import WorkbenchError
 from engine.base.kinds_of_work import Work
 from engine.base.text import one_line
 from engine.model.service.records import Fact, ModelRow, PullRow
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.models import formatting as words
-from screens.models.columns import Item, Listed, model_columns
+from screens.models.formatting import Item, Listed, model_columns
 from screens.models.hub_dialog import HubDialog, HubRequest
-from screens.shell.clipboard import copy
-from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
+from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.exporting import copy
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import RowTable
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         Binding("q", "app.quit", "Quit", tooltip="Quit; pulls pause, and p goes on with them", show=False),
     ]  # fmt: skip
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.models = services.models
         self.rows: Sequence[ModelRow] = ()

@@ -20,16 +20,16 @@ from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.conversations.service.import_accounts import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import ClusteringRow, GoalGroup, LowestGoal
-from engine.opener.records import (
+from engine.opener.conversations import (
     Counts,
 )
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import Agreement, CalibrationReport
 from engine.training.process import missing_libraries
-from screens.overview.histogram import BINS
-from screens.shell.figures import Figure
-from screens.widgets.groups.text import label_of
-from screens.widgets.states import STATE_LOOKS, VERDICT_LOOKS
+from screens.shell.workbench_screen import Figure
+from screens.widgets.curve import BINS
+from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
+from screens.widgets.groups import label_of
 
 Piece = str | tuple[str, str]
 MOST_PARTS = 24
@@ -54,7 +54,7 @@ class Overview:
     badly_read: int = 0
 
 
-def load_overview(services: Services) -> Overview:
+def load_overview(services: OpenProject) -> Overview:
     """Reads everything; takes seconds on a million conversations."""
     conversations = services.conversations
     tally = services.triage.tally()
@@ -90,7 +90,7 @@ class Part:
     counts: Counts
 
 
-def load_parts(services: Services) -> list[Part]:
+def load_parts(services: OpenProject) -> list[Part]:
     """The saved filters and, where there are several, the sources, at most `MOST_PARTS`; one count for each."""
     found = [(name, _saved(text)) for name, text in services.saved.filters().items()]
     sources = services.conversations.sources()
@@ -135,7 +135,7 @@ def _short_name(name: str) -> str:
 
 
 def figures_of(
-    services: Services, card: str, found: Overview, parts: Sequence[Part]
+    services: OpenProject, card: str, found: Overview, parts: Sequence[Part]
 ) -> list[Figure]:
     """The figures of a card, each with the filter of the conversations behind it."""
     values = services.conversations.values
@@ -191,7 +191,7 @@ class GoalsOverview:
     lowest: LowestGoal | None = None
 
 
-def load_goals(services: Services) -> GoalsOverview:
+def load_goals(services: OpenProject) -> GoalsOverview:
     """Reads the groups after all merge decisions."""
     goals = services.goals
     shown = goals.shown()
@@ -211,7 +211,7 @@ class TreesOverview:
     name: str = ""
 
 
-def load_trees(services: Services) -> TreesOverview:
+def load_trees(services: OpenProject) -> TreesOverview:
     """Reads the trees of the set that is shown; takes its time where there are many."""
     grown = [item for item in services.trees.items(ListQuery()) if item.row.reason is None]
     if not grown:
@@ -253,7 +253,7 @@ class TrainingOverview:
     missing: str = ""
 
 
-def load_training(services: Services) -> TrainingOverview:
+def load_training(services: OpenProject) -> TrainingOverview:
     """Reads the runs of the project; not quick."""
     runs = services.training.runs()
     return TrainingOverview(

@@ -16,12 +16,12 @@ from engine.base.outcomes import (
 from engine.base.text import one_line
 from engine.completeness.records.scores import ScoreSet
 from engine.goals.records import LowestGoal
-from engine.opener.records import (
+from engine.opener.conversations import (
     Counts,
 )
 from engine.project.records import Estimate, RunRow
 from engine.questions.records.calibration import MIN_VERDICTS, Proposal
-from screens.widgets.stage_names import stage_name, work_of
+from screens.widgets.jobs import stage_name, work_of
 
 Kind = Literal[
     "import",

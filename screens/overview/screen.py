@@ -22,7 +22,7 @@ from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
 from engine.conversations.personal_data import replaced_text
 from engine.goals.records import ReviewProgress
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.questions.records.calibration import CalibrationReport
 from screens.overview.facts import (
@@ -47,20 +47,16 @@ from screens.overview.facts import (
     trees_content,
     verdicts_content,
 )
-from screens.overview.histogram import Histogram
 from screens.overview.next_steps import PATH, Kind, ProjectProgress, Step, done_of_path, next_steps
-from screens.shell.dialogs.basic import ChoiceDialog
-from screens.shell.dialogs.quarantine import QuarantineDialog
-from screens.shell.dialogs.shared_text import SharedTextDialog
-from screens.shell.figures import choose_figure
-from screens.shell.save_dialogs import ask_export, ask_file
-from screens.shell.workbench_screen import WorkbenchScreen
+from screens.shell.dialogs import ChoiceDialog
+from screens.shell.exporting import ask_export, ask_file
+from screens.shell.reading_dialogs import QuarantineDialog, SharedTextDialog
+from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
 from screens.widgets.background import write_in_order
-from screens.widgets.card import Card
-from screens.widgets.choices import Choices
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.pace import Pace
-from screens.widgets.stage_names import work_of
+from screens.widgets.controls import Card, Choices
+from screens.widgets.curve import Histogram
+from screens.widgets.evidence import Pace
+from screens.widgets.jobs import EngineFeed, work_of
 
 if TYPE_CHECKING:
     from engine.opener.exports import ExportKind
@@ -131,7 +127,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def __init__(
         self,
-        services: Services,
+        services: OpenProject,
         feed: EngineFeed,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -437,7 +433,7 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     def _remember(self, key: str) -> None:
         """Remembers that a result was opened; a project that cannot be written forgets it."""
-        if self.services.project.read_only is None:
+        if self.services.read_only is None:
             keep = self.services.saved.save_seen
             write_in_order(self, lambda: keep(key), lambda _: self._show_steps(), self.show_error)
 
@@ -468,7 +464,7 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _write_report(self, path: str, redact: bool) -> str:
         """Writes the report and returns what is to be said of it; takes seconds."""
         # imported here because the report needs much that no screen does
-        from engine.results.report.files import write_report
+        from engine.opener.report import write_report
 
         written = write_report(self.services, Path(path), Filter(), redact=redact)
         told = f"Wrote {one_line(path, 120)} ({written.bytes / 1000:,.0f} kB)."
@@ -481,7 +477,7 @@ class OverviewScreen(WorkbenchScreen[None]):
             if self.may_write():
                 self._start(lambda: self.services.jobs.start_import([path], form, replace=True))
 
-        from screens.shell.dialogs.sources import SourcesDialog
+        from screens.shell.reading_dialogs import SourcesDialog
 
         self.app.push_screen(SourcesDialog(self.services.conversations, import_mapped))
 

@@ -13,7 +13,7 @@ from engine.base.errors import WorkbenchError
 from engine.conversations.records import MessageRow
 from screens.reader import external_programs
 from screens.reader.external_programs import ProgramKind
-from screens.shell.clipboard import copy
+from screens.shell.exporting import copy
 from screens.shell.workbench_screen import WorkbenchScreen
 
 

@@ -17,15 +17,15 @@ from engine.base.conversation import with_calls
 from engine.base.text import display_safe, one_line
 from engine.completeness.records.scores import ScoreSet, SetMode
 from engine.completeness.service.sets import ScoreSets, reliability
+from engine.opener.conversations import ConversationService
 from engine.opener.jobs import JobService
-from engine.opener.workspace import ConversationStore
 from engine.project.records import RunRow
-from screens.shell.clipboard import copy
-from screens.shell.dialogs.basic import Dialog, hint_line
-from screens.shell.dialogs.reading import ReadingDialog
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.exporting import copy
+from screens.shell.reading_dialogs import ReadingDialog
 from screens.widgets.background import background
-from screens.widgets.conversation_facts import Facts
-from screens.widgets.text.pane import TextPane
+from screens.widgets.evidence import Facts
+from screens.widgets.text_pane import TextPane
 
 Lines = list[tuple[str, str]]
 """Names and values, display-safe; a value may have several lines."""
@@ -110,7 +110,7 @@ class OriginalDialog(ReadingDialog):
         Binding("y", "copy", "Copy"),
     ]
 
-    def __init__(self, conversations: ConversationStore, conversation_id: int) -> None:
+    def __init__(self, conversations: ConversationService, conversation_id: int) -> None:
         super().__init__()
         self._conversations = conversations
         self._conversation_id = conversation_id
@@ -130,7 +130,7 @@ class OriginalDialog(ReadingDialog):
         )
 
 
-def record_text(conversations: ConversationStore, conversation_id: int) -> str:
+def record_text(conversations: ConversationService, conversation_id: int) -> str:
     """The record as imported, and each earlier text with the time of its end, its source and its score."""
     texts = [conversations.original(conversation_id).decode("utf-8", errors="replace")]
     for state in conversations.earlier_states(conversation_id):

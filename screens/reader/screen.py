@@ -16,35 +16,38 @@ from engine.base import number_format
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records.requests import UndoneMark
 from engine.completeness.records.scores import CurvePoint
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
 )
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from screens.reader.exporting import copy_log, copy_message, open_in_program
 from screens.reader.external_programs import ProgramKind
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
-from screens.shell.dialogs.basic import TextDialog
-from screens.shell.routes import ReadingOrder
-from screens.shell.second_goals import judge_second_goals
-from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.shell.app_interface import ReadingOrder
+from screens.shell.dialogs import TextDialog
+from screens.shell.goal_dialogs import judge_second_goals
+from screens.shell.title_line import (
+    TitleLine,
+)
+from screens.shell.workbench_screen import (
+    WorkbenchScreen,
+)
 from screens.widgets.background import write_in_order
-from screens.widgets.conversation_facts import Facts, load_facts
-from screens.widgets.curve import Curve
-from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.curve import Curve, steepest
 from screens.widgets.evidence import (
+    Facts,
     curve_data,
     goal_lines,
+    load_facts,
     note_content,
     remaining_content,
     requests_content,
 )
-from screens.widgets.reach import steepest
+from screens.widgets.finding import FindingView, FindLine, plain_pattern, words_pattern
+from screens.widgets.formatting import STATE_LOOKS
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
-from screens.widgets.states import STATE_LOOKS
-from screens.widgets.text.find_line import FindLine
-from screens.widgets.text.finding import plain_pattern, words_pattern
-from screens.widgets.text.finding_view import FindingView
-from screens.widgets.text.transcript import Transcript
+from screens.widgets.transcript import Transcript
 
 
 class ReaderScreen(WorkbenchScreen[int]):
@@ -136,7 +139,7 @@ class ReaderScreen(WorkbenchScreen[int]):
 
     def __init__(
         self,
-        services: Services,
+        services: OpenProject,
         feed: EngineFeed,
         order: array[int],
         at: int,

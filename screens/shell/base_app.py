@@ -2,17 +2,140 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-from typing import Any, TypeVar
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import IO, Any, TypeVar, cast
 
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
 from textual.app import App, ScreenStackError
+from textual.color import Color
 from textual.css.query import NoMatches
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import LineFilter
 from textual.worker import WorkerFailed
 
 from engine.base.conversation import without_surrogates
-from screens.shell.lost_terminal import TerminalDriver, calling_when_ended
+from engine.base.text import MAX_COMBINING_MARKS, display_safe
+
+# What the apps do when they are told to end, or when their terminal is gone: a window that
+# closes, a dropped ssh.
+
+
+@contextmanager
+def calling_when_ended(call: Callable[[], None]) -> Iterator[None]:
+    """In the block, SIGTERM and SIGHUP call a function on the running event loop; an ignored one stays ignored."""
+    loop = asyncio.get_running_loop()
+
+    def ended(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(call)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    for number in handled:
+        signal.signal(number, ended)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, before[number])
+
+
+class TerminalDriver(LinuxDriver):
+    """Textual's driver, whose threads end with an error when the terminal is gone; then the app waits for them without
+    end. Here what is drawn is dropped, and the app is told."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._file = cast(Any, _MayBeGone(cast(IO[str], self._file)))
+
+    def run_input_thread(self) -> None:
+        """Reads keys until the app ends, or tells it that the terminal is gone."""
+        try:
+            super().run_input_thread()
+        except OSError as error:
+            logging.getLogger(__name__).info("the terminal is gone: %s", error)
+            self._app.call_later(cast(Any, self._app).interrupt)  # of BaseApp
+
+
+class _MayBeGone:
+    """A terminal that takes text for as long as it is there."""
+
+    def __init__(self, terminal: IO[str]) -> None:
+        self._terminal = terminal
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._terminal.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._terminal.flush()
+
+    def fileno(self) -> int:
+        return self._terminal.fileno()
+
+
+# What an app does when it was suspended with `ctrl+z` and is continued.
+
+
+def draw_when_continued(app: App[Any]) -> None:
+    """Draws the whole screen again each time the program is continued. Call it once, when the app is mounted.
+
+    Textual's handler of the signal takes the terminal back. Python runs a handler on the main thread only, and the
+    system may give the signal to another thread: the main thread, which waits for keys that nobody reads, then never
+    hears of it. A handler of the event loop wakes the main thread.
+    """
+    app.app_resume_signal.subscribe(app, lambda _: app.refresh(layout=True))
+    takes_terminal_back = signal.getsignal(signal.SIGCONT)
+    if callable(takes_terminal_back):  # not where the app has no terminal
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGCONT, takes_terminal_back, signal.SIGCONT, None
+        )
+
+
+# A second guard after `display_safe`: no control byte reaches the terminal, whatever a widget was
+# given.
+# Every widget makes untrusted text safe where it takes it in, before widths are measured. This
+# filter sees each line just before it goes to the terminal and catches what slipped through. Not
+# covered: titles that the terminal driver writes itself, and text that a person copies out.
+
+
+class ControlGuard(LineFilter):
+    """Rewrites segments that hold control characters."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The segments with every control character replaced; the same list when there was none."""
+        if not any(_suspect(segment.text) for segment in segments):
+            return segments
+        return [
+            Segment(_flat(segment.text), segment.style, segment.control)
+            if _suspect(segment.text)
+            else segment
+            for segment in segments
+        ]
+
+
+CONTROL_GUARD = ControlGuard()
+"""The only one: Textual keeps each filtered line by the filter, and a new filter would find none of them."""
+
+
+def _suspect(text: str) -> bool:
+    if not text.isprintable():
+        return True
+    return not text.isascii() and len(text) - cell_len(text) > MAX_COMBINING_MARKS
+
+
+def _flat(text: str) -> str:
+    """The text made safe, in as many cells as were measured for it, so that the rest of the line does not shift."""
+    return set_cell_size(display_safe(text.replace("\n", " ").replace("\t", " ")), cell_len(text))
+
 
 ResultT = TypeVar("ResultT")
 

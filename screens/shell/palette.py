@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from inspect import unwrap
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, cast
 
-from textual import work
-from textual.app import App
-from textual.binding import ActiveBinding
+from textual import events, work
+from textual.app import App, ComposeResult
+from textual.binding import ActiveBinding, Binding, BindingType
 from textual.command import (
     CommandList,
     CommandPalette,
@@ -20,38 +20,173 @@ from textual.command import (
     Hits,
     Provider,
 )
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.fuzzy import Matcher
 from textual.markup import escape
 from textual.screen import Screen
-from textual.widgets import Input
+from textual.widget import Widget
+from textual.widgets import Input, Static
 
 from engine.base import number_format
 from engine.base.errors import FilterError
 from engine.base.text import one_line
 from engine.conversations.filters import parse_filter
-from screens.shell.late_events import IgnoresLateEvents
-from screens.shell.recent_projects import Shell
+from screens.shell.app_interface import PaletteApp
+from screens.shell.dialogs import Dialog, IgnoresLateEvents, hint_line
 from screens.shell.themes import THEMES
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import in_thread
+from screens.widgets.controls import MOST_TYPED
 from screens.widgets.keyed import Keyed, shown_key
-from screens.widgets.line_input import MOST_TYPED
+
+# Jump mode: a letter on everything that can be focused; the letter goes there.
+
+LETTERS = "asdfjklghqwertyuiopzxcvbnm"
 
 
-class PaletteApp(Protocol):
-    """The methods of the app that the palette calls."""
+def targets(screen: Screen[Any]) -> list[Widget]:
+    """The visible widgets that can be focused, from top to bottom, at most as many as there are letters."""
+    seen = screen.region
+    found = [widget for widget in screen.focus_chain if seen.overlaps(widget.region)]
+    found.sort(key=lambda widget: (widget.region.y, widget.region.x))
+    return found[: len(LETTERS)]
 
-    shell: Shell
 
-    def open_project(self, path: str) -> None:
-        """Leaves this project and opens another."""
+class JumpScreen(Dialog[Widget | None]):
+    """Shown over a screen; answers with the chosen widget, or None."""
 
-    def use_theme(self, name: str) -> None:
-        """Changes the theme, by the name a person uses."""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,semicolon", "dismiss(None)", "Stay here")
+    ]
+    DEFAULT_CSS = """
+    JumpScreen .letter {
+        position: absolute;
+        width: 3;
+        height: 1;
+        color: $tone-tab;
+        background: $tone-tab-back;
+        text-style: bold;
+    }
+    """
 
-    def save_picture(self) -> None:
-        """Saves the screen in front as a picture beside the project."""
+    def __init__(self, screen: Screen[Any]) -> None:
+        super().__init__()
+        self._targets = dict(zip(LETTERS, targets(screen), strict=False))
+
+    def compose(self) -> ComposeResult:
+        """A letter at the upper left corner of each target."""
+        for letter, widget in self._targets.items():
+            label = Static(Content(f" {letter} "), classes="letter")
+            label.styles.offset = (max(0, widget.region.x), max(0, widget.region.y))
+            yield label
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter goes there; any other key leaves everything as it is."""
+        event.stop()
+        if self.is_current:
+            self.dismiss(self._targets.get(event.character or ""))
+
+
+# The keys that work where `?` was pressed, made from the bindings themselves.
+
+_TEXTUALS = {
+    (binding.action, binding.description)
+    for binding in Screen.BINDINGS
+    if isinstance(binding, Binding)
+}
+"""Keys that every screen of Textual has; where they do something, a screen says so in its own words."""
+
+
+class HelpScreen(Dialog[None]):
+    """A list of keys: those that matter first, the screen's others, those of the pane, those that work everywhere."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,enter", "dismiss(None)", "Close"),
+        Binding("down,j", "scroll(1)", "Line down", show=False),
+        Binding("up,k", "scroll(-1)", "Line up", show=False),
+        Binding("pagedown,space", "page(1)", "Page down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+    ]
+
+    def __init__(self, screen: Screen[object]) -> None:
+        super().__init__()
+        first = screen.FIRST_KEYS if isinstance(screen, WorkbenchScreen) else ()
+        self._sections = sections(screen.active_bindings.values(), first)
+
+    def compose(self) -> ComposeResult:
+        """The list."""
+        with VerticalScroll(classes="dialog help", can_focus=False) as box:
+            box.border_title = Content("Keys")
+            for title, lines in self._sections:
+                if lines:
+                    yield Static(self._section(title, lines))
+            yield Static(
+                hint_line(
+                    ("escape", "closes"),
+                    ("ctrl+p", "all commands by name"),
+                    ("workbench keys", "every key, and where to change them"),
+                )
+            )
+
+    def _section(self, title: str, lines: list[tuple[list[str], str]]) -> Content:
+        parts: list[tuple[str, str] | str] = [(title, "bold $tone-accent")]
+        for keys, meaning in lines:
+            shown = " ".join(shown_key(key) for key in keys)
+            parts += [(f"\n  {shown:<18}", "bold"), f" {meaning}"]
+        return Content.assemble(*parts)
+
+    def action_scroll(self, lines: int) -> None:
+        """Scrolls by lines."""
+        box = self.query_one(VerticalScroll)
+        box.scroll_relative(y=lines, animate=False)
+
+    def action_page(self, pages: int) -> None:
+        """Scrolls by pages."""
+        box = self.query_one(VerticalScroll)
+        box.scroll_relative(y=pages * max(1, box.size.height - 2), animate=False)
+
+
+def sections(
+    bindings: Iterable[ActiveBinding], first: Sequence[str] = ()
+) -> list[tuple[str, list[tuple[list[str], str]]]]:
+    """Titles with keys and meanings: keys with the same effect are shown together.
+
+    Args:
+        first: Ids of the bindings that come before all others, in this order; those that do not work now are left out.
+    """
+    foremost: dict[str, list[str]] = {}
+    places: dict[str, int] = {}
+    here: dict[str, list[str]] = {}
+    moving: dict[str, list[str]] = {}
+    everywhere: dict[str, list[str]] = {}
+    for active in bindings:
+        meaning = active.binding.tooltip or active.binding.description
+        if not meaning or active.binding.system or (active.binding.action, meaning) in _TEXTUALS:
+            continue
+        if active.binding.id in first:
+            where = foremost
+        elif isinstance(active.node, App):
+            where = everywhere
+        elif isinstance(active.node, Screen) and not (active.binding.id or "").startswith(
+            "screen."
+        ):
+            where = here
+        else:
+            where = moving
+        where.setdefault(meaning, []).append(active.binding.key)
+        if where is foremost:
+            places[meaning] = first.index(str(active.binding.id))
+    foremost = dict(sorted(foremost.items(), key=lambda one: places[one[0]]))
+    return [
+        (title, [(keys, meaning) for meaning, keys in found.items()])
+        for title, found in (
+            ("Start with these", foremost),
+            ("On this screen", here),
+            ("Moving about", moving),
+            ("Everywhere", everywhere),
+        )
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +236,7 @@ class WorkbenchCommands(Provider):
             Command("Screenshot: save this screen as a picture", "SVG", "", self._save_picture),
             *self._saved_filters(),
         ]
-        here = self.screen.services.project.path if isinstance(self.screen, WorkbenchScreen) else ""
+        here = self.screen.services.path if isinstance(self.screen, WorkbenchScreen) else ""
         for project in await in_thread(app.shell.recent):
             if project.size is not None and project.path != here:
                 self._commands.append(

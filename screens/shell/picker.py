@@ -22,17 +22,14 @@ from textual.widgets.option_list import Option
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from screens.shell.base_app import BaseApp
-from screens.shell.control_guard import CONTROL_GUARD
-from screens.shell.dialogs.basic import ErrorDialog, TextDialog
-from screens.shell.help import HelpScreen
-from screens.shell.recent_projects import RecentProject, Shell
-from screens.shell.suspension import draw_when_continued
+from screens.shell.app_interface import RecentProject, Shell
+from screens.shell.base_app import CONTROL_GUARD, BaseApp, draw_when_continued
+from screens.shell.dialogs import ErrorDialog, TextDialog
+from screens.shell.palette import HelpScreen
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes
 from screens.widgets.background import background
-from screens.widgets.choices import Choices
-from screens.widgets.key_footer import KeyFooter
-from screens.widgets.keyed import Keyed
+from screens.widgets.controls import Choices
+from screens.widgets.keyed import Keyed, KeyFooter
 
 SUFFIX = ".wb"
 
@@ -173,9 +170,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
                 if answer is not None:
                     self.exit(Beginning("logs", *answer))
 
-            from screens.shell.dialogs.importing import (
-                ImportDialog,  # it brings the readers of all formats
-            )
+            from screens.shell.importing import ImportDialog  # it brings the readers of all formats
 
             self.push_screen(ImportDialog(), chosen)
         else:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal, Protocol, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar, cast
 
-from rich.cells import cell_len
-from textual import events
-from textual.app import ComposeResult, RenderResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
-from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from engine.base.errors import ProjectMoved, WorkbenchError
@@ -20,63 +18,30 @@ from engine.base.events import DataChanged, Event
 from engine.base.text import one_line
 from engine.completeness.records.scores import Mode
 from engine.conversations.filters import Filter
-from engine.opener.records import (
+from engine.opener.conversations import (
     Counts,
 )
-from engine.opener.workspace import ProjectInfo, Services
-from engine.project.network import NetworkService
+from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
-from screens.shell.dialogs.basic import ErrorDialog
-from screens.shell.dialogs.run import RunDialog
-from screens.shell.late_events import IgnoresLateEvents
-from screens.shell.offline import reason_of
-from screens.shell.recent_projects import Shell
-from screens.shell.routes import NamedConversations, Routes
+from screens.shell.app_interface import NamedConversations, RoutedApp, Routes
+from screens.shell.dialogs import ChoiceDialog, ErrorDialog, IgnoresLateEvents
+from screens.shell.run_form import RunDialog
+from screens.shell.title_line import TitleLine
 from screens.shell.tour import TourLine
 from screens.widgets.background import background
-from screens.widgets.card import Card
+from screens.widgets.controls import Card
 from screens.widgets.empty_state import IMPORT, EmptyState
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.jobs_bar import JobsBar
-from screens.widgets.key_footer import KeyFooter
-from screens.widgets.keyed import Keyed, shown_key
+from screens.widgets.filter_line import FilterLine
+from screens.widgets.jobs import EngineFeed, JobsBar
+from screens.widgets.keyed import Keyed, KeyFooter, shown_key
 from screens.widgets.row_table import RowTable
-from screens.widgets.text.transcript import Transcript
+from screens.widgets.transcript import Transcript
 
 ResultT = TypeVar("ResultT")
 T = TypeVar("T")
 
 REFRESH_SECONDS = 0.5
 """Seconds within which several changes are combined into one refresh."""
-
-MODES = (
-    ("overview", "1", "Overview"),
-    ("conversations", "2", "Conversations"),
-    ("triage", "3", "Triage"),
-    ("trees", "4", "Trees"),
-    ("goals", "5", "Goals"),
-    ("desk", "6", "Desk"),
-    ("training", "7", "Training"),
-    ("models", "8", "Models"),
-    ("simulation", "9", "Simulation"),
-)
-"""The modes of the app: name, key and title."""
-TABS = (*MODES, ("validation", "V", "Valid"))
-"""The tabs of the title line: the modes, and validation, which opens over the mode that is present."""
-SHORT_TITLES = {
-    "overview": "Over",
-    "conversations": "List",
-    "training": "Train",
-    "simulation": "Sim",
-}
-"""Titles of modes where the whole ones do not fit."""
-TIGHT_TITLES = SHORT_TITLES | {
-    "trees": "Tree",
-    "goals": "Goal",
-    "models": "Mod",
-    "validation": "Val",
-}
-"""Titles of modes that leave room for the project's name, or a text of the screen, on a narrow terminal."""
 
 
 FORMS = {
@@ -89,147 +54,6 @@ FORMS = {
     "grow": ("trees", "run_trees"),
 }
 """The mode and its action that start an interrupted stage again, for stages that have a form or need their screen."""
-
-NAME_WIDTH = 40
-LEAST_NAME = 8
-"""Cells of the project's name that are worth showing."""
-
-
-class TitleLine(Widget):
-    """The modes, a text of the screen, whether the project is offline or read-only, and its name.
-
-    Where they do not fit, the titles of the modes become short, then as short as they can be read, then lose the space
-    after their keys and the project's name; only then those of other modes shrink to their keys.
-    """
-
-    DEFAULT_CSS = "TitleLine { height: 1; }"
-
-    def __init__(self, project: ProjectInfo, network: NetworkService, mode: str) -> None:
-        super().__init__()
-        self._project = project
-        self._network = network
-        self._mode = mode
-        self._middle = Content("")
-        self._titles = titles_of(mode, "whole")
-
-        self.show_state()
-
-    def show_state(self) -> None:
-        """Shows whether the project is offline or read-only now."""
-        why = self._project.read_only
-        self.tooltip = None if why is None else Content(one_line(why))
-        self.refresh()
-
-    def say(self, middle: Content) -> None:
-        """Shows a text between the modes and the project's name."""
-        self._middle = middle
-        self.refresh()
-
-    def render(self) -> RenderResult:
-        """Draws the line; the text in the middle is cut first."""
-        width = self.size.width
-        right = self._right(width)
-        wanted = self._middle.cell_length + 2 if self._middle.cell_length else 0
-        least = min(right.cell_length, self._least(right))
-        badges = self._badges(width)
-        for length in LENGTHS:
-            self._titles = titles_of(self._mode, length)
-            keyed = int(length == "tight")  # where no space parts key and title, a colour does
-            needed = badges.cell_length if length == "tight" else least
-            if sum(len(title) for title in self._titles) <= width - wanted - needed:
-                break
-        tabs = Content("").join(
-            Content.styled(title, "bold $tone-tab on $tone-tab-back")
-            if name == self._mode
-            else Content.assemble((title, "$tone-muted")).stylize("$tone-accent", 0, keyed)
-            for title, (name, _, _) in zip(self._titles, TABS, strict=True)
-        )
-        room = width - tabs.cell_length
-        if room - wanted < least:
-            right = badges
-        right = right.truncate(max(0, room - wanted), ellipsis=True)
-        room -= right.cell_length
-        middle = Content.assemble("  ", self._middle).truncate(max(0, room), ellipsis=True)
-        return Content.assemble(tabs, middle, " " * (room - middle.cell_length), right)
-
-    def _right(self, width: int) -> Content:
-        """The right end: offline, read-only with the reason, and the project's name."""
-        name = one_line(self._project.name, NAME_WIDTH)
-        return Content.assemble(self._badges(width), (f" {name} ", "$tone-muted"))
-
-    def _badges(self, width: int) -> Content:
-        """Offline, and read-only with the reason."""
-        offline = Content("")
-        if reason_of(self._network) is not None:
-            offline = Content.styled(" offline ", "bold $tone-accent")
-        why = self._project.read_only
-        if why is None:
-            warning = Content("")
-        elif width >= 120:
-            warning = Content.styled(f" read-only: {one_line(why, 48)} ", "bold $tone-incomplete")
-        else:
-            warning = Content.styled(" read-only ", "bold $tone-incomplete")
-        return Content.assemble(offline, warning)
-
-    def _least(self, right: Content) -> int:
-        """Cells of the right end that are always shown: all but the end of a long name."""
-        name = cell_len(one_line(self._project.name, NAME_WIDTH))
-        return right.cell_length - max(0, name - LEAST_NAME)
-
-    def on_click(self, event: events.Click) -> None:
-        """A click on a mode goes there; one on the right says why the project is read-only or offline."""
-        end = 0
-        for title, (name, _, _) in zip(self._titles, TABS, strict=True):
-            end += len(title)
-            if event.x < end:
-                action = "validation" if name == "validation" else f"switch_mode('{name}')"
-                # Not awaited here: the action may remove this screen, which waits until this handler has ended.
-                self.app.call_later(self.app.run_action, action)
-                return
-        why = self._project.read_only
-        if why is not None:
-            self.notify(one_line(why), title="Read-only", severity="warning", markup=False)
-        reason = reason_of(self._network)
-        if reason is not None:
-            self.notify(one_line(reason), title="Offline", markup=False)
-
-
-Length = Literal["whole", "short", "shorter", "tight", "key"]
-LENGTHS: tuple[Length, ...] = ("whole", "short", "shorter", "tight", "key")
-
-
-def titles_of(mode: str, length: Length) -> list[str]:
-    """The titles of the tabs; `key` leaves of other modes only their keys."""
-    titles = []
-    for name, key, title in TABS:
-        if length == "whole" or (length == "key" and name == mode):
-            titles.append(f" {key} {title} ")
-        elif length == "key":
-            titles.append(f" {key} ")
-        elif length == "shorter":
-            titles.append(f"{key} {TIGHT_TITLES.get(name, title)} ")
-        elif length == "tight":
-            titles.append(f"{key}{TIGHT_TITLES.get(name, title)} ")
-        else:
-            titles.append(f"{key} {SHORT_TITLES.get(name, title)} ")
-    return titles
-
-
-class RoutedApp(Protocol):
-    """What screens know of the app.
-
-    Attributes:
-        routes: Makes the screens of other folders.
-        tour_at: The step of the tour, None without one.
-        shell: Its `keymap` has the keys that a person chose.
-    """
-
-    routes: Routes
-    tour_at: int | None
-    shell: Shell
-
-    def tell_moved(self, moved: ProjectMoved) -> None:
-        """Says that the project is no longer written, and offers what can be done."""
 
 
 class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_bindings=False):
@@ -259,7 +83,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
     FIRST_KEYS: ClassVar[tuple[str, ...]] = ()
     """Ids of the bindings that matter first here; help shows them above all others."""
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__()
         self.services = services
         self.feed = feed
@@ -269,7 +93,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
 
     def compose(self) -> ComposeResult:
         """Title line, the screen's own widgets, footer, jobs bar."""
-        yield TitleLine(self.services.project, self.services.network, self.MODE)
+        yield TitleLine(self.services, self.services.network, self.MODE)
         yield from self.compose_body()
         if cast(RoutedApp, self.app).tour_at is not None:
             yield TourLine()
@@ -377,7 +201,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
 
     def may_write(self) -> bool:
         """Whether the project can be written; says why not when it cannot."""
-        reason = self.services.project.read_only
+        reason = self.services.read_only
         if reason is None:
             return True
         self.notify(one_line(reason), title="Read-only", severity="warning", markup=False)
@@ -467,9 +291,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
                 path, form = answer
                 self._start(lambda: self.services.jobs.start_import([path], form))
 
-        from screens.shell.dialogs.importing import (
-            ImportDialog,  # it brings the readers of all formats
-        )
+        from screens.shell.importing import ImportDialog  # it brings the readers of all formats
 
         self.app.push_screen(ImportDialog(), chosen)
 
@@ -514,3 +336,54 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
     def on_transcript_failed(self, message: Transcript.Failed) -> None:
         """A conversation could not be laid out."""
         self.show_error(message.error)
+
+
+# Figures and the conversations behind them: a dialog that lists the figures of a pane.
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number of conversations.
+
+    Attributes:
+        wanted: Selects them.
+        count: How many they are; None if it is not known.
+    """
+
+    label: str
+    wanted: Filter
+    count: int | None = None
+
+
+def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Figure]) -> None:
+    """Lists figures; enter on one opens the conversations behind it. Those of no conversation are left out."""
+    shown = [figure for figure in figures if figure.count != 0]
+    if not shown:
+        screen.notify("There are no conversations behind it.", markup=False)
+        return
+    choices = [(at, _content(figure)) for at, figure in enumerate(shown)]
+
+    def chosen(at: int | None) -> None:
+        if at is not None:
+            screen.open_conversations(shown[at].wanted)
+
+    screen.app.push_screen(ChoiceDialog(title, choices), chosen)
+
+
+def _content(figure: Figure) -> Content:
+    number = "" if figure.count is None else f"{figure.count:,}"
+    return Content.assemble((f"{number:>9}  ", "bold"), one_line(figure.label, 60))
+
+
+# Opens the filter line of a screen; values that occur in the project, with their counts, complete what is typed.
+
+
+def edit_filter(screen: WorkbenchScreen[Any], *, words: bool = False) -> None:
+    """Opens the filter line of a screen that has one.
+
+    Args:
+        words: Puts the cursor behind the present filter, to add words to search for.
+    """
+    line = screen.query_one(FilterLine)
+    line.read_values = screen.services.conversations.values
+    line.edit(words=words)

@@ -16,23 +16,22 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from engine.base.text import display_safe, one_line
-from engine.opener.workspace import Services
-from engine.simulate.service.person_session import PersonSession
-from engine.simulate.service.records import (
-    AskedField,
-    LiveLine,
-    SessionState,
-    SimulationOffers,
-    chosen_models,
+from engine.opener.open_project import OpenProject
+from engine.simulate.records import AskedField, LiveLine, SessionState, chosen_models
+from engine.simulate.request import SimulationOffers
+from engine.simulate.service.person import PersonSession
+from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
+from screens.shell.run_form import KEYS, field_line
+from screens.shell.title_line import (
+    TitleLine,
 )
-from screens.shell.dialogs.basic import ChoiceDialog, Dialog, hint_line
-from screens.shell.dialogs.run_form import KEYS, field_line
-from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.shell.workbench_screen import (
+    WorkbenchScreen,
+)
 from screens.simulation import formatting
-from screens.widgets.cycle import Cycle
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.line_input import LineInput
-from screens.widgets.text.wrap import wrap
+from screens.widgets.controls import Cycle, LineInput
+from screens.widgets.jobs import EngineFeed
+from screens.widgets.wrap import wrap
 
 POLL_SECONDS = 0.2
 LONGEST = 2_000
@@ -127,7 +126,7 @@ class FormScreen(WorkbenchScreen[None]):
     ]
 
     def __init__(
-        self, services: Services, feed: EngineFeed, session: PersonSession, mode: str
+        self, services: OpenProject, feed: EngineFeed, session: PersonSession, mode: str
     ) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]

@@ -10,11 +10,9 @@ from engine.base import number_format
 from engine.base.interval import Interval
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import as_json, one_line
-from engine.simulate.records import PlayEstimate, TranscriptLine
-from engine.simulate.service.records import LivePlay, PlayedSet, PlayItem
+from engine.simulate.records import LivePlay, PlayedSet, PlayEstimate, PlayItem, TranscriptLine
 from screens.widgets.empty_state import EmptyState
-from screens.widgets.ordering import ordered_by
-from screens.widgets.row_table import Column, Piece
+from screens.widgets.row_table import Column, Piece, ordered_by
 
 Called = tuple[int, TranscriptLine]
 """The place of a call in its play, and the call."""

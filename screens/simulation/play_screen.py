@@ -13,15 +13,19 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.opener.workspace import Services
-from engine.simulate.records import TranscriptLine
-from engine.simulate.service.records import PlayItem
-from screens.shell.clipboard import copy
-from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from engine.opener.open_project import OpenProject
+from engine.simulate.records import PlayItem, TranscriptLine
+from screens.shell.exporting import copy
+from screens.shell.title_line import (
+    TitleLine,
+)
+from screens.shell.workbench_screen import (
+    WorkbenchScreen,
+)
 from screens.simulation import formatting
-from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import RowTable
-from screens.widgets.text.pane import TextPane
+from screens.widgets.text_pane import TextPane
 
 
 class PlayScreen(WorkbenchScreen[None]):
@@ -37,7 +41,7 @@ class PlayScreen(WorkbenchScreen[None]):
         Binding("q", "close", "Close", show=False, tooltip="Go back"),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, item: PlayItem, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, item: PlayItem, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._item = item

@@ -12,22 +12,21 @@ from textual.content import Content
 from textual.widgets import Input
 
 from engine.base.text import display_safe, one_line
-from engine.simulate.records import PlayEstimate
-from engine.simulate.service.records import SimulationOffers, chosen_models
-from engine.simulate.service.request import (
+from engine.simulate.records import PlayEstimate, chosen_models
+from engine.simulate.request import (
     BOTH,
     FIELDS,
     KINDS,
     OPTIONS,
     Kind,
+    SimulationOffers,
     SimulationRequest,
     read_request,
 )
 from engine.simulate.service.service import SimulationService
-from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
+from screens.shell.run_form import KEYS, RunForm, field_line
 from screens.simulation import formatting
-from screens.widgets.cycle import Cycle
-from screens.widgets.line_input import LineInput
+from screens.widgets.controls import Cycle, LineInput
 
 LINES = (
     "instructions", "conditions", "user_temperature", "checks", "forms", "variants", "profile", "free_replies",

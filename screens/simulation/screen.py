@@ -15,25 +15,54 @@ from textual.widgets import Static
 from engine.base.errors import WorkbenchError
 from engine.base.events import Event, JobEnded, JobStarted
 from engine.base.report_table import ReportRow, ReportTable
-from engine.opener.workspace import Services
-from engine.results.report_rendering import tab_separated
-from engine.simulate.service.drafts import DraftsFile
-from engine.simulate.service.person_session import PersonSession
-from engine.simulate.service.records import PlayedSet, PlayItem, SetResults, SimulationOffers
-from engine.simulate.service.request import SimulationRequest
-from screens.shell.clipboard import copy
-from screens.shell.dialogs.basic import TextDialog, ask_order
-from screens.shell.save_dialogs import ask_file
+from engine.opener.open_project import OpenProject
+from engine.results.table_rendering import tab_separated
+from engine.simulate.records import PlayedSet, PlayItem, SetResults
+from engine.simulate.request import SimulationOffers, SimulationRequest
+from engine.simulate.service.person import PersonSession
+from engine.simulate.service.service import SimulationService
+from engine.simulate.service.sharded import DraftsFile
+from screens.shell.dialogs import TextDialog, ask_order
+from screens.shell.exporting import ask_file, copy
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.simulation import formatting
 from screens.simulation.form_screen import FormChoice, FormChoiceDialog, FormScreen
-from screens.simulation.live_pane import LivePane
 from screens.simulation.play_screen import PlayScreen
 from screens.simulation.run_form import SimulationRunForm
 from screens.simulation.shards_screen import ShardsScreen
-from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.report_columns import NO_COLUMNS, Listed, report_columns
 from screens.widgets.row_table import RowTable
+
+# The newest replies of the simulations that run.
+
+LISTEN_SECONDS = 0.4
+"""Seconds between two reads of the replies."""
+
+
+class LivePane(Static):
+    """Shows the newest replies of the newest plays while it is visible."""
+
+    def __init__(self, simulations: SimulationService, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._simulations = simulations
+        self._drawn: object = None
+
+    def on_mount(self) -> None:
+        """Looks at the replies every `LISTEN_SECONDS`."""
+        self.set_interval(LISTEN_SECONDS, self.listen)
+
+    def listen(self) -> None:
+        """Draws the replies where there are new ones, or the pane has another size."""
+        size = self.content_size
+        if not self.display or not size.height or not self.screen.is_active:
+            return
+        plays = self._simulations.live()
+        drawn = [(play.key, play.replies) for play in plays], size
+        if drawn != self._drawn:
+            self._drawn = drawn
+            self.update(formatting.live_content(plays, size.height, size.width))
+
 
 STAGE = "simulate"
 OTHER_LINES = 12
@@ -70,7 +99,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         Binding("escape", "leave", "Back", show=False, tooltip="From the plays to the table"),
     ]  # fmt: skip
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self._sets: list[PlayedSet] = []
         self._shown = ""  # key of the set that is shown

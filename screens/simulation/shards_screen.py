@@ -14,16 +14,21 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base.text import display_safe, one_line
-from engine.opener.workspace import Services
-from engine.simulate.service.drafts import DraftsFile
-from engine.simulate.service.records import DraftShard, ShardDraft, State
-from screens.shell.dialogs.basic import TextDialog
-from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from engine.opener.open_project import OpenProject
+from engine.simulate.draft import Candidate, Draft, State
+from engine.simulate.service.sharded import DraftsFile
+from screens.shell.dialogs import TextDialog
+from screens.shell.title_line import (
+    TitleLine,
+)
+from screens.shell.workbench_screen import (
+    WorkbenchScreen,
+)
 from screens.widgets.background import write_in_order
-from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
 
-Listed = tuple[int, int, DraftShard]
+Listed = tuple[int, int, Candidate]
 """The id of a row, the index of the shard in its instruction, and the shard."""
 AUTHORS = {"model": "model", "text": "as in the text", "person": "you"}
 SIGNS: dict[State, tuple[str, str]] = {
@@ -54,7 +59,9 @@ class ShardsScreen(WorkbenchScreen[None]):
         Binding("escape,q", "leave", "Back", tooltip="Go back; all is in the file"),
     ]  # fmt: skip
 
-    def __init__(self, services: Services, feed: EngineFeed, drafts: DraftsFile, mode: str) -> None:
+    def __init__(
+        self, services: OpenProject, feed: EngineFeed, drafts: DraftsFile, mode: str
+    ) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._drafts = drafts
@@ -84,26 +91,26 @@ class ShardsScreen(WorkbenchScreen[None]):
             self.query_one("#summary", Static).update("There is no instruction in this file.")
             return
         first = self._nth * MOST_SHARDS
-        self.table.show(array("q", (first + one.shard_id for one in draft.shards)))
+        self.table.show(array("q", (first + one.shard_id for one in draft.candidates)))
         self._show_draft()
 
     @property
-    def _draft(self) -> ShardDraft | None:
+    def _draft(self) -> Draft | None:
         return self._items[self._nth] if self._items else None
 
     @property
-    def _shard(self) -> DraftShard | None:
+    def _shard(self) -> Candidate | None:
         at, draft = self.table.cursor_id, self._draft
         if at is None or draft is None:
             return None
         wanted = at - self._nth * MOST_SHARDS
-        return next((one for one in draft.shards if one.shard_id == wanted), None)
+        return next((one for one in draft.candidates if one.shard_id == wanted), None)
 
     def _fetch(self, ids: Sequence[int]) -> list[Listed]:
         found: list[Listed] = []
         for key in ids:
             nth, shard_id = divmod(key, MOST_SHARDS)
-            for place, one in enumerate(self._items[nth].shards, 1):
+            for place, one in enumerate(self._items[nth].candidates, 1):
                 if one.shard_id == shard_id:
                     found.append((key, place, one))
         return found
@@ -171,13 +178,11 @@ class ShardsScreen(WorkbenchScreen[None]):
         if shard is not None:
             self._act(lambda: self._drafts.leave_out(nth, shard.shard_id))
 
-    def _act(
-        self, change: Callable[[], ShardDraft], then: Callable[[], None] | None = None
-    ) -> None:
+    def _act(self, change: Callable[[], Draft], then: Callable[[], None] | None = None) -> None:
         """Makes a change in the file, in the order of the keys, and shows what is there then."""
         nth = self._nth
 
-        def changed(draft: ShardDraft) -> None:
+        def changed(draft: Draft) -> None:
             self._items[nth] = draft
             if then is not None:
                 then()
@@ -204,7 +209,7 @@ def _columns() -> list[Column[Listed]]:
     ]
 
 
-def _summary(draft: ShardDraft, nth: int, many: int, waiting: int, path: str) -> Content:
+def _summary(draft: Draft, nth: int, many: int, waiting: int, path: str) -> Content:
     sign, tone = SIGNS[draft.state]
     cut = "cut by the model" if draft.segmented else "cut at its sentences"
     return Content.assemble(
@@ -219,14 +224,14 @@ def _summary(draft: ShardDraft, nth: int, many: int, waiting: int, path: str) ->
     )
 
 
-def text_content(draft: ShardDraft, shard: DraftShard | None) -> Content:
+def text_content(draft: Draft, shard: Candidate | None) -> Content:
     """The instruction; the span of the shard is bright, what no shard covers is marked."""
-    covered = sorted((one.start, one.end) for one in draft.shards)
+    covered = sorted(one.piece for one in draft.candidates)
     edges = {0, len(draft.text), *(edge for span in covered for edge in span)}
     cuts = sorted(edge for edge in edges if 0 <= edge <= len(draft.text))
     parts: list[tuple[str, str]] = []
     for start, end in pairwise(cuts):
-        here = shard is not None and shard.start <= start and end <= shard.end
+        here = shard is not None and shard.piece.start <= start and end <= shard.piece.end
         known = any(one <= start and end <= other for one, other in covered)
         piece = display_safe(draft.text[start:end])
         gap = piece.strip() and not known
@@ -235,7 +240,7 @@ def text_content(draft: ShardDraft, shard: DraftShard | None) -> Content:
     return Content.assemble(*parts)
 
 
-def missing_content(draft: ShardDraft) -> Content:
+def missing_content(draft: Draft) -> Content:
     """The reasons against these shards: words that no shard covers, what the model misses, lost score."""
     parts: list[Content] = []
     if draft.lost:
@@ -244,8 +249,9 @@ def missing_content(draft: ShardDraft) -> Content:
     if draft.missing:
         missing = one_line(draft.missing, 300)
         parts.append(Content.assemble(("The model misses: ", "$tone-borderline"), missing))
-    if draft.full is not None and draft.concat is not None:
-        scores = f"Played: FULL {100 * draft.full:.0f}, CONCAT {100 * draft.concat:.0f}"
+    if draft.check:
+        full, concat = draft.check["full"], draft.check["concat"]
+        scores = f"Played: FULL {100 * full:.0f}, CONCAT {100 * concat:.0f}"
         tone = "$tone-complete" if draft.holds else "$tone-incomplete"
         verdict = "they lose little" if draft.holds else "which is too little"
         parts.append(Content.assemble(f"{scores}, ", (verdict, tone)))

@@ -14,8 +14,8 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.training.records import RunDetail
-from screens.shell.clipboard import copy
-from screens.shell.dialogs.basic import Dialog, hint_line
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.exporting import copy
 from screens.training import formatting
 from screens.training.run_pane import last_step
 from screens.widgets.line_plot import Line, LinePlot, share_scale

@@ -15,13 +15,13 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.training.records import RunDetail, Setting, ValidPoint
 from engine.training.service import TrainingService
-from screens.shell.clipboard import copy
-from screens.shell.dialogs.basic import Dialog, hint_line
-from screens.shell.dialogs.reading import ReadingDialog
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.exporting import copy
+from screens.shell.reading_dialogs import ReadingDialog
 from screens.training import formatting
 from screens.widgets.background import background
-from screens.widgets.facts_table import facts_table
-from screens.widgets.text.pane import TextPane
+from screens.widgets.formatting import facts_table
+from screens.widgets.text_pane import TextPane
 
 MOST_VALIDATIONS = 200
 """Validations that are listed, the newest ones."""

@@ -17,10 +17,9 @@ from engine.conversations.filters import completions, parse_filter
 from engine.training.records import Choice, TrainingChoices, TrainingEstimate
 from engine.training.request import OPTIONS, TrainingRequest, read_request
 from engine.training.service import TrainingService
-from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
+from screens.shell.run_form import KEYS, RunForm, field_line
 from screens.training import formatting
-from screens.widgets.cycle import Cycle
-from screens.widgets.line_input import LineInput
+from screens.widgets.controls import Cycle, LineInput
 
 HELD_OUT = ("0.5", "0.3", "0.2", "0.1")
 """Shares to choose from, the default first."""

@@ -13,24 +13,23 @@ from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.training.records import RunDetail, TrainingChoices, TrainingRun
 from engine.training.request import TrainingRequest
 from engine.training.run_files import HiddenRun
-from screens.shell.clipboard import copy
-from screens.shell.dialogs.basic import ChoiceDialog
-from screens.shell.marking import Marking
+from screens.shell.dialogs import ChoiceDialog
+from screens.shell.exporting import copy
+from screens.shell.marking import Marking, Marks
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.training import formatting
-from screens.training.columns import Listed, run_columns
 from screens.training.compare_dialog import CompareRunsDialog
 from screens.training.detail_dialogs import DetailDialog, LogDialog
+from screens.training.formatting import Listed, run_columns
 from screens.training.run_form import TrainingRunForm
 from screens.training.run_pane import RunPane
 from screens.training.truncation_dialog import TableDialog
 from screens.widgets.background import write_in_order
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.marks import Marks
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import RowTable
 
 T = TypeVar("T")
@@ -67,7 +66,7 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
         Binding("q", "app.quit", "Quit", tooltip="Quit; a training run goes on", show=False),
     ]  # fmt: skip
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.training = services.training
         self.marks = Marks()

@@ -15,12 +15,12 @@ from engine.base.errors import WorkbenchError
 from engine.base.interval import Interval
 from engine.base.text import one_line
 from engine.results.records import CompletenessTable, TruthTable
-from engine.results.report_rendering import tabbed_lines
+from engine.results.table_rendering import tabbed_lines
 from engine.results.validation import completeness_report
 from engine.results.validation.service import ValidationService
-from screens.shell.clipboard import copy
-from screens.shell.dialogs.basic import Dialog, hint_line
-from screens.shell.dialogs.run import refusal_content
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.exporting import copy
+from screens.shell.run_form import refusal_content
 from screens.widgets.background import background
 from screens.widgets.report_columns import first_figure
 

@@ -20,8 +20,8 @@ from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.trees.records import AnswerRow, GroupedAnswers, TreeItem
 from engine.trees.service import TreeService
-from screens.shell.clipboard import copy
-from screens.shell.dialogs.basic import Dialog, hint_line
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.exporting import copy
 from screens.trees.formatting import whole_count
 from screens.trees.tree_view import KIND_LOOKS, shown_text
 from screens.widgets.background import background

@@ -12,8 +12,7 @@ from engine.trees.records import TreeItem, TreeRow
 from engine.trees.reports import Deciles
 from screens.trees.turn_line import MEASURES, turn_blocks
 from screens.widgets.curve import spread
-from screens.widgets.ordering import ordered_by
-from screens.widgets.row_table import Column, Piece
+from screens.widgets.row_table import Column, Piece, ordered_by
 
 NAME_WIDTH = 24
 TURNS_WIDTH = 12

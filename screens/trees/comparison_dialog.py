@@ -19,12 +19,11 @@ from engine.trees.records import (
     TreeRequest,
 )
 from engine.trees.service import TreeService
-from screens.shell.dialogs.basic import Dialog, hint_line
-from screens.shell.dialogs.run import refusal_content
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.run_form import refusal_content
 from screens.trees.run_form import alpha_from, estimate_content
 from screens.widgets.background import background
-from screens.widgets.choices import Choices
-from screens.widgets.line_input import LineInput
+from screens.widgets.controls import Choices, LineInput
 
 
 class ComparisonDialog(Dialog[TreeRequest | None]):

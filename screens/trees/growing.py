@@ -11,7 +11,7 @@ from engine.trees.records import (
     TreeConfig,
     TreeRequest,
 )
-from screens.shell.dialogs.basic import TextDialog
+from screens.shell.dialogs import TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.trees.comparison_dialog import ComparisonDialog
 from screens.trees.growth_line import GrowthLine

@@ -10,7 +10,7 @@ from engine.base import number_format
 from engine.base.events import Event, JobEnded, JobProgress, JobStarted
 from engine.base.text import one_line
 from engine.opener.jobs import JobService
-from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.jobs import EngineFeed
 
 
 class GrowthLine(Static):

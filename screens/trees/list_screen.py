@@ -17,7 +17,7 @@ from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.trees.records import (
     TreeConfig,
     TreeItem,
@@ -25,9 +25,8 @@ from engine.trees.records import (
     TreeRow,
 )
 from engine.trees.reports import Deciles
-from screens.shell.dialogs.basic import ChoiceDialog, ask_order
-from screens.shell.filter_editing import edit_filter
-from screens.shell.workbench_screen import WorkbenchScreen
+from screens.shell.dialogs import ChoiceDialog, ask_order
+from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
 from screens.trees.columns import (
     ORDERS,
     STANDS_OUT,
@@ -41,8 +40,8 @@ from screens.trees.run_form import TreeRunForm
 from screens.trees.scatter import Point, Scatter
 from screens.trees.screen import TreeScreen
 from screens.widgets.empty_state import EmptyState
-from screens.widgets.engine_feed import EngineFeed
 from screens.widgets.filter_line import FilterLine
+from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, RowTable
 
 
@@ -70,7 +69,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         Binding("q", "app.quit", "Quit", show=False),
     ]  # fmt: skip
 
-    def __init__(self, services: Services, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self._query = ListQuery()
         self._sort = ("leaves", True)

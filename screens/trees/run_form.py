@@ -19,9 +19,8 @@ from engine.trees.records import (
 )
 from engine.trees.service import TreeService
 from engine.trees.tree import ALPHA_HELP, Growth
-from screens.shell.dialogs.run_form import KEYS, RunForm, field_line
-from screens.widgets.cycle import Cycle
-from screens.widgets.line_input import LineInput
+from screens.shell.run_form import KEYS, RunForm, field_line
+from screens.widgets.controls import Cycle, LineInput
 
 PLACES: dict[At, tuple[str, str]] = {
     "last-answer": ("at the last answer", "How sure was the model of it?"),

@@ -15,8 +15,8 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from screens.widgets.formatting import TONES
 from screens.widgets.keyed import Keyed
-from screens.widgets.states import TONES
 
 CURSOR = "◆"
 DENSITY = "·:▪■"

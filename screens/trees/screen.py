@@ -13,13 +13,17 @@ from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.trees.compare import TreeComparison
 from engine.trees.records import OpenTree, PropertyBounds, TreeConfig, TreeRow
-from screens.shell.clipboard import copy
-from screens.shell.dialogs.basic import ChoiceDialog, TextDialog
-from screens.shell.save_dialogs import ask_file
-from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.exporting import ask_file, copy
+from screens.shell.title_line import (
+    TitleLine,
+)
+from screens.shell.workbench_screen import (
+    WorkbenchScreen,
+)
 from screens.trees.answers_dialog import AnswersDialog
 from screens.trees.formatting import between_content, format_config, tabs_content
 from screens.trees.growing import TreeGrower
@@ -29,8 +33,8 @@ from screens.trees.pane import TreePane
 from screens.trees.tokens_dialog import TokensDialog
 from screens.trees.tree_view import TreeView
 from screens.trees.turn_line import TurnLine
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.text.find_line import FindLine
+from screens.widgets.finding import FindLine
+from screens.widgets.jobs import EngineFeed
 
 ANOTHER = ""
 """The choice of a configuration that has no tree here yet, so that one is grown."""
@@ -61,7 +65,7 @@ class TreeScreen(WorkbenchScreen[None]):
     ]  # fmt: skip
 
     def __init__(
-        self, services: Services, feed: EngineFeed, conversation_id: int, step: int, mode: str
+        self, services: OpenProject, feed: EngineFeed, conversation_id: int, step: int, mode: str
     ) -> None:
         """Opens the tree at a step, under the configuration that is shown."""
         super().__init__(services, feed)

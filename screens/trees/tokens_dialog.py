@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.trees.records import NodeColumns
-from screens.shell.dialogs.basic import Dialog, hint_line
+from screens.shell.dialogs import Dialog, hint_line
 from screens.trees.tree_view import shown_text
 from screens.widgets.row_table import Column, Piece, RowTable
 

@@ -18,9 +18,8 @@ from engine.base.text import display_safe
 from engine.trees.compare import NodeMatches
 from engine.trees.records import NodeColumns, NodeKind
 from screens.trees.layout import Folding, Segment, TreeLayout
-from screens.widgets.keyed import Keyed
-from screens.widgets.movement import movement
-from screens.widgets.states import TONES
+from screens.widgets.formatting import TONES
+from screens.widgets.keyed import Keyed, movement
 
 KIND_LOOKS: dict[NodeKind, tuple[str, str, str]] = {
     "ended": ("●", "tone--complete", "ended"),

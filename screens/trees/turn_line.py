@@ -14,7 +14,7 @@ from textual.widget import Widget
 from engine.base import number_format
 from engine.trees.records import TreeRow
 from screens.widgets.curve import block_rows, spread
-from screens.widgets.states import TONES
+from screens.widgets.formatting import TONES
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,8 @@ from engine.questions.records.calibration import (
     CompletionRate,
 )
 from engine.questions.records.example_probes import LEAST_OF_EACH, ExampleProbe, ExampleProbeChange
-from screens.widgets.agreement import format_agreement
 from screens.widgets.empty_state import SCORE, EmptyState
-from screens.widgets.states import VERDICT_LOOKS
+from screens.widgets.formatting import VERDICT_LOOKS, format_agreement
 
 Piece = tuple[str, str] | str
 WELL_COVERED = 0.8

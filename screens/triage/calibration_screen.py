@@ -18,15 +18,21 @@ from engine.base.outcomes import (
 from engine.base.text import one_line
 from engine.completeness.records.scores import DecisionRule
 from engine.conversations.filters import Filter, ListQuery, parse_filter
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import CalibrationReport
-from screens.shell.dialogs.basic import TextDialog
-from screens.shell.figures import Figure, choose_figure
-from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.shell.dialogs import TextDialog
+from screens.shell.title_line import (
+    TitleLine,
+)
+from screens.shell.workbench_screen import (
+    Figure,
+    WorkbenchScreen,
+    choose_figure,
+)
 from screens.triage import calibration_formatting as words
 from screens.triage.reliability import Reliability
 from screens.widgets.background import write_in_order
-from screens.widgets.engine_feed import EngineFeed
+from screens.widgets.jobs import EngineFeed
 
 
 class CalibrationScreen(WorkbenchScreen[None]):
@@ -52,7 +58,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
         Binding("down,j", "page('down')", "Line down", show=False),
     ]
 
-    def __init__(self, services: Services, feed: EngineFeed, mode: str) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed)
         self.MODE = mode  # type: ignore[misc]
         self._report: CalibrationReport | None = None
@@ -238,7 +244,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
             page.scroll_down(animate=False)
 
 
-def _figure(services: Services, name: str, text: str) -> Figure:
+def _figure(services: OpenProject, name: str, text: str) -> Figure:
     """A figure with its count; of a filter that cannot be read any more, of no conversation."""
     try:
         wanted = parse_filter(text)

@@ -12,7 +12,7 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.base.text import one_line
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
 )
 from engine.questions.records.calibration import Agreement
@@ -21,9 +21,8 @@ from engine.questions.records.triage import (
     QueueOrder,
     VerdictRow,
 )
-from screens.widgets.agreement import format_agreement
 from screens.widgets.empty_state import SCORE, EmptyState
-from screens.widgets.states import VERDICT_LOOKS
+from screens.widgets.formatting import VERDICT_LOOKS, format_agreement
 
 ORDERS: Mapping[QueueOrder, tuple[str, str]] = {
     "threshold": ("near the threshold first", "where the score is least certain"),

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from engine.conversations.filters import Filter, ListQuery
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.questions.records.triage import QueueOrder, TriagePage
 from screens.triage.formatting import TriageStatus
 
@@ -21,7 +21,7 @@ class LoadedQueue:
 
 
 def load_queue(
-    services: Services, order: QueueOrder, wanted: Filter, only: Collection[int] | None = None
+    services: OpenProject, order: QueueOrder, wanted: Filter, only: Collection[int] | None = None
 ) -> LoadedQueue:
     """Reads the queue in an order, of what a filter matches, and where `only` is given, of these conversations; in the
     order `list` also of what the list's filter matches."""
@@ -36,7 +36,7 @@ def load_queue(
     return LoadedQueue(page, load_status(services), scored)
 
 
-def load_status(services: Services) -> TriageStatus:
+def load_status(services: OpenProject) -> TriageStatus:
     """Counts the verdicts and compares them with the model, with those given again blind, and with their probe."""
     model, itself = services.calibration.agreements()
     probes = services.example_probes
@@ -50,7 +50,7 @@ def load_status(services: Services) -> TriageStatus:
     )
 
 
-def load_blind(services: Services, count: int) -> tuple[TriageStatus, list[int], list[int]]:
+def load_blind(services: OpenProject, count: int) -> tuple[TriageStatus, list[int], list[int]]:
     """The status, and ids of at most `count` conversations to judge blind: again, and after other people."""
     triage = services.triage
     return load_status(services), triage.to_repeat(count), triage.to_judge_second(count)

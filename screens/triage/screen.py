@@ -19,33 +19,36 @@ from engine.base.outcomes import (
 )
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import Agreement
 from engine.questions.records.triage import (
     QueueOrder,
     TriagePlace,
     VerdictRow,
 )
-from screens.shell.clipboard import copy
-from screens.shell.dialogs.basic import ChoiceDialog, ask_which_first
-from screens.shell.filter_editing import edit_filter
-from screens.shell.routes import NamedConversations
-from screens.shell.second_goals import judge_second_goals
-from screens.shell.workbench_screen import TitleLine, WorkbenchScreen
+from screens.shell.app_interface import NamedConversations
+from screens.shell.dialogs import ChoiceDialog, ask_which_first
+from screens.shell.exporting import copy
+from screens.shell.goal_dialogs import judge_second_goals
+from screens.shell.title_line import (
+    TitleLine,
+)
+from screens.shell.workbench_screen import (
+    WorkbenchScreen,
+    edit_filter,
+)
 from screens.triage import formatting
 from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.formatting import ORDERS, TriageStatus
 from screens.triage.loading import LoadedQueue, load_blind, load_queue, load_status
 from screens.triage.queue import BlindRound, TriageQueue
 from screens.triage.remarks import ask_note, ask_tags
-from screens.widgets.agreement import format_agreement
 from screens.widgets.background import write_in_order
-from screens.widgets.conversation_facts import Facts, load_facts
-from screens.widgets.engine_feed import EngineFeed
-from screens.widgets.evidence import Evidence
+from screens.widgets.evidence import Evidence, Facts, Pace, load_facts
 from screens.widgets.filter_line import FilterLine
-from screens.widgets.pace import Pace
-from screens.widgets.text.transcript import Transcript
+from screens.widgets.formatting import format_agreement
+from screens.widgets.jobs import EngineFeed
+from screens.widgets.transcript import Transcript
 
 BLIND_FROM = 20
 """Number of verdicts from which on blind repeats can be asked."""
@@ -97,7 +100,7 @@ class TriageScreen(WorkbenchScreen[None]):
 
     def __init__(
         self,
-        services: Services,
+        services: OpenProject,
         feed: EngineFeed,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -271,7 +274,7 @@ class TriageScreen(WorkbenchScreen[None]):
         """Shows the new current item, stores the place, and reads the next page when few items are left."""
         self.show_status(self.status)
         self.show_current()
-        if self.blind is None and self.only is None and self.services.project.read_only is None:
+        if self.blind is None and self.only is None and self.services.read_only is None:
             place = TriagePlace(self.order, str(self.filter), self.conversation, self.queue.skipped)
             keep = self.services.triage.keep_place
             write_in_order(self, lambda: keep(place), lambda _: None, self.show_error)

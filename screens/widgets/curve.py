@@ -13,8 +13,83 @@ from textual.widget import Widget
 
 from engine.base import number_format
 from engine.completeness.records.scores import CurvePoint, DecisionRule
-from screens.widgets.reach import format_reach
-from screens.widgets.states import STATE_LOOKS, TONES
+from screens.widgets.formatting import STATE_LOOKS, TONES
+
+# Describes a curve in a sentence, and finds its steepest rise and fall. Pure functions.
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """When the curve came to the threshold, as indices of boundaries.
+
+    Attributes:
+        reached: Where the last stretch at or above the threshold begins.
+        fell: The boundary after that stretch, where the curve is below it again and stays so; None if it never is.
+        before: How many earlier stretches at or above the threshold there were.
+    """
+
+    reached: int
+    fell: int | None
+    before: int
+
+
+def reach(values: Sequence[float], threshold: float) -> Reach | None:
+    """Finds the last stretch of boundaries at or above the threshold; None when there is none."""
+    above = [value >= threshold for value in values]
+    starts = [
+        at for at, is_above in enumerate(above) if is_above and (at == 0 or not above[at - 1])
+    ]
+    if not starts:
+        return None
+    fell = next((at for at in range(starts[-1], len(above)) if not above[at]), None)
+    return Reach(starts[-1], fell, len(starts) - 1)
+
+
+def format_reach(
+    points: Sequence[CurvePoint], threshold: float, last_turn: int, digits: int = 2
+) -> str:
+    """The sentence under a curve, empty when there is no curve.
+
+    `reached at turn 7, 4 turns after it` when it stays at or above the threshold; `reached at turn 3, fell again
+    at turn 5 (reopened)` when it does not; `never reached, highest .31 at turn 4`. Earlier stretches are counted:
+    `reached at turn 7 (and once before), the last`.
+
+    Args:
+        last_turn: The last turn of the conversation, boundary or not.
+    """
+    if not points:
+        return ""
+    values = [point.p_end_normalised for point in points]
+    found = reach(values, threshold)
+    if found is None:
+        top = max(range(len(values)), key=values.__getitem__)
+        number = number_format.probability(values[top], digits)
+        return f"never reached, highest {number} at turn {points[top].turn}"
+    turn = points[found.reached].turn
+    words = f"reached at turn {turn}"
+    if found.before:
+        times = "once" if found.before == 1 else f"{found.before} times"
+        words += f" (and {times} before)"
+    if found.fell is not None:
+        return words + f", fell again at turn {points[found.fell].turn} (reopened)"
+    after = last_turn - turn
+    return words + (
+        f", {number_format.counted(after, 'turn')} after it" if after > 0 else ", the last"
+    )
+
+
+def steepest(values: Sequence[float], direction: int) -> int | None:
+    """The boundary at which the curve rises (1) or falls (-1) most from the one before, the first of equals.
+
+    None when it never does.
+    """
+    best, where = 0.0, None
+    for at in range(1, len(values)):
+        step = direction * (values[at] - values[at - 1])
+        if step > best:
+            best, where = step, at
+    return where
+
 
 _CURVE_TONES = [*(look.tone_class for look in STATE_LOOKS.values()), "tone--bright", "tone--muted"]
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -167,3 +242,77 @@ class Curve(Widget):
             parts = [Segment(" " * max(0, first - len(label) - 1), base), text]
             parts += [Segment(" ", base), mark]
         return Strip(parts).crop_extend(0, width, base)
+
+
+# A histogram of the normalised scores, with the threshold and the borderline band marked.
+
+
+BINS = 40
+
+
+def column_heights(counts: Sequence[int], rows: int) -> list[int]:
+    """The heights of the bins in eighths of a row; a bin that is not empty has a height of at least one."""
+    most = max(counts, default=0)
+    return [max(1, round(count * rows * 8 / most)) if count else 0 for count in counts]
+
+
+class Histogram(Widget):
+    """Columns in the colours of the states, below them an axis with the threshold's mark and its figure."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = TONES
+    DEFAULT_CSS = "Histogram { height: 4; }"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._bins: Sequence[int] = ()
+        self._rule = DecisionRule()
+
+    def show(self, bins: Sequence[int], rule: DecisionRule) -> None:
+        """Draws the counts of equal bins of [0, 1], lowest first."""
+        self._bins, self._rule = bins, rule
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """One row of the chart, or the axis."""
+        width, height = self.size
+        base = self.rich_style
+        muted = base + self.get_component_rich_style("tone--muted", partial=True)
+        if not any(self._bins):
+            text = "nothing has been scored" if y == 0 else ""
+            return Strip([Segment(text, muted)]).crop_extend(0, width, base)
+        wide = max(1, width // len(self._bins))
+        if y == height - 1:
+            return self._axis(wide).crop_extend(0, width, base)
+        rows = height - 1
+        level = rows - 1 - y
+        segments = []
+        for index, eighths in enumerate(column_heights(self._bins, rows)):
+            middle = (index + 0.5) / len(self._bins)
+            tone = STATE_LOOKS[self._rule.state(middle)].tone_class
+            block = _EIGHTHS[min(8, max(0, eighths - 8 * level))]
+            style = base + self.get_component_rich_style(tone, partial=True)
+            segments.append(Segment(block * wide, style))
+        return Strip(segments).crop_extend(0, width, base)
+
+    def _axis(self, wide: int) -> Strip:
+        """The borderline band as a thick part of a thin line, the threshold as a mark in it."""
+        base = self.rich_style
+        looks = {
+            name: base + self.get_component_rich_style(name, partial=True)
+            for name in ("tone--muted", "tone--borderline", "tone--bright")
+        }
+        cells = wide * len(self._bins)
+        mark = min(cells - 1, int(self._rule.threshold * cells))
+        segments = []
+        for cell in range(cells):
+            p = (cell + 0.5) / cells
+            if cell == mark:
+                segments.append(Segment("▲", looks["tone--bright"]))
+            elif abs(p - self._rule.threshold) < self._rule.band:
+                segments.append(Segment("━", looks["tone--borderline"]))
+            else:
+                segments.append(Segment("─", looks["tone--muted"]))
+        segments.append(
+            Segment(f" ▲ {number_format.probability(self._rule.threshold)}", looks["tone--bright"])
+        )
+        return Strip(segments)

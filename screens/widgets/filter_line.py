@@ -20,8 +20,8 @@ from engine.base.errors import FilterError, WorkbenchError
 from engine.base.text import display_safe, one_line
 from engine.conversations.filters import Completion, Filter, completions, parse_filter, unfinished
 from screens.widgets.background import background
+from screens.widgets.controls import MOST_TYPED, LineInput
 from screens.widgets.keyed import Keyed
-from screens.widgets.line_input import MOST_TYPED, LineInput
 
 TYPING_REST = 0.2
 """Seconds without a key before the typed filter is applied."""

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.base import number_format
-from screens.widgets.states import TONES
+from screens.widgets.formatting import TONES
 
 AXIS = 6
 """Cells for the numbers of the upright axis, its line included."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from rich.segment import Segment
 from rich.style import Style
@@ -25,9 +25,23 @@ from textual.strip import Strip
 from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe
 from screens.widgets.background import background
-from screens.widgets.keyed import Keyed
-from screens.widgets.movement import movement
-from screens.widgets.states import TONES
+from screens.widgets.formatting import TONES
+from screens.widgets.keyed import Keyed, movement
+
+# The order of a list by a value that some items do not have.
+
+T = TypeVar("T")
+
+
+def ordered_by(
+    items: Iterable[T], value: Callable[[T], Any], *, descending: bool = False
+) -> list[T]:
+    """The items by a value; those without one (None) come last, equal ones keep their order."""
+    valued = [(value(item), item) for item in items]
+    known = [pair for pair in valued if pair[0] is not None]
+    known.sort(key=lambda pair: pair[0], reverse=descending)
+    return [item for _, item in known] + [item for found, item in valued if found is None]
+
 
 RowT = TypeVar("RowT")
 Piece = tuple[str, str]

@@ -18,8 +18,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from workbench.bench.startup import make_project
-from workbench.bench.terminal import Terminal, drawn
+from tests.benchmarks.parts.startup import make_project
+from tests.benchmarks.parts.terminal import Terminal, drawn
 
 QUIET = 0.35
 """Less than the half period of a blinking cursor, more than any pause before the first screen is whole."""

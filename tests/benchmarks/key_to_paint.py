@@ -18,11 +18,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
+from tests.benchmarks.parts.startup import make_project
+from tests.benchmarks.parts.terminal import FRAME_END
 from tests.terminal.pty import Session
-from workbench.bench.startup import make_project
-from workbench.bench.terminal import FRAME_END
 
 ROWS, COLUMNS = 40, 120
 LIST = range(5, ROWS - 2)
@@ -54,7 +54,7 @@ def key_seconds(session: Session, key: str) -> float:
 def scored(path: Path) -> int:
     """Conversations that have a score by now."""
     with Project.open(path, read_only=True) as project:
-        return ConversationStore(project).counts().scored
+        return ConversationService(project).counts().scored
 
 
 def measure(path: Path, keys: int, idle: bool) -> None:

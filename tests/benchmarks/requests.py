@@ -26,7 +26,7 @@ from engine.completeness.tables import requests, scores
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations
 from engine.conversations.tables.truth import truth_by_conversation
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from workbench.cli import main
 
@@ -140,8 +140,8 @@ def goals_measured(file: Path, project: Path) -> list[str]:
         main(["run", "cluster", str(project), "--no-labels", "--decide", "auto"])
         with Project.open(project) as written:
             joints = {one["id"]: one["truth"]["joint"] for one in pairs}
-            ids = ConversationStore(written).ids(ListQuery())
-            rows = ConversationStore(written).rows(ids)
+            ids = ConversationService(written).ids(ListQuery())
+            rows = ConversationService(written).rows(ids)
             found = [
                 (row.id, [joints[row.external_id]]) for row in rows if row.external_id in joints
             ]
@@ -151,7 +151,7 @@ def goals_measured(file: Path, project: Path) -> list[str]:
     with Project.open(project, read_only=True) as read, read.reading() as conn:
         names = {
             row.id: row.external_id
-            for row in ConversationStore(read).rows(ConversationStore(read).ids(ListQuery()))
+            for row in ConversationService(read).rows(ConversationService(read).ids(ListQuery()))
         }
         for key, parts in requests_of(conn, list(names)):
             known = zip(names[key].split("+"), parts, strict=True)

@@ -35,7 +35,7 @@ from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.tables import imports, sources
 from engine.formats.records import Parsed
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project import runs
 
 DIMENSIONS = 576
@@ -103,7 +103,7 @@ def make(path: Path, count: int, states: bool, skipped: int, seed: int = 7) -> N
     """
     made = islice(conversations(seed), skipped, None)
     numbers = np.random.default_rng(seed)
-    with Workspace(path, create=True) as workspace:
+    with OpenProject(path, create=True) as workspace:
         project = workspace.project
         request = ScoringRequest(mode="probe", remaining=False, tune=False)
         run = workspace.scoring_runs.run(request)

@@ -30,11 +30,10 @@ from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting
 from engine.model.catalog import embedded_model
 from engine.project.project import Project
-from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.events import EventLog, RunDirectory
-from training.curves import Validation
+from engine.training.config import TrainConfig
+from engine.training.events import EventLog, RunDirectory
 from training.examples import Log
-from training.selection import best_validation
+from training.validation import Validation, best_validation
 
 DRAWS = 2_000
 SCORES = "scores.jsonl"
@@ -70,7 +69,8 @@ def main(words: Sequence[str]) -> None:
 
 
 def _train(asked: argparse.Namespace) -> None:
-    from training import curves, run
+    from training import run
+    from training import validation as curves
 
     run_directory = RunDirectory(asked.folder)
     run_directory.path.mkdir(parents=True)

@@ -1,3 +1,3 @@
 """Campaigns: the program under stress, for as long as one likes. CI runs a short slice of each;
-what longer runs found is in `docs/results/reliability.md`.
+what longer runs found is in `docs/lab/reliability.md`.
 """

@@ -48,7 +48,7 @@ from engine.model.process.client import ModelProcess
 from engine.project.project import Project
 from engine.questions.tables import verdicts
 from engine.results.watch.watching import Event, WatchStage
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
 from tests.engine.model.weights import ALL_BUT_FIRST, write_shallow
 

@@ -53,12 +53,12 @@ from engine.model.http.probe import probe
 from engine.model.http.served_models import served_models
 from engine.model.interface import LoadOptions, Sampling
 from engine.opener.exports import export_lines
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.service.answers import import_answers
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
-from engine.training.run_directory.events import RunDirectory
 from engine.training.run_files import runs_folder
 from engine.trees.growth import Budget
 from engine.trees.tree import TreeOptions
@@ -385,12 +385,12 @@ class Fuzz:
         path.write_bytes(flipped(self.stored, choice))
 
         def read() -> None:
-            with Workspace(path, read_only=choice.random() < 0.5) as workspace:
+            with OpenProject(path, read_only=choice.random() < 0.5) as workspace:
                 with workspace.project.reading() as conn:
                     for kind in ("conversations", "table", "verdicts"):
                         for _ in islice(export_lines(conn, kind), MOST_RECORDS):
                             pass
-                workspace.services().conversations.counts()
+                workspace.conversations.counts()
 
         return read
 
@@ -405,12 +405,12 @@ class Fuzz:
                     self._change(conn, choice)
 
         def read() -> None:
-            with Workspace(path, read_only=choice.random() < 0.5) as workspace:
+            with OpenProject(path, read_only=choice.random() < 0.5) as workspace:
                 with workspace.project.reading() as conn:
                     for kind in ("conversations", "table", "verdicts", "scores"):
                         for _ in islice(export_lines(conn, kind), MOST_RECORDS):
                             pass
-                listed = workspace.services().conversations
+                listed = workspace.conversations
                 listed.counts()
                 listed.rows(listed.ids(ListQuery(parse_filter(""))))
 

@@ -32,7 +32,7 @@ from typing import NoReturn
 from engine.base.errors import ProjectError, ProjectMoved
 from engine.project import settings
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.campaign.forked import ForkedCommand, run_here
 from tests.campaign.stopping import until_stopped
 

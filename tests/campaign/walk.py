@@ -45,11 +45,11 @@ from textual.worker import WorkerFailed
 from engine.base.conversation import without_surrogates
 from engine.base.events import DataChanged, Event, JobEnded, JobProgress, JobStarted
 from engine.model.catalog import embedded_model
-from engine.opener.workspace import TABLES, Workspace
+from engine.opener.open_project import TABLES, OpenProject
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations, write_jsonl
-from screens.shell.control_guard import ControlGuard
-from screens.shell.key_table import key_table
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from screens.shell.base_app import ControlGuard
+from screens.shell.keymap import key_table
 from tests.campaign.kills import descendants
 from tests.campaign.stopping import until_stopped
 from tests.engine.model.tuned import tune
@@ -315,8 +315,8 @@ def raise_no_answer(number: int, frame: object) -> None:
 async def walk(path: Path, steps: Steps, outcome: Outcome, taken: list[Step]) -> str:
     """Takes steps on a project, which are added to `taken`; returns what ended the program, empty where nothing did."""
     signal.signal(signal.SIGALRM, raise_no_answer)
-    with Workspace(path) as workspace:
-        app = WorkbenchApp(workspace.services(), workspace.subscribe)
+    with OpenProject(path) as workspace:
+        app = WorkbenchApp(workspace, workspace.subscribe)
         walked = iter(steps(app))
         taken.append(next(walked))
         try:

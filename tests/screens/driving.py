@@ -15,7 +15,9 @@ from textual.pilot import Pilot
 from textual.widget import AwaitMount
 from textual.worker import WorkerCancelled
 
-from screens.shell.workbench_screen import MODES
+from screens.shell.title_line import (
+    MODES,
+)
 from tests.screens.project import ScreenProject
 from workbench.app import WorkbenchApp
 

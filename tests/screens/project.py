@@ -20,7 +20,7 @@ from engine.completeness.service.sets import ScoreSets
 from engine.completeness.tables import scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
-from engine.conversations.tables.saved import SavedStore
+from engine.conversations.service.saved import SavedViews
 from engine.goals.service.service import GoalService
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
@@ -29,19 +29,19 @@ from engine.model.process.client import ModelProcess
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.run_setup import RunSetup
 from engine.model.service.service import ModelService
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.exports import ExportFiles
-from engine.opener.project_file import ProjectFileService
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
+    ConversationService,
 )
-from engine.opener.search.triage import TriageStore
-from engine.opener.workspace import ProjectInfo, Services, Workspace
+from engine.opener.exports import ExportFiles
+from engine.opener.open_project import OpenProject
+from engine.opener.project_file import ProjectFileService
 from engine.project.network import NetworkService
 from engine.project.project import Project
 from engine.questions.records.triage import VerdictRow
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.example_probes import ExampleProbeService
+from engine.questions.service.triage import TriageService
 from engine.results.comparison.service import ComparisonService
 from engine.results.validation.service import ValidationService
 from engine.results.watch.service import WatchService
@@ -108,12 +108,12 @@ class ScreenProject:
         self.catalog = Catalog(folders.data_dir(), folders.cache_dir())
         self.jobs = RecordedJobs(self.file)
         self.score_sets = ScoreSets(self.file, lambda: self.emit(_changed("score")))
-        self.conversations = ConversationStore(self.file)
+        self.conversations = ConversationService(self.file)
         self.example_probes = ExampleProbeService(
             self.file, lambda: self.emit(_changed("example probes"))
         )
-        self.triage = TriageStore(self.file, self._judged)
-        self.saved = SavedStore(self.file)
+        self.triage = TriageService(self.file, self._judged)
+        self.saved = SavedViews(self.file)
         self.calibration = CalibrationService(self.file, lambda: self.emit(_changed("rule")))
         self.network = NetworkService(self.file)
         self.trees = RecordedTrees(self.file)
@@ -168,9 +168,13 @@ class ScreenProject:
         self.emit(_changed("verdict"))
         self.example_probes.noticed()
 
-    def services(self) -> Services:
+    def services(self) -> OpenProject:
         """What the app is given."""
-        made = Services(cast(Workspace, None), ProjectInfo(self.name, self.name, self.read_only))
+        made = OpenProject.__new__(
+            OpenProject
+        )  # the parts below, without a project file of its own
+        made.name = made.path = self.name
+        made.read_only = self.read_only
         made.file = ProjectFileService(self.file, self.emit, frozenset({"conversation", "verdict"}))
         made.conversations = self.conversations
         made.triage = self.triage

@@ -13,11 +13,11 @@ from engine.completeness.service.runs import ScoringRuns
 from engine.conversations.filters import Filter
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.jobs import JobService
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
+    ConversationService,
 )
+from engine.opener.jobs import JobService
 from engine.project.project import Project
 from engine.project.records import Estimate, RunRow
 
@@ -91,7 +91,7 @@ class RecordedRunner(JobRunner):
         return self._recorded.active()
 
 
-class HeldConversations(ConversationStore):
+class HeldConversations(ConversationService):
     """Gives no rows while `hold` is cleared."""
 
     def __init__(self, file: Project) -> None:

@@ -14,14 +14,13 @@ import screens
 from engine.conversations.stages.importing import ImportStage
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
-from screens.shell.dialogs.basic import ChoiceDialog, Dialog
-from screens.shell.dialogs.importing import ImportDialog
-from screens.shell.dialogs.run import RunDialog
-from screens.shell.dialogs.run_form import RunForm
-from screens.shell.key_table import key_table
-from screens.shell.recent_projects import Shell
+from screens.shell.app_interface import Shell
+from screens.shell.dialogs import ChoiceDialog, Dialog
+from screens.shell.importing import ImportDialog
+from screens.shell.keymap import key_table
+from screens.shell.run_form import RunDialog, RunForm
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.watch.dialogs import WatchDialog
+from screens.watch.screen import WatchDialog
 from screens.widgets.empty_state import EmptyState
 from tests.screens.driving import opened, press, settle
 from tests.screens.project import ScreenProject, open_copy

@@ -19,8 +19,8 @@ from engine.base.outcomes import (
 )
 from engine.formats.records import Leak
 from screens.reader.screen import ReaderScreen
-from screens.shell.control_guard import ControlGuard
-from screens.shell.dialogs.basic import ErrorDialog
+from screens.shell.base_app import ControlGuard
+from screens.shell.dialogs import ErrorDialog
 from screens.triage.screen import TriageScreen
 from tests.screens.driving import Size, opened, press, settle, text
 from tests.screens.project import ScreenProject, project_of

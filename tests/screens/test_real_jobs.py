@@ -13,9 +13,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from engine.base import folders
-from engine.opener.workspace import Workspace
-from engine.simulate.samples import sample_conversations, write_jsonl
-from screens.shell.dialogs.run import RunDialog
+from engine.opener.open_project import OpenProject
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from screens.shell.run_form import RunDialog
 from tests.engine.model.tuned import tune
 from tests.screens.driving import press, settle, text, until
 from workbench.app import WorkbenchApp
@@ -32,9 +32,9 @@ def workspace(tmp_path: Path, quick_weights: Path) -> Path:
 
 
 @asynccontextmanager
-async def screens_of(workspace: Workspace) -> AsyncIterator[Pilot[None]]:
+async def screens_of(workspace: OpenProject) -> AsyncIterator[Pilot[None]]:
     """The app as the program starts it."""
-    app = WorkbenchApp(workspace.services(), workspace.subscribe)
+    app = WorkbenchApp(workspace, workspace.subscribe)
     async with app.run_test(size=(120, 36), notifications=True) as pilot:
         await settle(pilot)
         yield pilot
@@ -55,13 +55,13 @@ async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> Non
     )[:3]
     source = tmp_path / "samples.jsonl"
     write_jsonl(samples, source)
-    with Workspace(workspace, create=True) as opened:
+    with OpenProject(workspace, create=True) as opened:
         async with screens_of(opened) as pilot:
             await press(pilot, "i")
             await pilot.press(*str(source))
             await press(pilot, "enter")
             await shown(pilot, lambda seen: "3 conversations" in seen)
-            stored = opened.services().conversations.reports
+            stored = opened.conversations.reports
             await until(pilot, lambda: bool(stored()))  # comes after the conversations are shown
             await press(pilot, "1", "A")
             # one word each: where the folder has a long name, its line is broken
@@ -75,7 +75,7 @@ async def test_import_estimate_and_score(workspace: Path, tmp_path: Path) -> Non
             await shown(pilot, lambda seen: "3 conversations ·" in seen and "tokens" in seen)
             await press(pilot, "enter")
             await shown(pilot, lambda seen: "100% scored" in seen)
-        rows = opened.services().conversations
+        rows = opened.conversations
         found = [rows.score(key) for key in (1, 2, 3)]
     assert [score.mode for score in found if score is not None] == ["base"] * 3
 
@@ -93,7 +93,7 @@ async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
     }
     source = tmp_path / "plums.json"
     source.write_text(json.dumps([instruction]), "utf-8")
-    with Workspace(workspace, create=True) as opened:
+    with OpenProject(workspace, create=True) as opened:
         async with screens_of(opened) as pilot:
             await press(pilot, "9", "n")
             fields = pilot.app.screen
@@ -105,5 +105,5 @@ async def test_estimate_and_play(workspace: Path, tmp_path: Path) -> None:
             await shown(pilot, lambda seen: "plums/full" in seen)
             await press(pilot, "enter", "enter")
             assert question in text(pilot)
-        (setting,) = opened.simulations().settings("sharded")
+        (setting,) = opened.simulation_runs.settings("sharded")
     assert setting.played == 1

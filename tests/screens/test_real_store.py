@@ -12,9 +12,9 @@ from engine.base.outcomes import (
 )
 from engine.conversations.tables import imports, sources
 from engine.formats.records import Parsed
-from engine.opener.search.triage import TriageStore
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, press, settle, text
 from tests.screens.project import ScreenProject
@@ -51,7 +51,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "real.wb"
 
 
-def services(project: Project) -> Services:
+def services(project: Project) -> OpenProject:
     """What the screens of an open project file are handed, where no model is."""
     return ScreenProject(project, "real.wb").services()
 
@@ -80,8 +80,8 @@ async def test_session_on_a_project_file(path: Path) -> None:
             assert "○ 1  ◐ 1" in lines(pilot)[0]
 
     with Project.open(path, read_only=True) as again:
-        assert TriageStore(again).tally()[Verdict.INCOMPLETE] == 1
-        assert TriageStore(again).tally()[Verdict.UNSURE] == 1
+        assert TriageService(again).tally()[Verdict.INCOMPLETE] == 1
+        assert TriageService(again).tally()[Verdict.UNSURE] == 1
 
 
 async def test_end_of_the_list(path: Path) -> None:

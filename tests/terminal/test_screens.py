@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.project.project import Project
-from screens.shell.key_table import Place, key_table
+from screens.shell.keymap import Place, key_table
 from tests.engine.goals.service.goal_project import cluster
 from tests.terminal import hostile
 from tests.terminal.payloads import NAME, PAYLOADS

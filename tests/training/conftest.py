@@ -10,7 +10,7 @@ NEED_LIBRARIES = [
     "test_runs.py",
     "test_checkpoints.py",
     "test_examples.py",
-    "test_curves.py",
+    "test_validation.py",
 ]
 
 collect_ignore = [] if importlib.util.find_spec("peft") else NEED_LIBRARIES

@@ -9,10 +9,9 @@ from typing import Any, cast
 import pytest
 
 from engine.completeness.block import LogItem
-from engine.training.run_directory.events import Event, EventLog, read_events
-from training.datasets import Datasets
+from engine.training.events import Event, EventLog, read_events
 from training.event_writer import VALIDATION_SPEEDUP, EventWriter
-from training.examples import Example, Log
+from training.examples import Datasets, Example, Log
 from training.loop import BEST, AdapterTrainer
 
 SPEED = 50.0

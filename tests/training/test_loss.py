@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from engine.training.run_directory.config import TrainConfig
+from engine.training.config import TrainConfig
 from tests.training.tiny_runs import tiny_base
 from training.base import add_adapter, load_base
-from training.curves import Validation
 from training.examples import Example
 from training.loop import AdapterTrainer, ExampleDataset, arguments, collate
+from training.validation import Validation
 
 ROWS = [
     Example([1, 5, 6, 7, 8, 9, 2], [3, 4, 6], [0.75, 0.75, 1.5]),

@@ -14,12 +14,11 @@ from engine.model.adapter_files import AdapterOrigin
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.catalog import embedded_model
 from engine.model.gguf_file import read_gguf
-from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.events import RunDirectory
+from engine.training.config import TrainConfig
+from engine.training.events import RunDirectory
 from tests.training.tiny_bases import tiny_model, with_adapter, write_gguf
 from training.base import load_base
-from training.gguf_adapter import convert, fingerprint_of
-from training.parity import TOKENS, ParitySkipped, check_parity
+from training.gguf_adapter import TOKENS, ParitySkipped, check_parity, convert, fingerprint_of
 
 LOGS = (
     (

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from engine.training.config import RECIPE_SETTINGS
+from engine.training.events import RunDirectory, is_running, read_events, state_of
 from engine.training.process import command_for
-from engine.training.run_directory.config import RECIPE_SETTINGS
-from engine.training.run_directory.events import RunDirectory, is_running, read_events, state_of
 from tests.training.tiny_runs import STEPS, events, finished, launched, start, tiny_run
 from training.checkpoints import SEAL, last_checkpoint
 

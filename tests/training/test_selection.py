@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.statistics.ranking import auroc_error
-from training.curves import Validation
-from training.selection import best_validation, validations_without_gain
+from training.validation import Validation, best_validation, validations_without_gain
 
 PAIRS = 100
 

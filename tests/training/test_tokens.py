@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from engine.model.catalog import embedded_model
 from engine.model.interface import LoadOptions
 from engine.model.process.client import ModelProcess
-from engine.simulate.samples import sample_conversations
-from engine.training.run_directory.config import TrainConfig
+from engine.simulate.demo.samples import sample_conversations
+from engine.training.config import TrainConfig
 from training.base import HubTokenizer, load_tokenizer
 
 HARD = [

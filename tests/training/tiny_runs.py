@@ -18,8 +18,8 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.events import RunDirectory, read_events
+from engine.training.config import TrainConfig
+from engine.training.events import RunDirectory, read_events
 from tests.engine.model.tiny import SPECIAL
 from tests.training.tiny_bases import tiny_model, write_gguf
 from training.__main__ import main

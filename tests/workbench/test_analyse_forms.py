@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.project.project import Project
-from engine.simulate.forms.table import ModelRow
-from engine.simulate.service.form_picture import draw_forms
+from engine.simulate.forms.table import ModelRow, draw_forms
 from tests.engine.simulate.forms.playing import Script, as_reply, played
 from tests.engine.simulate.forms.test_run_files import files_of
 from workbench.cli import main

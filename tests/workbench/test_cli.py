@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.command_line import data, process, workbench
 from workbench import commands
 from workbench.cli import COMMANDS

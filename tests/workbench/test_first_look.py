@@ -29,7 +29,7 @@ from engine.completeness.records.scores import (
 )
 from engine.completeness.stages import fitting
 from engine.project.records import Estimate
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.shell.picker import Beginning
 from tests.command_line import data, workbench
 from tests.engine.model.tuned import tune

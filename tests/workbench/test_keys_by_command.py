@@ -12,7 +12,7 @@ import textwrap
 from collections import defaultdict
 from pathlib import Path
 
-from screens.shell.key_table import Place, key_table
+from screens.shell.keymap import Place, key_table
 from screens.widgets.keyed import Keyed, place_of
 from workbench.app import WorkbenchApp
 

@@ -23,7 +23,7 @@ from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.service.endpoints import Endpoints
 from engine.training import process
-from engine.training.run_directory.events import RunDirectory
+from engine.training.events import RunDirectory
 from tests.engine.project.support import REPOSITORY
 from tests.engine.training.training_project import wait_for
 

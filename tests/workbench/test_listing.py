@@ -10,7 +10,7 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.project import runs
 from engine.project.project import Project
-from engine.simulate.samples import write_jsonl
+from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
 
 TABLE = """\

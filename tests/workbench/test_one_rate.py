@@ -19,7 +19,7 @@ from engine.completeness.records.scores import (
     DecisionRule,
 )
 from engine.conversations.filters import ListQuery
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from screens.conversations.formatting import summary_content
 from screens.conversations.query import Listing, read_counts
 from screens.goals.columns import rate_of
@@ -86,8 +86,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def workspace(project: Path) -> Iterator[Workspace]:
-    with Workspace(project, read_only=True) as opened:
+def workspace(project: Path) -> Iterator[OpenProject]:
+    with OpenProject(project, read_only=True) as opened:
         yield opened
 
 
@@ -149,10 +149,9 @@ def test_commands(project: Path) -> None:
     assert Counter(one["state"] for one in listed) == STATES
 
 
-def test_screens(workspace: Workspace) -> None:
+def test_screens(workspace: OpenProject) -> None:
     """The overview, its parts, the list and the calibration show the rate of `status`, and at which threshold."""
-    services = workspace.services()
-    found = load_overview(services)
+    found = load_overview(workspace)
     assert (found.counts.above, found.counts.scored, found.rule.threshold) == (ABOVE, SCORED, 0.6)
     shown = rate_content(found).plain
     assert shown.startswith(f"{PERCENT} [")
@@ -160,13 +159,15 @@ def test_screens(workspace: Workspace) -> None:
     for state, number in STATES.items():
         assert f"{number} {state}" in shown
     every = ListQuery()
-    listing = Listing(every, services.conversations.ids(every), read_counts(services, every))
+    listing = Listing(every, workspace.conversations.ids(every), read_counts(workspace, every))
     summary = summary_content(listing, 0).plain
     assert f"{PERCENT} [" in summary
     assert "complete, ≥ .60" in summary
-    assert f"{PERCENT} ≥ threshold" in calibration_content(services.calibration.report().rate).plain
-    assert parts_content(load_parts(services)).plain == ""
-    goals = load_goals(services)
+    assert (
+        f"{PERCENT} ≥ threshold" in calibration_content(workspace.calibration.report().rate).plain
+    )
+    assert parts_content(load_parts(workspace)).plain == ""
+    goals = load_goals(workspace)
     assert goals.lowest is not None
     lowest = next(one for one in goals.groups if one.id == goals.lowest.id)
     assert (goals.lowest.complete, goals.lowest.scored) == (
@@ -175,10 +176,10 @@ def test_screens(workspace: Workspace) -> None:
     )
 
 
-def test_groups(project: Path, workspace: Workspace) -> None:
+def test_groups(project: Path, workspace: OpenProject) -> None:
     """Goals, their export, the report, the table, the assignments and `run cluster` agree on groups: number, order,
     sizes, and the rate of each."""
-    groups = workspace.services().goals.groups()
+    groups = workspace.goals.groups()
     listed = data(workbench("goals", "list", project, "--json"))["groups"]
     clusters = exported(project, "clusters")
     order = [(one.id, one.size) for one in groups]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
 

@@ -13,8 +13,8 @@ from engine.project.project import Project
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.table import FormRow
+from engine.simulate.request import SimulationRequest
 from engine.simulate.service.forms import dummies, forms_of, profiles_of, rules_of
-from engine.simulate.service.request import SimulationRequest
 from engine.simulate.service.result_tables import form_table
 from workbench.cli import build_parser, main
 from workbench.commands.playing import read_request

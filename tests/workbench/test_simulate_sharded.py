@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine.base.errors import UsageError
+from engine.simulate.draft import state_of
 from engine.simulate.records import PlayRow
 from engine.simulate.service.sharded import (
     load_instructions,
@@ -18,7 +19,6 @@ from engine.simulate.service.sharded import (
     write_drafts,
 )
 from engine.simulate.sharded.instruction import read_instructions
-from engine.simulate.sharded.making.draft import state_of
 from workbench.cli import build_parser, main
 from workbench.commands.playing import read_request
 from workbench.commands.simulate_sharded import report_of_plays

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from engine.project.project import Project
-from engine.training import adapter_in_use, runs
+from engine.training import adapter_in_use
+from engine.training import service as runs
+from engine.training.events import RunDirectory, read_events
 from engine.training.process import has_process
 from engine.training.request import DEFAULTS, TYPED, TrainingRequest, read_request
-from engine.training.run_directory.events import RunDirectory, read_events
 from engine.training.run_files import all_runs, manifest_summary
-from engine.training.runs import TrainingRuns
+from engine.training.service import TrainingRuns
 from screens.training.run_form import HELD_OUT
 from tests.engine.training.training_project import (
     bare_run,

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from engine.project.project import Project
+from engine.training.events import RunDirectory, read_events
 from engine.training.process import Trainers, pid_of
-from engine.training.run_directory.events import RunDirectory, read_events
 from engine.training.run_files import runs_folder
 from tests.command_line import data, process
 from tests.engine.training.training_project import fill_with_talks, wait_for, wait_for_end

@@ -11,8 +11,8 @@ import pytest
 from engine.base.outcomes import (
     Verdict,
 )
-from engine.opener.search.triage import TriageStore
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, talk
 from workbench.cli import main
 
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> str:
 
 def state(path: str, key: int) -> tuple[Any, ...]:
     with Project.open(path, read_only=True) as project:
-        now = TriageStore(project).current(key)
+        now = TriageService(project).current(key)
     return (None, "", (), "") if now is None else (now.verdict, now.note, now.tags, now.annotator)
 
 

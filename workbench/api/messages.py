@@ -16,12 +16,12 @@ from engine.completeness.records.scoring_request import (
     ScoringRequest,
 )
 from engine.completeness.service.one_conversation import ConversationScore
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 
 __all__ = ["ConversationScore", "Probability", "complete", "end_model", "score"]
 
 _guard = threading.Lock()
-_opened: list[tuple[Workspace, str]] = []
+_opened: list[tuple[OpenProject, str]] = []
 
 
 class Probability(float):
@@ -136,9 +136,9 @@ def end_model() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _open() -> tuple[Workspace, str]:
+def _open() -> tuple[OpenProject, str]:
     """An empty project in a temporary folder, which models and prompts are looked up in."""
     folder = tempfile.mkdtemp(prefix="workbench-")
-    workspace = Workspace(Path(folder) / "empty.wb", create=True)
+    workspace = OpenProject(Path(folder) / "empty.wb", create=True)
     atexit.register(end_model)
     return workspace, folder

@@ -38,8 +38,8 @@ from engine.goals.records import (
 )
 from engine.jobs.contract import Stage
 from engine.opener.exports import ExportKind, export_lines
+from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
-from engine.opener.workspace import Workspace
 from engine.questions.records.triage import (
     VerdictRow,
 )
@@ -89,10 +89,10 @@ class Project:
 
     def __init__(self, path: str | Path, *, create: bool = False, read_only: bool = False) -> None:
         """See `open`."""
-        self._workspace = Workspace(
+        self._workspace = OpenProject(
             Path(os.path.expanduser(path)), create=create, read_only=read_only
         )
-        self._services = self._workspace.services()
+        self._services = self._workspace
 
     def __enter__(self) -> Project:
         return self
@@ -111,12 +111,12 @@ class Project:
     @property
     def path(self) -> str:
         """The project file."""
-        return self._services.project.path
+        return self._services.path
 
     @property
     def read_only(self) -> str | None:
         """Why the project cannot be written, such as another workbench that writes it; None when it can."""
-        return self._services.project.read_only
+        return self._services.read_only
 
     def save_copy(self, path: str | Path) -> None:
         """Writes all that is stored to a new file, also when the project's own file was deleted or replaced.

@@ -15,7 +15,7 @@ from engine.completeness.turns import TurnRow, by_turns
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations, selecting
 from engine.conversations.tables.truth import truth_by_record, truth_of_duplicates
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.sql import snapshot
 from engine.results.metrics.aptitude import Scored, aptitudes
 from engine.simulate.service.result_tables import aptitude_json, aptitude_table
@@ -41,7 +41,7 @@ def analyse(arguments: argparse.Namespace) -> int:
     """
     query = ListQuery(read_filter(arguments.filter))
     with (
-        Workspace(Path(arguments.project), read_only=True) as workspace,
+        OpenProject(Path(arguments.project), read_only=True) as workspace,
         workspace.project.reading() as conn,
         snapshot(conn),
     ):

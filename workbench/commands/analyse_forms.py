@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotYet
-from engine.opener.workspace import Workspace
-from engine.simulate.forms.table import by_model
-from engine.simulate.service.form_picture import draw_forms
+from engine.opener.open_project import OpenProject
+from engine.simulate.forms.table import by_model, draw_forms
 from engine.simulate.service.result_tables import form_model_table
 from workbench.commands.narration import Result, narrate
 from workbench.commands.report_text import table_lines
@@ -37,8 +36,8 @@ def forms(arguments: argparse.Namespace) -> int:
     """
     runs: list[tuple[str, Mapping[str, Any]]] = []
     for project in arguments.projects:
-        with Workspace(Path(project), read_only=True) as workspace:
-            runs += workspace.simulations().form_runs()
+        with OpenProject(Path(project), read_only=True) as workspace:
+            runs += workspace.simulation_runs.form_runs()
     if not runs:
         raise NotYet(
             "Nobody filled a form here.",

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotFound
+from engine.conversations.filters import ListQuery
 from engine.conversations.tables.truth import truth_by_conversation
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.questions.rating_scales import RATING
-from engine.simulate.profiles.labelling import label_rows, tag_labels
-from engine.simulate.profiles.ratings import rated_by_turns, rating_agreement, rating_simulation
-from engine.simulate.recsim.rating import PARTS
+from engine.simulate.service.ratings import (
+    PARTS,
+    AgreementRow,
+    LabelRow,
+    label_rows,
+    rated_by_turns,
+    rating_agreement,
+    rating_simulation,
+    tag_ratings,
+)
 from workbench.commands.analyse import turn_json, turn_lines
-from workbench.commands.analyse_behaviour import agreement_lines, flat_agreement, label_lines
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
 from workbench.commands.playing import exit_code, played, read_options
+from workbench.commands.report_text import cell_lines
 
 
 def ratings_options(parser: argparse.ArgumentParser) -> None:
@@ -47,11 +55,12 @@ def ratings(arguments: argparse.Namespace) -> int:
         WorkbenchError: A model cannot be had.
     """
     parts = tuple(dict.fromkeys(arguments.part or PARTS))
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
+        store = workspace.conversations
         simulation = rating_simulation(
-            workspace.simulations(),
+            workspace.simulation_runs,
             workspace.project,
-            read_filter(arguments.filter),
+            store.ids(ListQuery(read_filter(arguments.filter))),
             parts,
             read_options(arguments),
         )
@@ -62,30 +71,29 @@ def ratings(arguments: argparse.Namespace) -> int:
             )
         rows = played(workspace, simulation)
         over = [row for row in rows if row.reason is None]
-        asked = {int(row.result["conversation"]) for row in over}
+        annotated = {int(row.result["conversation"]) for row in over}
         if arguments.tag and "ratings" in parts:
-            settings = {one.config_hash: one.models for one in workspace.simulations().settings()}
+            settings = {one.config_hash: one.models for one in workspace.simulation_runs.settings()}
             judge = settings.get(simulation.play.config_hash, {}).get("judge", "a model")
-            given = tag_labels(workspace.project, over, [RATING], judge)
+            given = tag_ratings(workspace.project, over, judge)
             narrate(f"Gave {given:,} tags; `--filter tag:rating.Diversity.2` finds them.")
         with workspace.project.reading() as conn:
-            truths = {key: truth for key, truth in truth_by_conversation(conn) if key in asked}
-        store = workspace.services().conversations
-        listed = store.rows(sorted(asked))
-    labels = label_rows(over, [RATING]) if "ratings" in parts else []
+            truths = {key: truth for key, truth in truth_by_conversation(conn) if key in annotated}
+        listed = store.rows(sorted(annotated))
+    labels = label_rows(over) if "ratings" in parts else []
     turns = rated_by_turns(over, {row.id: row.turns for row in listed}) if labels else []
     agreements = rating_agreement(over, truths, {row.id: row.tags for row in listed})
     lines: list[str] = []
     if labels:
-        lines += [*label_lines(labels), "", *turn_lines(turns)]
+        lines += [*_label_lines(labels), "", *turn_lines(turns)]
     if agreements:
-        lines += ["", *agreement_lines(agreements)]
+        lines += ["", *_agreement_lines(agreements)]
     names = {row.id: row.external_id for row in listed}
     result: dict[str, Any] = {
         "config": simulation.play.config_hash,
         "labels": [asdict(row) for row in labels],
         "turns": [turn_json(row) for row in turns],
-        "agreement": [flat_agreement(row) for row in agreements],
+        "agreement": [_flat_agreement(row) for row in agreements],
         "conversations": [
             {"id": names[int(row.result["conversation"])]} | _annotations(row.result)
             for row in over
@@ -97,8 +105,46 @@ def ratings(arguments: argparse.Namespace) -> int:
     return exit_code(rows)
 
 
+def _label_lines(rows: Sequence[LabelRow]) -> list[str]:
+    return cell_lines(
+        [("schema", "text"), ("label", "text"), ("labelled", "text"), ("labels", "text")],
+        [
+            (
+                row.schema, row.label, f"{row.labelled:,} of {row.asked:,}",
+                ", ".join(f"{name} {count:,}" for name, count in row.counts.items()),
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def _agreement_lines(rows: Sequence[AgreementRow]) -> list[str]:
+    return cell_lines(
+        [
+            ("schema", "text"), ("label", "text"), ("against", "text"), ("n", "count"),
+            ("accuracy", "interval"), ("frequent", "share"), ("kappa", "interval"), ("weighted", "share"),
+        ],
+        [
+            (
+                row.schema, row.label, f"{row.one} / {row.other}", row.found.count,
+                row.found.accuracy, row.found.frequent, row.found.kappa,
+                row.found.weighted and row.found.weighted.value,
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+def _flat_agreement(row: AgreementRow) -> dict[str, Any]:
+    """Returns an agreement as JSON values."""
+    named = {"schema": row.schema, "label": row.label, "one": row.one, "other": row.other}
+    return {**named, **asdict(row.found)}
+
+
 def _annotations(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model said of a conversation, in the fields of the data set."""
-    kept = {name: value for name, value in result.items() if name not in ("conversation", "labels")}
-    rated = result["labels"].get(RATING, {}).get("final")
-    return kept if rated is None else {RATING: rated, **kept}
+    """Returns what the model said of a conversation, in the fields of the data set."""
+    fields = {
+        name: value for name, value in result.items() if name not in ("conversation", "labels")
+    }
+    ratings = result["labels"].get(RATING, {}).get("final")
+    return fields if ratings is None else {RATING: ratings, **fields}

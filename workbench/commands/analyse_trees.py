@@ -10,7 +10,7 @@ from typing import Any
 from engine.base.errors import NotYet
 from engine.conversations.filters import ListQuery
 from engine.conversations.service.line_files import write_file
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.trees.reports import lines, table, unusual
 from workbench.commands.narration import Result, narrate
 from workbench.commands.options import add_filter, add_formulas, read_filter
@@ -42,8 +42,8 @@ def trees(arguments: argparse.Namespace) -> int:
         ProjectError: The file cannot be written.
     """
     query = ListQuery(read_filter(arguments.filter))
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
-        service = workspace.services().trees
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        service = workspace.trees
         items = service.items(query)
         grown = [item for item in items if item.row.reason is None]
         if not grown:

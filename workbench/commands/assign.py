@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.text import one_line
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import stored_clustering
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import share
 from workbench.exits import DONE, WITH_GAPS
@@ -37,7 +37,7 @@ def run_assign(arguments: argparse.Namespace) -> int:
     """Assigns the conversations that were imported after the clustering. With --holdout clusters a part of them
     instead, and
     measures how near the others are to its clusters."""
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         if arguments.holdout is not None:
             return _hold_out(workspace, arguments)
         run_stages(workspace, workspace.goal_stages().assign(arguments.model))
@@ -71,7 +71,7 @@ def run_assign(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _hold_out(workspace: Workspace, arguments: argparse.Namespace) -> int:
+def _hold_out(workspace: OpenProject, arguments: argparse.Namespace) -> int:
     stage = workspace.goal_stages().hold_out(arguments.holdout, arguments.seed)
     run_stages(workspace, [stage])
     if stage.result is not None and arguments.json:

@@ -11,7 +11,7 @@ from engine.base.interval import Interval, Share
 from engine.base.number_format import percent_range
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import Agreement, CalibrationReport, CompletionRate
 from workbench.commands.narration import narrate, print_json
 from workbench.commands.options import add_filter, probability, read_filter
@@ -44,9 +44,8 @@ def calibrate(arguments: argparse.Namespace) -> int:
     query = ListQuery(read_filter(arguments.filter))
     pins = arguments.free or arguments.pin is not None
     changes = arguments.apply or pins
-    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
-        services = workspace.services()
-        calibration = services.calibration
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        calibration = workspace.calibration
         if pins:
             calibration.pin(arguments.pin)
         report = calibration.report(query)
@@ -60,7 +59,7 @@ def calibrate(arguments: argparse.Namespace) -> int:
                 report = calibration.report(query)
         if changes:
             narrate(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
-        narrate_set(services.score_sets)
+        narrate_set(workspace.score_sets)
     if arguments.json:
         print_json(asdict(report))
     else:

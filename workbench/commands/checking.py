@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from engine.conversations.stages.checking import CheckStage
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.exits import DONE
 
@@ -18,7 +18,7 @@ def run_check_options(parser: argparse.ArgumentParser) -> None:
 
 def run_check(arguments: argparse.Namespace) -> int:
     """Looks at the conversations that no import has looked at."""
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         stage = CheckStage(workspace.project)
         run_stages(workspace, [stage])
     if arguments.json:

@@ -16,7 +16,7 @@ from engine.goals.records import (
 from engine.goals.service.runs import ABOUT_KEY
 from engine.goals.tables import vectors
 from engine.goals.tables.clusterings import stored_clustering
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project import settings
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import add_filter, positive, read_filter, share
@@ -113,7 +113,7 @@ def run_cluster_options(parser: argparse.ArgumentParser) -> None:
 def run_cluster(arguments: argparse.Namespace) -> int:
     """Clusters goals: texts, vectors, clusters, labels, and what is to be decided."""
     options = request_from(arguments)
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         about = arguments.about
         if about is not None:
             workspace.project.write(lambda conn: settings.put(conn, ABOUT_KEY, about))
@@ -134,7 +134,7 @@ def run_cluster(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def clustering_json(workspace: Workspace) -> dict[str, Any]:
+def clustering_json(workspace: OpenProject) -> dict[str, Any]:
     """The shown clustering with its groups after all decisions, largest first."""
     with workspace.project.reading() as conn:
         stored = stored_clustering(conn, None)
@@ -163,6 +163,6 @@ def clustering_json(workspace: Workspace) -> dict[str, Any]:
                 "size": group.size,
                 "share": group.share,
             }
-            for group in workspace.services().goals.groups()
+            for group in workspace.goals.groups()
         ],
     }

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engine.base.errors import UsageError
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
+from engine.opener.report import Compared
 from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
 from engine.results.comparison.records import Breakdown, ClusteringComparison, Comparison
-from engine.results.report.comparing import Compared
 from workbench.commands.narration import print_json, print_text
 from workbench.commands.options import add_filter, read_filter
 from workbench.exits import DONE
@@ -53,13 +53,13 @@ def compare(arguments: argparse.Namespace) -> int:
         UsageError: It is not said what to compare, or a side has no conversation.
     """
     found: Comparison | Breakdown | ClusteringComparison
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         if arguments.clusterings is None:
             with compared(workspace, arguments, arguments.other, ", or --clusterings 1 2") as made:
-                found = made.found
+                found = made.comparison
         else:
             _only(arguments, "--clusterings", arguments.other)
-            found = workspace.services().comparison.clusterings(*arguments.clusterings)
+            found = workspace.comparison.clusterings(*arguments.clusterings)
     if arguments.json:
         print_json(asdict(found))
     else:
@@ -70,7 +70,7 @@ def compare(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def compared(
-    workspace: Workspace, arguments: argparse.Namespace, other: str | None, further: str = ""
+    workspace: OpenProject, arguments: argparse.Namespace, other: str | None, further: str = ""
 ) -> Iterator[Compared]:
     """The comparison that --by, --a, --b and --filter name, or that with the project at `other`, which is open
     meanwhile.
@@ -88,20 +88,18 @@ def compared(
             f"Name one of --by month, --a FILTER with or without --b FILTER, another project{further}.",
         )
     _only(arguments, f"--{chosen[0]}" if chosen else "another project", other)
-    services = workspace.services()
     wanted = read_filter(arguments.filter)
     if other is not None:
-        with Workspace(Path(other), read_only=True) as second:
-            others = second.services()
-            found = services.comparison.against(others.comparison, wanted)
-            yield Compared(found, (services.conversations, others.conversations))
+        with OpenProject(Path(other), read_only=True) as second:
+            found = workspace.comparison.against(second.comparison, wanted)
+            yield Compared(found, (workspace.conversations, second.conversations))
         return
-    own = (services.conversations, services.conversations)
+    own = (workspace.conversations, workspace.conversations)
     if arguments.by is not None:
-        yield Compared(services.comparison.by(arguments.by, wanted), own)
+        yield Compared(workspace.comparison.by(arguments.by, wanted), own)
     else:
         sides = read_filter(arguments.a), read_filter(arguments.b or "")
-        yield Compared(services.comparison.compare(*sides), own)
+        yield Compared(workspace.comparison.compare(*sides), own)
 
 
 def _only(arguments: argparse.Namespace, asked: str, other: str | None) -> None:

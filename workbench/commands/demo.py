@@ -16,8 +16,8 @@ from engine.completeness.records.scoring_request import (
 from engine.conversations.stages.checking import CheckStage
 from engine.conversations.stages.importing import ImportStage
 from engine.jobs.contract import Stage
-from engine.opener.workspace import Workspace
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.opener.open_project import OpenProject
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.trees.records import (
     TreeRequest,
 )
@@ -141,7 +141,7 @@ def _samples(folder: Path, count: int, seed: int) -> tuple[Path, Path]:
     return samples, folder / PROJECT
 
 
-def _further(workspace: Workspace) -> Sequence[Stage]:
+def _further(workspace: OpenProject) -> Sequence[Stage]:
     """Remaining tasks and trees, beside what `workbench open` does."""
     remaining = workspace.scoring_runs.run(ScoringRequest()).stages[-1]
     return [remaining, *workspace.tree_runs.stages(TREES)]
@@ -149,12 +149,12 @@ def _further(workspace: Workspace) -> Sequence[Stage]:
 
 def _import_only(samples: Path, path: Path, *, as_json: bool) -> int:
     start = time.monotonic()
-    with Workspace(path, create=True) as workspace:
+    with OpenProject(path, create=True) as workspace:
         run_stages(
             workspace,
             [ImportStage(workspace.project, [str(samples)]), CheckStage(workspace.project)],
         )
-        rows = workspace.services().conversations
+        rows = workspace.conversations
         counts, rule = rows.counts(), rows.rule()
     seconds = time.monotonic() - start
     if as_json:

@@ -11,7 +11,7 @@ from engine.base.errors import NotFound
 from engine.base.number_format import counted, figure, figure_range, percent_range, probability
 from engine.base.text import one_line
 from engine.conversations.filters import Term
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.questions.records.example_probes import (
     LEAST_OF_EACH,
     NOT,
@@ -36,8 +36,8 @@ def run_success_options(parser: argparse.ArgumentParser) -> None:
 
 def run_success(arguments: argparse.Namespace) -> int:
     """Fits a probability of success to the verdicts; the completeness scores stay as they are."""
-    with Workspace(Path(arguments.project)) as workspace:
-        probes = workspace.services().example_probes
+    with OpenProject(Path(arguments.project)) as workspace:
+        probes = workspace.example_probes
         found = probes.fit(SUCCESS)
         if arguments.use:
             probes.take_over()
@@ -88,14 +88,13 @@ def run_tag(arguments: argparse.Namespace) -> int:
         UsageError: No conversation has the tag.
     """
     tag = arguments.tag
-    with Workspace(Path(arguments.project)) as workspace:
-        services = workspace.services()
-        known = dict(services.conversations.tags())
+    with OpenProject(Path(arguments.project)) as workspace:
+        known = dict(workspace.conversations.tags())
         if tag not in known:
             tags = ", ".join(one_line(name, 40) for name in known) or "none"
             raise NotFound(f"No conversation has the tag “{tag}”.", f"Tags: {tags}.")
-        found = services.example_probes.fit(tag, arguments.threshold)
-        following = services.example_probes.next(tag, arguments.next)
+        found = workspace.example_probes.fit(tag, arguments.threshold)
+        following = workspace.example_probes.next(tag, arguments.next)
     if arguments.json:
         print_json({**asdict(found), "next": [asdict(row) for row in following]})
         return DONE

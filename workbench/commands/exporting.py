@@ -24,8 +24,8 @@ from engine.opener.forms.writing import (
     write_form,
     write_form_to_stream,
 )
+from engine.opener.open_project import OpenProject
 from engine.opener.table_export import TableColumns, table_lines, write_table
-from engine.opener.workspace import Workspace
 from workbench.commands.narration import narrate, narrate_redacted, print_json
 from workbench.commands.options import add_filter, add_formulas, add_redact, read_filter
 from workbench.commands.scores import narrate_set
@@ -79,12 +79,12 @@ def export(arguments: argparse.Namespace) -> int:
     own_file = form is not None and ENDINGS[form] != "jsonl"
     left_behind: Counter[str] = Counter()
     redactor = Redactor() if arguments.redact else None
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         chosen = None
         if wanted:
-            chosen = workspace.services().conversations.ids(ListQuery(wanted))
+            chosen = workspace.conversations.ids(ListQuery(wanted))
         if arguments.what in OF_SCORES or "scores" in beside:
-            narrate_set(workspace.services().score_sets)
+            narrate_set(workspace.score_sets)
         task = Path(workspace.project.path).stem
         with (
             workspace.project.reading() as conn,

@@ -44,10 +44,10 @@ from engine.goals.records import (
 from engine.jobs.contract import Stage
 from engine.jobs.time_left import TimeLeft
 from engine.model.stages import TuningStage
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
 )
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from workbench.commands.cluster import clustering_json
 from workbench.commands.mapping import map_command, with_command
@@ -82,12 +82,12 @@ SCORING = ScoringRequest(remaining=False)
 
 ENDS = replace(SCORING, ends=True, context=256)
 """At most 256 tokens before the end and before an earlier boundary tell whole from cut about as well as whole logs
-(docs/results/first-look.md)."""
+(docs/lab/first-look.md)."""
 
 CLUSTERS = ClusteringRequest(labels=False, decide="auto")
 """Named by phrases of their members and merged by the merge probability, so that no model is asked."""
 
-Further = Callable[[Workspace], Sequence[Stage]]
+Further = Callable[[OpenProject], Sequence[Stage]]
 """Makes stages to run after the scores."""
 
 
@@ -101,7 +101,7 @@ class Looked:
     """
 
     code: int
-    go_on: Callable[[Workspace], None] | None = None
+    go_on: Callable[[OpenProject], None] | None = None
 
 
 def first_look(
@@ -131,7 +131,7 @@ def first_look(
     """
     is_new = not project.exists()
     try:
-        with Workspace(project, create=True) as workspace:
+        with OpenProject(project, create=True) as workspace:
             look = _FirstLook(workspace, paths, project, as_json=as_json, further=further)
             return look.run(screens, format, provisional, most_unpacked)
     except UnknownFormat as error:
@@ -152,7 +152,7 @@ class _FirstLook:
 
     def __init__(
         self,
-        workspace: Workspace,
+        workspace: OpenProject,
         paths: Sequence[Path],
         project: Path,
         *,
@@ -161,7 +161,7 @@ class _FirstLook:
     ) -> None:
         self._workspace, self._paths, self._project = workspace, paths, project
         self._json, self._further = as_json, further
-        self._services = workspace.services()
+        self._services = workspace
         self._time_left = TimeLeft()
         self._narrator = Narrator(self._time_left)
         self._start = time.monotonic()
@@ -236,7 +236,7 @@ class _FirstLook:
             run_stages(self._workspace, [stage], self._narrator)
             self._time_left.end(stage.name)
 
-    def _further_stages(self, workspace: Workspace) -> Sequence[Stage]:
+    def _further_stages(self, workspace: OpenProject) -> Sequence[Stage]:
         further = self._further(workspace) if self._further else ()
         return [CheckStage(workspace.project), *further]
 
@@ -323,7 +323,7 @@ class _FirstLook:
             narrate(f"{error.message} So they are scored in mode tuned.")
             self._run(self._workspace.scoring_runs.run(replace(SCORING, mode="tuned")).stages)
 
-    def _go_on(self, workspace: Workspace) -> None:
+    def _go_on(self, workspace: OpenProject) -> None:
         """Starts in the background what is left to do."""
         scoring = workspace.scoring_runs.run(SCORING)
         with workspace.project.reading() as conn:

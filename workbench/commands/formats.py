@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from engine.formats.readers import all_readers, built_in, mapping_folder, unusable
+from engine.formats.registry import all_readers, built_in, mapping_folder, unusable
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.exits import DONE
 

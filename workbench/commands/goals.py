@@ -15,7 +15,7 @@ from engine.base.text import one_line
 from engine.goals.records import GoalDecision, GoalGroup, MergeOrder, Proposal
 from engine.goals.service.decisions import import_decisions
 from engine.goals.service.service import GoalService
-from engine.opener.workspace import Services, Workspace
+from engine.opener.open_project import OpenProject
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.commands.options import add_filter, positive, read_filter, share
 from workbench.exits import DONE, WITH_GAPS
@@ -32,8 +32,8 @@ def list_groups_options(parser: argparse.ArgumentParser) -> None:
 
 def list_groups(arguments: argparse.Namespace) -> int:
     """Prints the groups, the largest first: number, id, size, share and label."""
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
-        groups = workspace.services().goals.groups(read_filter(arguments.filter))
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        groups = workspace.goals.groups(read_filter(arguments.filter))
     if arguments.json:
         print_json({"groups": list(map(asdict, groups))})
         return DONE
@@ -264,8 +264,8 @@ def proposals(arguments: argparse.Namespace) -> int:
     changes = arguments.ask or order is not None or similarity is not None
     if arguments.model is not None and not arguments.ask:
         raise UsageError("--model is for --ask.", "Add --ask.")
-    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
-        goals = workspace.services().goals
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        goals = workspace.goals
         _require_groups(goals)
         if order is not None:
             goals.set_order(order)
@@ -424,9 +424,9 @@ def _declare(parser: argparse.ArgumentParser, *groups: str) -> None:
 
 
 @contextmanager
-def _opened(project: str, *, read_only: bool = False) -> Iterator[Services]:
-    with Workspace(Path(project), read_only=read_only) as workspace:
-        yield workspace.services()
+def _opened(project: str, *, read_only: bool = False) -> Iterator[OpenProject]:
+    with OpenProject(Path(project), read_only=read_only) as workspace:
+        yield workspace
 
 
 def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> int:
@@ -475,7 +475,7 @@ def resolve(groups: list[GoalGroup], name: str) -> GoalGroup:
     raise NotFound(f"No group is {name!r}.", "`workbench goals list PROJECT` lists them.")
 
 
-def conversation(services: Services, name: str) -> int:
+def conversation(services: OpenProject, name: str) -> int:
     """The conversation that was imported with this id.
 
     Raises:

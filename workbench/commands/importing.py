@@ -15,9 +15,9 @@ from engine.conversations.stages.checking import CheckStage
 from engine.conversations.stages.importing import ImportStage
 from engine.formats.inputs import open_inputs
 from engine.formats.opening.bounds import Bounds
-from engine.formats.readers import unusable
 from engine.formats.records import PLACES, Parsed, SourceReport
-from engine.opener.workspace import Workspace
+from engine.formats.registry import unusable
+from engine.opener.open_project import OpenProject
 from workbench.commands.mapping import (
     ask_for_mapping,
     file_to_map,
@@ -84,7 +84,7 @@ def import_paths(arguments: argparse.Namespace) -> int:
     is_new = not path.exists()
     stage = None
     try:
-        with Workspace(path, create=True) as workspace:
+        with OpenProject(path, create=True) as workspace:
             stage = ImportStage(
                 workspace.project,
                 arguments.paths,

@@ -17,11 +17,11 @@ from engine.base.number_format import counted, probability
 from engine.base.text import as_json, one_line
 from engine.conversations.filter_fields import ANY, COUNTED, DOTTED, SortKey
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
+    ConversationService,
 )
-from engine.opener.workspace import Services, Workspace
+from engine.opener.open_project import OpenProject
 from workbench.commands.narration import narrate
 from workbench.commands.options import add_filter, positive, read_filter
 from workbench.commands.scores import narrate_set
@@ -68,12 +68,11 @@ def list_conversations_options(parser: argparse.ArgumentParser) -> None:
 def list_conversations(arguments: argparse.Namespace) -> int:
     """Lists conversations as an aligned table or as JSON Lines, on standard output."""
     query = ListQuery(read_filter(arguments.filter), arguments.sort, arguments.reverse)
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
-        services = workspace.services()
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         if arguments.by is not None:
-            _count(services, query.filter, arguments.by, arguments.limit, json=arguments.json)
+            _count(workspace, query.filter, arguments.by, arguments.limit, json=arguments.json)
             return 0
-        conversations = services.conversations
+        conversations = workspace.conversations
         ids = conversations.ids(query)[: arguments.limit]
         if arguments.json:
             for row in chain.from_iterable(_batches(conversations, ids)):
@@ -81,12 +80,12 @@ def list_conversations(arguments: argparse.Namespace) -> int:
         else:
             _print_table(_batches(conversations, ids))
         sys.stdout.flush()
-        narrate_set(services.score_sets)
+        narrate_set(workspace.score_sets)
     return 0
 
 
 def _count(
-    services: Services, wanted: Filter, field: str, limit: int | None, *, json: bool
+    services: OpenProject, wanted: Filter, field: str, limit: int | None, *, json: bool
 ) -> None:
     """Prints the values of a field with the number of conversations that match a filter, the most frequent first.
 
@@ -121,7 +120,7 @@ def _count(
 
 
 def _batches(
-    conversations: ConversationStore, ids: Sequence[int]
+    conversations: ConversationService, ids: Sequence[int]
 ) -> Iterator[list[ConversationRow]]:
     for start in range(0, len(ids), BATCH):
         yield conversations.rows(ids[start : start + BATCH])

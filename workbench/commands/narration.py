@@ -18,7 +18,7 @@ from engine.base.text import as_json, display_safe, one_line
 from engine.conversations.personal_data import Kind, replaced_text
 from engine.jobs.contract import Stage
 from engine.jobs.time_left import TimeLeft, in_words
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 
 LINE_SECONDS = 10.0
 """Seconds between two progress lines when standard error is not a terminal."""
@@ -169,7 +169,7 @@ class Narrator:
 
 
 def run_stages(
-    workspace: Workspace, stages: Sequence[Stage], narrator: Narrator | None = None
+    workspace: OpenProject, stages: Sequence[Stage], narrator: Narrator | None = None
 ) -> None:
     """Runs stages one after another with narration.
 

@@ -13,7 +13,7 @@ from engine.goals.records import (
 from engine.goals.service.paper_report import as_json, gold_goals, keep
 from engine.goals.service.runs import ABOUT_KEY
 from engine.goals.stages.as_paper import PaperStage, Wanted
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project import settings
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.commands.options import add_filter, positive, read_filter, share
@@ -69,7 +69,7 @@ def run_paper_goals(arguments: argparse.Namespace) -> int:
         limit=arguments.limit,
     )
     wanted = Wanted(arguments.seeds, arguments.bootstraps, arguments.hold_out, arguments.llm_only)
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         about = arguments.about
         if about is not None:
             workspace.project.write(lambda conn: settings.put(conn, ABOUT_KEY, about))

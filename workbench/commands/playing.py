@@ -9,9 +9,9 @@ from typing import Any
 from engine.base.errors import UsageError
 from engine.base.number_format import duration
 from engine.base.request_options import read_value
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.simulate.records import PlayEstimate, PlayRow
-from engine.simulate.service.request import (
+from engine.simulate.request import (
     COMMON,
     DEFAULTS,
     FIELDS,
@@ -25,7 +25,7 @@ from workbench.commands.narration import narrate, run_stages
 from workbench.exits import DONE, WITH_GAPS
 
 
-def played(workspace: Workspace, simulation: Simulation) -> list[PlayRow]:
+def played(workspace: OpenProject, simulation: Simulation) -> list[PlayRow]:
     """Plays the scenarios that were not played yet, with narration; returns all their plays, in the order of the
     scenarios. Plays that broke off are named on standard error.
 
@@ -37,7 +37,7 @@ def played(workspace: Workspace, simulation: Simulation) -> list[PlayRow]:
     if not simulation.before:
         narrate(estimate_text(simulation.play.estimate()))
     run_stages(workspace, simulation.stages)
-    rows = {row.key: row for row in workspace.simulations().rows(simulation.play.config_hash)}
+    rows = {row.key: row for row in workspace.simulation_runs.rows(simulation.play.config_hash)}
     found = [rows[one.key] for one in simulation.play.scenarios if one.key in rows]
     for row in found:
         if row.reason is not None:

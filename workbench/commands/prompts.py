@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.base.errors import UsageError
 from engine.base.text import display_safe
 from engine.model.service.prompts import names, shipped
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from workbench.commands.narration import narrate, print_json, print_text
 
 
@@ -24,7 +24,7 @@ def prompts_options(parser: argparse.ArgumentParser) -> None:
 def prompts(arguments: argparse.Namespace) -> int:
     """Lists, prints, replaces or resets the prompts of a project."""
     changing = arguments.file is not None or arguments.reset
-    with Workspace(Path(arguments.project), read_only=not changing) as workspace:
+    with OpenProject(Path(arguments.project), read_only=not changing) as workspace:
         if arguments.name is None:
             if changing:
                 raise UsageError("Which prompt?", f"Prompts are: {', '.join(names())}.")

@@ -10,7 +10,7 @@ from engine.base.interval import Interval
 from engine.base.number_format import figure_range
 from engine.base.report_table import Cell, CellKind, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
-from engine.results.report_rendering import format_cell
+from engine.results.table_rendering import format_cell
 
 NOTHING = "-"
 """Printed for a figure that is unknown."""

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from engine.base.errors import UsageError
-from engine.opener.workspace import Workspace
-from engine.results.report.comparing import Compared
-from engine.results.report.files import Written, write_report
+from engine.opener.open_project import OpenProject
+from engine.opener.report import Compared, write_report
+from engine.results.document_files import WrittenDocument
 from workbench.commands.comparing import add_sides, compared
 from workbench.commands.narration import narrate, narrate_redacted, print_json
 from workbench.commands.options import add_filter, add_redact, read_filter
@@ -51,7 +51,7 @@ def report(arguments: argparse.Namespace) -> int:
     if arguments.compare is None and any((arguments.by, arguments.a, arguments.b)):
         raise UsageError("--by, --a and --b belong to a comparison.", "Add --compare.")
     path = Path(arguments.output)
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         if arguments.compare is None:
             written = _written(workspace, arguments, None)
         else:
@@ -66,10 +66,10 @@ def report(arguments: argparse.Namespace) -> int:
 
 
 def _written(
-    workspace: Workspace, arguments: argparse.Namespace, found: Compared | None
-) -> Written:
+    workspace: OpenProject, arguments: argparse.Namespace, found: Compared | None
+) -> WrittenDocument:
     return write_report(
-        workspace.services(),
+        workspace,
         Path(arguments.output),
         read_filter(arguments.filter),
         redact=arguments.redact,

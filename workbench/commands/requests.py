@@ -15,10 +15,10 @@ from engine.base.outcomes import (
 )
 from engine.base.text import one_line
 from engine.completeness.request_view import requests_of
-from engine.completeness.service.requests import asking_simulation
 from engine.completeness.starts_by_curve import FALL
 from engine.conversations.filters import ListQuery
-from engine.opener.workspace import Services, Workspace
+from engine.opener.open_project import OpenProject
+from engine.simulate.service.request_starts import asking_simulation, starts_by_conversation
 from workbench.commands.goals import conversation
 from workbench.commands.narration import Result, narrate, print_json, print_text, run_stages
 from workbench.commands.options import add_filter, add_labelling, positive, read_filter
@@ -55,28 +55,28 @@ def find(arguments: argparse.Namespace) -> int:
         UsageError: Nothing matches, or nothing is scored.
         WorkbenchError: A model cannot be had.
     """
-    with Workspace(Path(arguments.project)) as workspace:
-        services = workspace.services()
-        wanted = _wanted(services, arguments.filter)
+    with OpenProject(Path(arguments.project)) as workspace:
+        wanted = _wanted(workspace, arguments.filter)
         code = DONE
         if arguments.by == "curve":
-            narrate_set(services.score_sets)
+            narrate_set(workspace.score_sets)
             scored = [
-                row.id for row in services.conversations.rows(wanted) if row.p_end is not None
+                row.id for row in workspace.conversations.rows(wanted) if row.p_end is not None
             ]
             if not scored:
                 raise NotYet(
                     "None of these conversations has a score.", "`workbench run complete PROJECT`."
                 )
-            looked_at, found = len(scored), services.requests.find_by_curve(scored, arguments.fall)
+            looked_at, found = len(scored), workspace.requests.find_by_curve(scored, arguments.fall)
         else:
             options = read_options(arguments)
             simulation = asking_simulation(
-                workspace.simulations(), workspace.project, wanted, options
+                workspace.simulation_runs, workspace.project, wanted, options
             )
             rows = played(workspace, simulation)
             over = [row for row in rows if row.reason is None]
-            looked_at, found = len(over), services.requests.store_found_by_model(over)
+            looked_at = len(over)
+            found = workspace.requests.store_found_by_model(starts_by_conversation(over))
             code = exit_code(rows)
     if arguments.json:
         print_json({"conversations": looked_at, "further_requests": found})
@@ -102,10 +102,9 @@ def list_requests(arguments: argparse.Namespace) -> int:
     Raises:
         UsageError: Nothing matches.
     """
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
-        services = workspace.services()
-        wanted = _wanted(services, arguments.filter)[: arguments.limit]
-        names = {row.id: row.external_id for row in services.conversations.rows(wanted)}
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        wanted = _wanted(workspace, arguments.filter)[: arguments.limit]
+        names = {row.id: row.external_id for row in workspace.conversations.rows(wanted)}
         with workspace.project.reading() as conn:
             found = list(requests_of(conn, wanted))
     lines = cell_lines(
@@ -145,8 +144,8 @@ def goals(arguments: argparse.Namespace) -> int:
     Raises:
         UsageError: Nothing matches, nothing was clustered, or the clustering is of summaries.
     """
-    with Workspace(Path(arguments.project)) as workspace:
-        wanted = _wanted(workspace.services(), arguments.filter)
+    with OpenProject(Path(arguments.project)) as workspace:
+        wanted = _wanted(workspace, arguments.filter)
         stage = workspace.goal_stages().assign_requests(read_filter(arguments.filter))
         run_stages(workspace, [stage])
         counts: dict[str | None, Counter[str]] = {}
@@ -195,10 +194,9 @@ def mark(arguments: argparse.Namespace) -> int:
     Raises:
         UsageError: There is no such conversation or turn.
     """
-    with Workspace(Path(arguments.project)) as workspace:
-        services = workspace.services()
-        key = conversation(services, arguments.conversation)
-        of_user = [one for one in services.conversations.messages(key) if one.role == "user"]
+    with OpenProject(Path(arguments.project)) as workspace:
+        key = conversation(workspace, arguments.conversation)
+        of_user = [one for one in workspace.conversations.messages(key) if one.role == "user"]
         message = next((one for one in of_user[1:] if one.turn == arguments.turn), None)
         if message is None:
             turns = ", ".join(str(one.turn) for one in of_user[1:]) or "none"
@@ -206,8 +204,8 @@ def mark(arguments: argparse.Namespace) -> int:
                 f"No further request can begin with turn {arguments.turn}.",
                 f"Turns in which the user speaks again: {turns}.",
             )
-        services.requests.mark(key, message.index, arguments.annotator, begins=not arguments.none)
-        found = services.requests.of_conversation(key)
+        workspace.requests.mark(key, message.index, arguments.annotator, begins=not arguments.none)
+        found = workspace.requests.of_conversation(key)
     if arguments.json:
         print_json(
             {
@@ -234,15 +232,14 @@ def undo(arguments: argparse.Namespace) -> int:
     Raises:
         NotYet: There is none.
     """
-    with Workspace(Path(arguments.project)) as workspace:
-        services = workspace.services()
-        undone = services.requests.undo(arguments.annotator)
+    with OpenProject(Path(arguments.project)) as workspace:
+        undone = workspace.requests.undo(arguments.annotator)
         if undone is None:
             raise NotYet(
                 "There is nothing to undo.", "`workbench requests mark` makes the first mark."
             )
-        [row] = services.conversations.rows([undone.conversation_id])
-        turn = services.conversations.messages(row.id)[undone.message].turn
+        [row] = workspace.conversations.rows([undone.conversation_id])
+        turn = workspace.conversations.messages(row.id)[undone.message].turn
     said = "a request begins" if undone.begins else "no request begins"
     Result(
         [f"Taken back: {said} with turn {turn} of “{one_line(row.external_id)}”."],
@@ -251,7 +248,7 @@ def undo(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _wanted(services: Services, text: str) -> Sequence[int]:
+def _wanted(services: OpenProject, text: str) -> Sequence[int]:
     found = services.conversations.ids(ListQuery(read_filter(text)))
     if not found:
         raise NotFound("No conversation matches.", "Leave out --filter, or import some.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.base.errors import NotFound, UsageError
 from engine.base.text import one_line
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from workbench.commands.narration import print_json, print_text
 from workbench.commands.options import read_filter
 from workbench.exits import DONE
@@ -30,8 +30,8 @@ def saved_filters(arguments: argparse.Namespace) -> int:
         UsageError: There is no such filter to delete, a name is empty, or the filter cannot be understood.
     """
     changes = arguments.save is not None or arguments.delete is not None
-    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
-        saved = workspace.services().saved
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        saved = workspace.saved
         if arguments.save is not None:
             name, text = arguments.save
             if not name.strip():

@@ -13,7 +13,7 @@ from engine.base.number_format import counted
 from engine.completeness.records.scores import ScoreSet
 from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import ScoreSets, in_force, name_of, reliability
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.exits import DONE, WITH_GAPS
 
@@ -70,8 +70,8 @@ def list_scores(arguments: argparse.Namespace) -> int:
     if alone := [name for name in _OF_IMPORT if getattr(arguments, name)]:
         option = alone[0].replace("_", "-")
         raise UsageError(f"--{option} needs --import FILE.", "Name the file, or leave it out.")
-    with Workspace(Path(arguments.project), read_only=arguments.use is None) as workspace:
-        score_sets = workspace.services().score_sets
+    with OpenProject(Path(arguments.project), read_only=arguments.use is None) as workspace:
+        score_sets = workspace.score_sets
         sets = score_sets.all()
         if arguments.use is not None:
             score_sets.use(_named(arguments.use, sets).config_hash)
@@ -89,7 +89,7 @@ def list_scores(arguments: argparse.Namespace) -> int:
 def _import(arguments: argparse.Namespace) -> int:
     if arguments.use is not None:
         raise UsageError("--use and --import do not go together.", "Import first, then --use N.")
-    with Workspace(Path(arguments.project), read_only=arguments.dry_run) as workspace:
+    with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
         report = import_scores(
             workspace.project,
             Path(arguments.file),

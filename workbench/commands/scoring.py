@@ -14,7 +14,7 @@ from engine.completeness.records.scoring_request import (
     ScoringRequest,
 )
 from engine.completeness.service.sets import in_force
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.training import adapter_in_use
 from workbench.commands.narration import narrate, print_json, print_text, run_stages
@@ -97,7 +97,7 @@ def run_complete_options(parser: argparse.ArgumentParser) -> None:
 def run_complete(arguments: argparse.Namespace) -> int:
     """Scores what is not scored yet and writes the remaining tasks."""
     request = request_from(arguments)
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         run = workspace.scoring_runs.run(request)
         adapter = run.model.adapter
         if adapter and request.adapter is None:
@@ -119,11 +119,10 @@ def run_complete(arguments: argparse.Namespace) -> int:
             return DONE
         if adapter and request.adapter is not None:
             adapter_in_use.put(workspace.project, adapter)
-        services = workspace.services()
-        counts, rule = services.conversations.counts(), services.conversations.rule()
-        sets = services.score_sets.all()
+        counts, rule = workspace.conversations.counts(), workspace.conversations.rule()
+        sets = workspace.score_sets.all()
         made = next((one for one in sets if one.config_hash == run.config_hash), None)
-        decided = services.score_sets.as_generated(run.config_hash) if request.paper else None
+        decided = workspace.score_sets.as_generated(run.config_hash) if request.paper else None
     now = in_force(sets)
     if arguments.json:
         told = {} if decided is None else {"as_generated": asdict(decided)}

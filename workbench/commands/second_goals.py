@@ -10,7 +10,7 @@ from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import figure
 from engine.base.text import one_line
 from engine.goals.records import LEAST_SHARE, SecondGoal
-from engine.opener.workspace import Services, Workspace
+from engine.opener.open_project import OpenProject
 from workbench.commands.narration import narrate, print_json, print_text
 from workbench.exits import DONE
 
@@ -46,19 +46,18 @@ def second_goals(arguments: argparse.Namespace) -> int:
         NotYet: There is nothing to undo.
     """
     changes = arguments.undo or arguments.confirm is not None or arguments.remove is not None
-    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
-        services = workspace.services()
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
         if arguments.undo:
-            return _undo(services, arguments)
+            return _undo(workspace, arguments)
         if arguments.conversation is None:
             raise UsageError("No conversation is named.", "Name one by its id.")
-        key = _conversation(services, arguments.conversation)
+        key = _conversation(workspace, arguments.conversation)
         for judgement in ("confirm", "remove"):
             label = getattr(arguments, judgement)
             if label is not None:
-                group = _named(services.goals.second_goals(key), label).group_id
-                services.goals.judge_second_goal(key, group, judgement, arguments.annotator)
-        found = services.goals.second_goals(key, 0.0 if arguments.all else LEAST_SHARE)
+                group = _named(workspace.goals.second_goals(key), label).group_id
+                workspace.goals.judge_second_goal(key, group, judgement, arguments.annotator)
+        found = workspace.goals.second_goals(key, 0.0 if arguments.all else LEAST_SHARE)
     if arguments.json:
         print_json(
             {"conversation": arguments.conversation, "second_goals": list(map(asdict, found))}
@@ -76,7 +75,7 @@ def second_goals(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _undo(services: Services, arguments: argparse.Namespace) -> int:
+def _undo(services: OpenProject, arguments: argparse.Namespace) -> int:
     undone = services.goals.undo_second_goal(arguments.annotator)
     if undone is None:
         raise NotYet(
@@ -91,7 +90,7 @@ def _undo(services: Services, arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _conversation(services: Services, name: str) -> int:
+def _conversation(services: OpenProject, name: str) -> int:
     found = services.conversations.named(name)
     if not found:
         raise NotFound(

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.table import table_of
 from engine.simulate.records import PlayRow
@@ -52,8 +52,8 @@ def simulate(arguments: argparse.Namespace) -> int:
     # Before a project is made for files that cannot be read.
     forms_of(request), profiles_of(request)
     rules = rules_of(request)
-    with Workspace(Path(arguments.project), create=True) as workspace:
-        simulations = workspace.simulations()
+    with OpenProject(Path(arguments.project), create=True) as workspace:
+        simulations = workspace.simulation_runs
         simulation = forms_simulation(simulations, request)
         rows = played(workspace, simulation)
         ended = [row for row in rows if row.reason is None]

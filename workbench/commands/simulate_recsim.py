@@ -6,8 +6,8 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 
-from engine.opener.workspace import Workspace
-from engine.simulate.recsim.table import by_task
+from engine.opener.open_project import OpenProject
+from engine.simulate.recsim.play import by_task
 from engine.simulate.service.recsim import KIND, recsim_simulation
 from engine.simulate.service.result_tables import task_table
 from workbench.commands.narration import Result
@@ -28,8 +28,8 @@ def simulate(arguments: argparse.Namespace) -> int:
         WorkbenchError: A model cannot be had.
     """
     request = read_request(KIND, arguments)
-    with Workspace(Path(arguments.project), create=True) as workspace:
-        simulation = recsim_simulation(workspace.simulations(), request)
+    with OpenProject(Path(arguments.project), create=True) as workspace:
+        simulation = recsim_simulation(workspace.simulation_runs, request)
         rows = played(workspace, simulation)
     ended = [row for row in rows if row.reason is None]
     table = by_task(row.result for row in ended)

@@ -11,10 +11,11 @@ from typing import Any
 from engine.base.errors import NameTaken
 from engine.base.report_table import CellKind
 from engine.base.text import one_line
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.results.metrics.aptitude import Scored, aptitudes
+from engine.simulate.draft import Draft
 from engine.simulate.records import PlayRow
-from engine.simulate.service.request import OPTIONS
+from engine.simulate.request import OPTIONS
 from engine.simulate.service.result_tables import aptitude_json, aptitude_table
 from engine.simulate.service.sharded import (
     KIND,
@@ -29,10 +30,7 @@ from engine.simulate.service.sharded import (
     write_drafts,
     write_logs,
 )
-from engine.simulate.sharded.log import CATEGORIES
-from engine.simulate.sharded.making.draft import Draft
-from engine.simulate.sharded.making.play import holds
-from engine.simulate.sharded.scenario import CONDITIONS, Condition, place_of
+from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, Condition, place_of
 from workbench.commands.narration import Result, narrate
 from workbench.commands.playing import add_request, exit_code, played, read_request
 from workbench.commands.report_text import cell_lines, table_lines
@@ -62,11 +60,11 @@ def simulate(arguments: argparse.Namespace) -> int:
     request = read_request(KIND, arguments)
     # Before a project is made for a file that cannot be read.
     load_instructions(request.instructions, unapproved=request.unapproved)
-    with Workspace(Path(arguments.project), create=True) as workspace:
-        simulation = sharded_simulation(workspace.simulations(), request)
+    with OpenProject(Path(arguments.project), create=True) as workspace:
+        simulation = sharded_simulation(workspace.simulation_runs, request)
         rows = played(workspace, simulation)
         if arguments.logs:
-            written = write_logs(arguments.logs, workspace.simulations(), simulation, rows)
+            written = write_logs(arguments.logs, workspace.simulation_runs, simulation, rows)
             narrate(f"Wrote {len(written):,} files of logs to {arguments.logs}.")
     report_of_plays(rows, request.conditions or CONDITIONS).print(arguments.json)
     return exit_code(rows)
@@ -95,8 +93,8 @@ def make_shards(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     if output.exists():
         raise NameTaken(f"{output} is there already.", "Choose another name.")
-    with Workspace(Path(arguments.project), create=True) as workspace:
-        simulation = making_simulation(workspace.simulations(), request)
+    with OpenProject(Path(arguments.project), create=True) as workspace:
+        simulation = making_simulation(workspace.simulation_runs, request)
         rows = played(workspace, simulation)
     drafts = drafts_of(rows)
     write_drafts(output, drafts)
@@ -141,7 +139,7 @@ def report_of_drafts(drafts: Sequence[Draft]) -> Result:
         if draft.missing:
             lines.append(f"  the model misses: {one_line(draft.missing, 160)}")
         if draft.check:
-            verdict = "" if holds(draft.check) else ", which is too little"
+            verdict = "" if draft.holds else ", which is too little"
             lines.append(
                 f"  FULL {100 * draft.check['full']:.0f}, CONCAT {100 * draft.check['concat']:.0f}{verdict}"
             )

@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.base.errors import UsageError
 from engine.base.text import one_line
 from engine.goals.records import SplitProposal
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from workbench.commands.narration import Result, narrate, run_stages
 from workbench.commands.options import positive
 from workbench.commands.report_text import cell_lines
@@ -41,13 +41,13 @@ def run_splits(arguments: argparse.Namespace) -> int:
     Raises:
         UsageError: Nothing was clustered yet, or a group is not proposed.
     """
-    with Workspace(
+    with OpenProject(
         Path(arguments.project), read_only=not (arguments.ask or arguments.accept)
     ) as workspace:
         if arguments.ask:
             stages = workspace.goal_stages().ask_splits(arguments.model, arguments.limit)
             run_stages(workspace, stages)
-        goals = workspace.services().goals
+        goals = workspace.goals
         found = goals.split_proposals()
         proposed = {one.group_id: one for one in found}
         for group in arguments.accept:

@@ -12,7 +12,7 @@ from engine.goals.clusters.validation import DISSOLVED, STABLE
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import stored_clustering
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from workbench.commands.narration import print_json, print_text, run_stages
 from workbench.commands.options import positive
 from workbench.exits import DONE
@@ -31,7 +31,7 @@ def run_stability_options(parser: argparse.ArgumentParser) -> None:
 
 def run_stability(arguments: argparse.Namespace) -> int:
     """Clusters again with other seeds and with bootstrap samples, and prints how much of the clustering comes again."""
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         stage = workspace.goal_stages().stability(arguments.seeds, arguments.bootstraps)
         run_stages(workspace, [stage])
         found = stability_json(workspace, stage)
@@ -48,7 +48,7 @@ def run_stability(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def stability_json(workspace: Workspace, stage: StabilityStage) -> dict[str, Any]:
+def stability_json(workspace: OpenProject, stage: StabilityStage) -> dict[str, Any]:
     """The result: adjusted Rand indices, and the mean Jaccard similarity of each cluster, least stable first."""
     with workspace.project.reading() as conn:
         stored = stored_clustering(conn, None)

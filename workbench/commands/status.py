@@ -12,10 +12,10 @@ from engine.base.text import one_line
 from engine.completeness.records.scores import DecisionRule
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import quarantine
-from engine.opener.records import (
+from engine.opener.conversations import (
     Counts,
 )
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import RunRow
@@ -33,15 +33,14 @@ def status_options(parser: argparse.ArgumentParser) -> None:
 def status(arguments: argparse.Namespace) -> int:
     """Prints the counts of a project, or of the conversations that match a filter, and its runs."""
     wanted = read_filter(arguments.filter)
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
-        services = workspace.services()
-        counts = services.conversations.counts(ListQuery(wanted) if wanted else None)
-        rule = services.conversations.rule()
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        counts = workspace.conversations.counts(ListQuery(wanted) if wanted else None)
+        rule = workspace.conversations.rule()
         with workspace.project.reading() as conn:
             history = _with_interrupted(runs.all_runs(conn), workspace.project)
             quarantined = quarantine.rows(conn, limit=20)
-        sets = services.score_sets.all()
-        shared = services.conversations.shared_text()
+        sets = workspace.score_sets.all()
+        shared = workspace.conversations.shared_text()
         if arguments.json:
             print_json(
                 {
@@ -49,7 +48,7 @@ def status(arguments: argparse.Namespace) -> int:
                     "filter": str(wanted) or None,
                     **counts_json(counts, rule),
                     **sets_json(sets),
-                    "sources": services.conversations.sources(),
+                    "sources": workspace.conversations.sources(),
                     "shared_text": [
                         {
                             "role": block.role, "conversations": block.conversations,
@@ -57,7 +56,7 @@ def status(arguments: argparse.Namespace) -> int:
                         }
                         for block in shared.shown
                     ],
-                    "verdicts": {str(k): n for k, n in services.triage.tally().items()},
+                    "verdicts": {str(k): n for k, n in workspace.triage.tally().items()},
                     "runs": [
                         {
                             "id": run.id, "stage": run.stage, "state": run.state,

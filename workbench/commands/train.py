@@ -17,9 +17,10 @@ from engine.base import folders
 from engine.base.errors import Cancelled, ProjectMissing, TrainingFailed, UsageError
 from engine.base.number_format import counted, duration
 from engine.base.text import one_line
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.training import adapter_in_use, process
+from engine.training.events import Event, read_events
 from engine.training.history import RunHistory
 from engine.training.records import TrainingEstimate, TrainingRun
 from engine.training.request import (
@@ -30,8 +31,7 @@ from engine.training.request import (
     read_request,
     read_settings,
 )
-from engine.training.run_directory.events import Event, read_events
-from engine.training.runs import TrainingRuns
+from engine.training.service import TrainingRuns
 from workbench.commands.narration import ask_first, narrate, print_json, print_text
 from workbench.commands.options import read_filter
 from workbench.exits import DONE
@@ -91,7 +91,7 @@ def start(arguments: argparse.Namespace) -> int:
             runs.resume(arguments.resume, read_settings(arguments.set))
             narrate(f"{arguments.resume} is resumed.")
             return _watch(runs, arguments.resume, arguments, pressed, offset)
-    with Workspace(home) as workspace:
+    with OpenProject(home) as workspace:
         training = workspace.training
         plan = training.planner.plan(_request(arguments), whole=not arguments.estimate)
         if arguments.estimate:
@@ -200,7 +200,7 @@ def use(arguments: argparse.Namespace) -> int:
     name, none = arguments.run_name, arguments.none
     if name and none:
         raise UsageError("A run and --none name different adapters.", "Give one of them.")
-    with Workspace(Path(arguments.project), read_only=not (name or none)) as workspace:
+    with OpenProject(Path(arguments.project), read_only=not (name or none)) as workspace:
         if name or none:
             workspace.training.use(name)
         used = adapter_in_use.get(workspace.project)
@@ -229,7 +229,7 @@ def delete(arguments: argparse.Namespace) -> int:
         Cancelled: The person does not want to.
     """
     name = arguments.run_name
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         workspace.training.run_directories.history(name)
         ask_first(f"delete {name} with its data, checkpoints and adapter", arguments.yes)
         workspace.training.delete(name)

@@ -15,8 +15,8 @@ from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.tables import conversations, selecting
 from engine.model.process.requests import GrownTree
-from engine.opener import conversation_store
-from engine.opener.workspace import Workspace
+from engine.opener import conversations as conversation_store
+from engine.opener.open_project import OpenProject
 from engine.trees.growth import Budget
 from engine.trees.guarantee import (
     PROVES_NOTHING,
@@ -66,7 +66,7 @@ def tree(arguments: argparse.Namespace) -> int:
     """Grows the tree of one conversation, or one at each of its assistant steps, and prints the result."""
     request = request_from(arguments)
     predicate = parse_predicate(arguments.property) if arguments.property else None
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         wanted = _places(workspace, arguments)
         chosen = workspace.models_in_use.resolve(request.model_request).model
         steps = ", ".join(str(place.step) for place in wanted)
@@ -146,7 +146,7 @@ def _print_tree(arguments: argparse.Namespace, found: _GrownTree) -> None:
         narrate(f"The log did not fit: {grown.note}.")
 
 
-def _places(workspace: Workspace, arguments: argparse.Namespace) -> list[Place]:
+def _places(workspace: OpenProject, arguments: argparse.Namespace) -> list[Place]:
     name = arguments.conversation
     query = ListQuery(Filter((Term("name", ":", (name,)),)))
     with workspace.project.reading() as conn:

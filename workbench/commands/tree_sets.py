@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
 from engine.base.text import one_line
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.trees.records import NodeColumns, TreeConfig
 from workbench.commands.goals import conversation
 from workbench.commands.narration import print_json, print_text, run_stages
@@ -56,8 +56,8 @@ def tree_sets(arguments: argparse.Namespace) -> int:
     options = (arguments.step, arguments.below, arguments.alpha)
     if arguments.grow_on is None and any(one is not None for one in options):
         raise UsageError("--step, --below and --alpha are for --grow-on.", "Add --grow-on ID.")
-    with Workspace(Path(arguments.project), read_only=not changes) as workspace:
-        trees = workspace.services().trees
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        trees = workspace.trees
         sets = trees.configs()
         if arguments.show is not None:
             trees.show(_named(arguments.show, sets).config_hash)
@@ -83,12 +83,11 @@ def tree_sets(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _grow_on(workspace: Workspace, arguments: argparse.Namespace) -> None:
+def _grow_on(workspace: OpenProject, arguments: argparse.Namespace) -> None:
     below, alpha = arguments.below, arguments.alpha
     if (below is None) != (alpha is None):
         raise UsageError("--below and --alpha go together.", "Give both, or neither.")
-    services = workspace.services()
-    rows = services.trees.turns(conversation(services, arguments.grow_on))
+    rows = workspace.trees.turns(conversation(workspace, arguments.grow_on))
     found = [row for row in rows if arguments.step in (None, row.step)]
     if not found:
         raise NotFound(
@@ -100,8 +99,8 @@ def _grow_on(workspace: Workspace, arguments: argparse.Namespace) -> None:
     if alpha is not None:
         if alpha > row.alpha:
             raise UsageError(f"Alpha is {row.alpha:g} in this set of trees.", "Give a lower one.")
-        node = _node_of(services.trees.open(row.conversation_id, row.step).nodes, below)
-    run_stages(workspace, [services.trees.growing_on(row, node, alpha)])
+        node = _node_of(workspace.trees.open(row.conversation_id, row.step).nodes, below)
+    run_stages(workspace, [workspace.trees.growing_on(row, node, alpha)])
 
 
 def _node_of(nodes: NodeColumns, text: str) -> int:

@@ -12,7 +12,7 @@ from engine.base.number_format import counted
 from engine.completeness.records.scoring_request import (
     STEP_STOP,
 )
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.trees import tables as trees
 from engine.trees.places import At
 from engine.trees.records import (
@@ -131,7 +131,7 @@ def run_trees(arguments: argparse.Namespace) -> int:
         limit=arguments.limit,
         context=arguments.context,
     )
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         run_stages(workspace, workspace.tree_runs.stages(request))
         with workspace.project.reading() as conn:
             rows = trees.measures(conn)

@@ -14,19 +14,12 @@ from engine.base.statistics.records import (
 )
 from engine.completeness.records.scores import Mode
 from engine.conversations.filters import ListQuery
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.results.metrics import conclusions
 from engine.results.records import (
     CompletenessTable,
 )
-from engine.results.validation import (
-    all_metrics,
-    completeness_report,
-    every_boundary,
-    goals_report,
-    picture,
-    trees_report,
-)
+from engine.results.validation import all_metrics, completeness_report, goals, picture, trees
 from engine.results.validation import verdicts as validation_of_verdicts
 from engine.results.validation.completeness import completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_validation
@@ -120,7 +113,7 @@ def validate(arguments: argparse.Namespace) -> int:
     if arguments.against and not arguments.plot:
         raise UsageError("--against needs --plot.", "Name the picture with --plot FILE.")
     report = _every if metric == "all" else _REPORTS[metric]
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         result = report(workspace, arguments)
     result.print(arguments.json)
     return DONE
@@ -135,7 +128,7 @@ def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
             )
 
 
-def _every(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+def _every(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
     """Compares all metrics, and prints what is missing for each.
 
     Raises:
@@ -163,13 +156,13 @@ def _every(workspace: Workspace, arguments: argparse.Namespace) -> Result:
     return Result(lines, all_metrics.as_json(found))
 
 
-def _goals(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+def _goals(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
     found = goal_validation(workspace.project, ListQuery(read_filter(arguments.filter)))
-    return Result(_goals_lines(found), goals_report.as_json(found))
+    return Result(_goals_lines(found), goals.goals_json(found))
 
 
 def _goals_lines(found: GoalValidation) -> list[str]:
-    table = goals_report.table(found)
+    table = goals.goal_table(found)
     return [
         f"{'goals':<15}{table.notes[0]}",
         f"{'':<15}{table.notes[1]}",
@@ -179,7 +172,7 @@ def _goals_lines(found: GoalValidation) -> list[str]:
     ]
 
 
-def _completeness(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+def _completeness(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
     found = completeness_table(
         workspace.project,
         workspace.catalog,
@@ -211,7 +204,7 @@ def _completeness_lines(found: CompletenessTable) -> list[str]:
         *_pairwise(completeness_report.main_contrasts(found)),
     ]
     if found.every_boundary:
-        calibration = every_boundary.table(found)
+        calibration = completeness_report.every_boundary_table(found)
         lines += ["", *table_lines(calibration, longest=completeness_report.LONGEST_NAME)]
     for table, truth in zip(against, found.truths, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
@@ -225,12 +218,12 @@ def _completeness_lines(found: CompletenessTable) -> list[str]:
     return lines
 
 
-def _trees(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+def _trees(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
     query = ListQuery(read_filter(arguments.filter))
     found = tree_validation(workspace.project, query, arguments.config)
     if not found.tables:
-        narrate(trees_report.without_truth(found))
-    return Result(_trees_lines(found), trees_report.as_json(found))
+        narrate(trees.without_truth(found))
+    return Result(_trees_lines(found), trees.trees_json(found))
 
 
 def _trees_lines(found: TreeValidation) -> list[str]:
@@ -243,21 +236,21 @@ def _trees_lines(found: TreeValidation) -> list[str]:
         lines.append(
             f"{'':<15}{found.unkept:,} trees of an earlier version hold no probabilities of tokens"
         )
-    for table, claim in zip(trees_report.tables(found), found.tables, strict=True):
+    for table, claim in zip(trees.tree_tables(found), found.tables, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
         lines += table_lines(table, indent="  ", by_chance=True) if table.rows else [_ALL_THE_SAME]
-        lines += [f"  {line}" for line in trees_report.claim_conclusions(claim)]
-    correlations = trees_report.correlation_table(found)
+        lines += [f"  {line}" for line in trees.claim_conclusions(claim)]
+    correlations = trees.correlation_table(found)
     return [*lines, "", *table_lines(correlations)] if correlations.rows else lines
 
 
-def _verdicts(workspace: Workspace, arguments: argparse.Namespace) -> Result:
+def _verdicts(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
     found = verdict_validation(workspace.project, ListQuery(read_filter(arguments.filter)))
-    return Result(_verdicts_lines(found), validation_of_verdicts.as_json(found))
+    return Result(_verdicts_lines(found), validation_of_verdicts.verdicts_json(found))
 
 
 def _verdicts_lines(found: VerdictValidation) -> list[str]:
-    table = validation_of_verdicts.table(found)
+    table = validation_of_verdicts.verdict_table(found)
     first, *others = table.notes
     return [
         f"{'verdicts':<15}{first}",
@@ -273,7 +266,7 @@ def _pairwise(contrasts: Sequence[Contrast]) -> list[str]:
 
 
 _ALL_THE_SAME = "  All are the same: there is nothing to tell apart."
-_REPORTS: Mapping[str, Callable[[Workspace, argparse.Namespace], Result]] = {
+_REPORTS: Mapping[str, Callable[[OpenProject, argparse.Namespace], Result]] = {
     "goals": _goals,
     "completeness": _completeness,
     "trees": _trees,

@@ -11,7 +11,7 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.conversations.filters import ListQuery
-from engine.opener.workspace import Services, Workspace
+from engine.opener.open_project import OpenProject
 from engine.questions.records.triage import (
     VerdictKind,
 )
@@ -72,18 +72,17 @@ def give(arguments: argparse.Namespace) -> int:
         raise UsageError("Only a verdict is given blind.", "Add --verdict complete.")
     if bool(arguments.conversations) == bool(arguments.filter):
         raise UsageError("Name conversations by their ids, or by --filter.", "Use one of the two.")
-    with Workspace(Path(arguments.project)) as workspace:
-        services = workspace.services()
-        keys = _wanted(services, arguments)
+    with OpenProject(Path(arguments.project)) as workspace:
+        keys = _wanted(workspace, arguments)
         if arguments.filter and not arguments.yes:
             raise UsageError(
                 f"The filter matches {counted(len(keys), 'conversation')}; nothing was stored.",
                 "--yes gives it to all of them.",
             )
-        acts = [act for key in keys for act in _acts(services, key, arguments)]
+        acts = [act for key in keys for act in _acts(workspace, key, arguments)]
         if acts:
             workspace.project.write(lambda conn: verdicts.give_all(conn, acts))
-            workspace.judged()
+            workspace.verdict_changed()
     if arguments.json:
         print_json({"conversations": len(keys), "stored": len(acts)})
     else:
@@ -93,13 +92,13 @@ def give(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _wanted(services: Services, arguments: argparse.Namespace) -> list[int]:
+def _wanted(services: OpenProject, arguments: argparse.Namespace) -> list[int]:
     if arguments.filter:
         return list(services.conversations.ids(ListQuery(read_filter(arguments.filter))))
     return list(dict.fromkeys(conversation(services, name) for name in arguments.conversations))
 
 
-def _acts(services: Services, key: int, arguments: argparse.Namespace) -> list[Act]:
+def _acts(services: OpenProject, key: int, arguments: argparse.Namespace) -> list[Act]:
     """What is new of it for one conversation."""
     now = services.triage.current(key)
     tags = set(() if now is None else now.tags)
@@ -128,8 +127,8 @@ def undo(arguments: argparse.Namespace) -> int:
     Raises:
         UsageError: There is none.
     """
-    with Workspace(Path(arguments.project)) as workspace:
-        triage = workspace.services().triage
+    with OpenProject(Path(arguments.project)) as workspace:
+        triage = workspace.triage
         row = triage.redo() if arguments.redo else triage.undo()
         word = "given again" if arguments.redo else "taken back"
         if row is None:
@@ -171,7 +170,7 @@ def import_verdicts_options(parser: argparse.ArgumentParser) -> None:
 
 def import_verdicts(arguments: argparse.Namespace) -> int:
     """Gives the verdicts of a file in one act, and says what became of each answer."""
-    with Workspace(Path(arguments.project), read_only=arguments.dry_run) as workspace:
+    with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
         report = import_answers(
             workspace.project,
             Path(arguments.file),
@@ -196,7 +195,7 @@ def agreement_options(parser: argparse.ArgumentParser) -> None:
 
 def agreement(arguments: argparse.Namespace) -> int:
     """Prints how far the people who judged agree: by pairs Cohen's kappa, of all Krippendorff's alpha."""
-    with Workspace(Path(arguments.project), read_only=True) as workspace:
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         found = people_agreement(workspace.project)
     if arguments.json:
         print_json(found.as_json())

@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.errors import Cancelled, UsageError
 from engine.base.number_format import counted, percent_range
 from engine.conversations.growing import Growing, GrowingLines
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.results.watch.service import WatchRequest, growing_files
 from engine.results.watch.signals import PRECISION, Rules
 from workbench.commands.narration import narrate, run_stages
@@ -63,7 +63,7 @@ def watch(arguments: argparse.Namespace) -> int:
     Raises:
         UsageError: There is no such path, `-` stands beside other paths, or there are too few past conversations.
     """
-    with Workspace(Path(arguments.project)) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         request = WatchRequest(
             model=arguments.model,
             every=arguments.every,
@@ -71,7 +71,7 @@ def watch(arguments: argparse.Namespace) -> int:
             precision=arguments.precision,
             once=arguments.once,
         )
-        watches = workspace.services().watches
+        watches = workspace.watches
         stage = watches.stage(request, _growing(arguments), _print, _narrate_rules)
         try:
             run_stages(workspace, [stage])

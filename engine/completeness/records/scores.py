@@ -20,7 +20,7 @@ SAMPLES_PROBE = "samples"
 """What scores of the probe that comes with the program name in the place of an adapter."""
 
 LEAST_FOR_PROBE = 20
-"""Fewest conversations that could end in two places for a probe; docs/results/probe.md says how it was found."""
+"""Fewest conversations that could end in two places for a probe; docs/lab/probe.md says how it was found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ from engine.completeness.service.estimate import ScoringRun
 from engine.completeness.service.runs import ScoringRuns
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.tables.scores import normalised
+from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
-from engine.formats.single import parse_made
 from engine.model.catalog import BUNDLED_ADAPTERS
 from engine.model.model_work import ModelWork
 from engine.model.service.run_setup import RunSetup

@@ -8,16 +8,10 @@ from functools import partial
 from engine.completeness.records.requests import Request, UndoneMark
 from engine.completeness.request_view import requests_of
 from engine.completeness.starts_by_curve import FALL, starts_by_curve
-from engine.completeness.starts_by_model import RequestStartScenario
 from engine.completeness.tables import requests, scores
 from engine.conversations.tables import conversations
-from engine.model.chat import Role
 from engine.project.project import Project
-from engine.simulate.records import PlayRow
-from engine.simulate.service.request import SimulationOptions
-from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 
-KIND = "requests"
 _PAGE = 200
 
 
@@ -70,43 +64,13 @@ class RequestService:
         self._changed()
         return total
 
-    def store_found_by_model(self, rows: Sequence[PlayRow]) -> int:
-        """Stores what a model found (see `asking_simulation`) in place of what was found before; returns how many
-        further requests."""
-        found = [(int(row.result["conversation"]), list(row.result["starts"])) for row in rows]
+    def store_found_by_model(self, starts: Mapping[int, Sequence[int]]) -> int:
+        """Stores where a model says that further requests begin, in place of what was found before; returns how many.
+
+        Args:
+            starts: Indices of the first messages of further requests, by conversation.
+        """
+        found = [(key, list(indices)) for key, indices in starts.items()]
         self._project.write(lambda conn: requests.put_found(conn, found))
         self._changed()
-        return sum(len(starts) for _, starts in found)
-
-
-def asking_simulation(
-    simulations: ProjectSimulations,
-    project: Project,
-    wanted: Sequence[int],
-    options: SimulationOptions,
-) -> Simulation:
-    """Returns the simulation that asks a model about each message of a user that follows an answer, without the first.
-
-    Raises:
-        UsageError: A model does not exist or cannot be used.
-    """
-    texts = simulations.texts(KIND)
-    with project.reading() as conn:
-        found = [
-            RequestStartScenario(
-                key,
-                tuple(
-                    (at, one.role, one.seen)
-                    for at, one in enumerate(messages)
-                    if not one.hidden and one.role in ("user", "assistant")
-                ),
-                texts,
-            )
-            for key, messages in conversations.conversations_for(conn, wanted)
-        ]
-    asked = [one for one in found if one.expected]
-
-    def scenarios(labels: Mapping[Role, str]) -> list[RequestStartScenario]:
-        return asked
-
-    return simulations.simulation(KIND, scenarios, {}, {"judge": BY_SCHEMA}, options, texts)
+        return sum(map(len, starts.values()))

@@ -15,6 +15,7 @@ from engine.base.atomic_files import make_folder
 from engine.base.errors import FormatError
 from engine.base.number_format import counted
 from engine.conversations.service.mapping_trial import Trial, tried
+from engine.formats.detect import choose_reader
 from engine.formats.inputs import open_inputs, sample_records
 from engine.formats.mappings import fields as of
 from engine.formats.mappings.arranging import divided_texts
@@ -26,14 +27,13 @@ from engine.formats.mappings.mapping import (
     BadMapping,
     Mapping,
     Transcript,
+    as_toml,
     read_mapping,
 )
-from engine.formats.mappings.writing import as_toml
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import BadPath, as_word, read_path
-from engine.formats.readers import built_in, mapping_folder
-from engine.formats.recognising import choose_reader
 from engine.formats.records import Account
+from engine.formats.registry import built_in, mapping_folder
 
 _CHOICES = 12
 _EXAMPLE = 60

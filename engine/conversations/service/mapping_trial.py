@@ -12,10 +12,10 @@ from engine.base.number_format import counted
 from engine.formats.detect import BYTES_TRIED, RECORDS_TRIED
 from engine.formats.mappings.arranging import arranged
 from engine.formats.mappings.mapping import Mapping
-from engine.formats.mappings.reading import reader_of
+from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
+from engine.formats.parse_record import parse_record
 from engine.formats.records import Account, Parsed, Rejected
-from engine.formats.single import parse
 
 _SHOWN = 2
 _MESSAGES_TRIED = 5_000
@@ -91,7 +91,7 @@ def tried(mapping: Mapping, frames: Sequence[Frame]) -> Trial:
         found = (
             Rejected(frame.number, frame.raw, frame.reason)
             if frame.reason
-            else parse(reader, frame, str(number))
+            else parse_record(reader, frame, str(number))
         )
         if isinstance(found, Parsed):
             conversations += 1

@@ -24,10 +24,9 @@ from engine.conversations.stages import sources_read
 from engine.conversations.tables import imports, quarantine, shared_text, sources
 from engine.formats.file_names import logs_in
 from engine.formats.input_kinds import SKIPPED
-from engine.formats.inputs import open_inputs
+from engine.formats.inputs import Tail, open_inputs, open_tail
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import Input, Parsed, Rejected, SourceReport
-from engine.formats.tails import Tail, open_tail
 from engine.jobs.contract import Progress
 from engine.project import runs
 from engine.project.project import Project
@@ -234,9 +233,13 @@ class ImportStage:
         )
         self._source_ids.add(source_id)
         with self._project.reading() as conn:
-            parts = sources.ids(conn, [_place(path) for path in source.beside])
+            parts = sources.ids(conn, [_place(path) for path in source.companion_files])
         settings = repr(self._settings)
-        digest = sources_read.digest_of(source.label, settings, source.beside) if whole else None
+        digest = (
+            sources_read.digest_of(source.label, settings, source.companion_files)
+            if whole
+            else None
+        )
         if digest is not None:
             with self._project.reading() as conn:
                 before = sources.read_before(conn, source_id, digest)

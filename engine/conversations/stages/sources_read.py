@@ -11,19 +11,19 @@ from pathlib import Path
 
 from engine import formats
 from engine.base import folders
-from engine.formats.readers import PLUGINS, mapping_folder
+from engine.formats.registry import PLUGINS, mapping_folder
 
 _WRITTEN_LATER = "-wal"
 """Ending of the file in which SQLite has what is not in the database file yet."""
 
 
-def digest_of(label: str, settings: str, beside: Sequence[str] = ()) -> bytes | None:
+def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) -> bytes | None:
     """SHA-256 over the files of a source and over all that determines how it is read; None if it is no file on disk.
 
     Args:
         label: Of the source: the path, and what is in an archive or a database after `: `.
         settings: The settings of the import.
-        beside: Labels of other files from which its conversations have a part.
+        companion_files: Labels of other files from which its conversations have a part.
     """
     path = label
     while not os.path.exists(path) and ": " in path:
@@ -31,7 +31,7 @@ def digest_of(label: str, settings: str, beside: Sequence[str] = ()) -> bytes | 
     if not os.path.isfile(path):
         return None
     digest = hashlib.sha256(f"{settings}\n{_readers()}\n".encode("utf-8", "surrogateescape"))
-    for part in (path, path + _WRITTEN_LATER, *beside):
+    for part in (path, path + _WRITTEN_LATER, *companion_files):
         if os.path.isfile(part):
             with open(part, "rb") as file:
                 digest.update(hashlib.file_digest(file, "sha256").digest())

@@ -14,7 +14,7 @@ from engine.formats.json_values import BadRecord, as_object, json_text, objects_
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import messages_of
 from engine.formats.opening.framing import Frame
-from engine.formats.reader import ParsedRecord
+from engine.formats.records import ParsedRecord, Reader
 
 _SPOKEN = ("user", "assistant")
 _CLEAR = "<command-name>/clear</command-name>"
@@ -299,3 +299,14 @@ def _of_session(lines: list[dict[str, Any]]) -> dict[str, Any]:
     if isinstance(summary, str):
         found["summary"] = summary
     return found
+
+
+CLAUDE_CODE = Reader(
+    "claude_code",
+    recognise,
+    read,
+    arrange=arrange,
+    conditions=5,
+    title="sessions of Claude Code",
+    sample="claude_code/tool_call_conversation.jsonl",
+)

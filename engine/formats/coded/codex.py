@@ -13,11 +13,16 @@ from typing import Any
 from engine.base.conversation import Conversation, Message
 from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import BadRecord, as_object, object_or_empty
+from engine.formats.messages.call_messages import is_response_item, response_items
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import as_time, messages_of
-from engine.formats.messages.response_items import is_response_item, response_items
+from engine.formats.messages.normalise import (
+    messages_of,
+)
+from engine.formats.messages.times import (
+    as_time,
+)
 from engine.formats.opening.framing import Frame
-from engine.formats.reader import ParsedRecord
+from engine.formats.records import ParsedRecord, Reader
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _SPOKEN = {"user_message": "user", "agent_message": "assistant"}
@@ -260,3 +265,14 @@ def _of_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _without_empty(message: ChatMessage) -> ChatMessage:
     return {key: value for key, value in message.items() if value is not None}
+
+
+CODEX = Reader(
+    "codex",
+    recognise,
+    read,
+    arrange=arrange,
+    conditions=3,
+    title="rollouts of Codex",
+    sample="codex_rollout_1.jsonl",
+)

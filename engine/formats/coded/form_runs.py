@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.base.form_scores import Count, fields, form_scores
 from engine.formats.json_values import BadRecord, list_or_empty
-from engine.formats.reader import COMPANIONS, ParsedRecord, Reader
+from engine.formats.records import COMPANIONS, ParsedRecord, Reader
 
 RIGHT = ("required_right", "optional_right")
 FORM, CONFIG, DIALOGUE = "filled-form.json", "config.json", "dialogue.json"

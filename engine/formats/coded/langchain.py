@@ -8,10 +8,15 @@ from typing import Any
 from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, json_text, list_or_empty, object_or_empty
 from engine.formats.messages.chat_message import as_message, langchain_message
-from engine.formats.messages.normalise import created_at, messages_of
+from engine.formats.messages.normalise import (
+    messages_of,
+)
+from engine.formats.messages.times import (
+    created_at,
+)
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import as_word, read_path, without
-from engine.formats.reader import ParsedRecord
+from engine.formats.records import ParsedRecord, Reader
 
 _MESSAGES = read_path(
     "messages | values.messages | channel_values.messages | checkpoint.channel_values.messages"
@@ -102,3 +107,14 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
         object_or_empty(rest),
         left_out=frozenset(left_out | {(id(record), _OTHERS)}),
     )
+
+
+LANGCHAIN = Reader(
+    "langchain",
+    recognise,
+    read,
+    arrange=arrange,
+    conditions=3,
+    title="messages of LangChain, states and checkpoints of LangGraph",
+    sample="made/langgraph_state.json",
+)

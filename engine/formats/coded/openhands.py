@@ -12,11 +12,16 @@ from engine.base.conversation import Conversation
 from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import json_text, list_or_empty, object_or_empty
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import as_time, read_in_turn
+from engine.formats.messages.normalise import (
+    read_in_turn,
+)
 from engine.formats.messages.parts import answer_text
+from engine.formats.messages.times import (
+    as_time,
+)
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within
-from engine.formats.reader import ParsedRecord
+from engine.formats.records import ParsedRecord, Reader
 
 _LISTS = ("history", "trajectory", "events")
 _IDS = ("instance_id", "conversation_id", "session_id", "id")
@@ -271,3 +276,14 @@ def _observed(seen: Any) -> str:
     return json_text(
         {key: value for key, value in seen.items() if key != "kind" and value is not None}
     )
+
+
+OPENHANDS = Reader(
+    "openhands",
+    recognise,
+    read,
+    arrange=arrange,
+    conditions=4,
+    title="trajectories of OpenHands",
+    sample="openhands_output.jsonl",
+)

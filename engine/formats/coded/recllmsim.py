@@ -14,12 +14,14 @@ from typing import Any
 from engine.base.conversation import Conversation
 from engine.formats.json_values import as_object
 from engine.formats.messages.normalise import (
-    created_at,
     looks_like_messages,
     read_messages,
     record_id,
 )
-from engine.formats.reader import ParsedRecord
+from engine.formats.messages.times import (
+    created_at,
+)
+from engine.formats.records import ParsedRecord, Reader
 
 TASKS = {
     "旅行规划": "travel planning",
@@ -141,3 +143,12 @@ def _number(value: Any) -> int | None:
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     return value if isinstance(value, int) else None
+
+
+RECLLMSIM = Reader(
+    "recllmsim",
+    recognise,
+    read,
+    conditions=2,
+    title="the three studies of RecLLMSim",
+)

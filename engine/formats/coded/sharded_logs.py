@@ -11,12 +11,14 @@ from typing import Any
 from engine.base.conversation import Conversation
 from engine.formats.json_values import BadRecord, as_object, kind_of
 from engine.formats.messages.normalise import (
-    created_at,
     looks_like_messages,
     read_messages,
     record_id,
 )
-from engine.formats.reader import ParsedRecord
+from engine.formats.messages.times import (
+    created_at,
+)
+from engine.formats.records import ParsedRecord, Reader
 
 _META = ("user_model", "system_model", "dataset_fn", "git_version")
 NOTE = "log"
@@ -60,3 +62,12 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     first = spoken[0] if spoken and isinstance(spoken[0], dict) else {}
     found = record_id(record, ("conv_id",), fallback_id)
     return ParsedRecord(Conversation(found, read_messages(spoken), meta, truth, created_at(first)))
+
+
+SHARDED_LOGS = Reader(
+    "sharded_logs",
+    recognise,
+    read,
+    conditions=2,
+    title='logs of "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025)',
+)

@@ -14,7 +14,7 @@ from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import looks_like_message, read_in_turn
 from engine.formats.messages.roles import role_named
 from engine.formats.paths import json_within
-from engine.formats.reader import ParsedRecord
+from engine.formats.records import ParsedRecord, Reader
 
 _JUDGED = (
     *("info", "resolved", "target", "exit_status", "patch", "generated_patch", "model_patch"),
@@ -217,3 +217,29 @@ def _last_answer(steps: list[Any], items: list[ChatMessage], info: Any) -> list[
     ):
         return [{"role": "tool", "content": seen}]
     return []
+
+
+SWE_AGENT = Reader(
+    "swe_agent",
+    recognise_trajectory,
+    read,
+    conditions=4,
+    title="trajectories of SWE-agent",
+    sample="sweagent_katy.traj",
+)
+MINI_SWE_AGENT = Reader(
+    "mini_swe_agent",
+    recognise_mini,
+    read,
+    conditions=4,
+    title="trajectories of mini-SWE-agent",
+    sample="minisweagent.traj.json",
+)
+SWE_INSTANCES = Reader(
+    "swe_instances",
+    recognise_instance,
+    read,
+    conditions=4,
+    title="trajectories on instances of SWE-bench, as of SWE-smith and SWE-Gym",
+    sample="doc/swesmith_traj.jsonl",
+)

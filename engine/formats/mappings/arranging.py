@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.formats.json_values import json_text, object_or_empty
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
-from engine.formats.messages.order import in_order
+from engine.formats.messages.times import in_order
 from engine.formats.opening.framing import Envelope, Frame
 from engine.formats.paths import Path, Trail, as_word, decoded, without
 

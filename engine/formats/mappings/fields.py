@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from engine.formats.messages.normalise import as_time
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_meant
+from engine.formats.messages.times import (
+    as_time,
+)
 from engine.formats.paths import as_word, decoded
 
 DEEPEST = 6

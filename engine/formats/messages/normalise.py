@@ -5,14 +5,11 @@ All formats share one vocabulary of roles, because exports mix them; a format on
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from engine.base.conversation import Message, ToolCall
 from engine.formats.json_values import BadRecord, json_text, kind_of
-from engine.formats.messages.order import newest_first, order_keys
 from engine.formats.messages.parts import (
     MessageParts,
     calls_in_text,
@@ -21,6 +18,7 @@ from engine.formats.messages.parts import (
     reasoning_text,
 )
 from engine.formats.messages.roles import role_of_speaker
+from engine.formats.messages.times import TIMES, in_time_order
 
 RENDERED_CALLS = "TOOL CALLS: ["
 """Start of the text with which the uniform format repeats the tool calls of a message at the end of its content."""
@@ -33,11 +31,6 @@ _PLAIN_KEYS = frozenset(("role", "content", "name", "tool_call_id", "tool_calls"
 _REASONING_KEYS = ("reasoning_content", "reasoning", "thinking")
 _READ_KEYS = _CONTENT_KEYS.union(_REASONING_KEYS, ("name", "tool_call_id", "refusal", "object"))
 """Keys of a message that are read; the others are its facts."""
-
-_Item = TypeVar("_Item")
-_A_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\b|^\d{1,2}:\d\d")
-"""What a text has in it that is a time."""
-TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
 
 
 def looks_like_message(value: Any) -> bool:
@@ -82,13 +75,6 @@ def read_in_turn(items: Iterable[Any]) -> list[Message]:
     if not messages:
         raise BadRecord("no messages")
     return messages
-
-
-def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:
-    """Returns the items in reverse if each has a time and these only fall, as some interfaces list the newest first;
-    else as they are."""
-    keys = order_keys(times)
-    return items if keys is None or not newest_first(keys) else items[::-1]
 
 
 def messages_of(
@@ -204,25 +190,3 @@ def record_id(record: Mapping[str, Any], keys: tuple[str, ...], fallback: str) -
         if isinstance(value, list | dict):
             raise BadRecord(f"`{key}` is {kind_of(value)}, not text")
     return fallback
-
-
-def created_at(record: Mapping[str, Any]) -> str | None:
-    """Returns when the conversation began, by the usual names of the field; None if unknown."""
-    for key in ("created_at", "timestamp", "created", "create_time", "started_at"):
-        if found := as_time(record.get(key)):
-            return found
-    return None
-
-
-def as_time(value: Any) -> str | None:
-    """A text that has a date or a time in it, unchanged; seconds, milliseconds, microseconds or nanoseconds since 1970
-    as ISO 8601 in UTC; None if the value is no time."""
-    if isinstance(value, dict):  # as MongoDB exports times
-        value = value.get("$date")
-    if isinstance(value, str) and len(value) <= 64 and _A_TIME.search(value):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e20:
-        for unit in (1, 1e3, 1e6, 1e9):
-            if 1e8 < value / unit < 1e11:
-                return datetime.fromtimestamp(value / unit, UTC).isoformat()
-    return None

@@ -6,14 +6,68 @@ Dates are texts that sort within a time zone: each keeps the offset that it was 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 from engine.base.conversation import Conversation
-from engine.formats.messages.normalise import as_time
+
+_Item = TypeVar("_Item")
+_NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?\s*$")
+_ISO_MOMENT = re.compile(r"\s*\d{4}-\d\d-\d\d(?:[T ]\d\d:|\s*$)")
+
+
+def order_keys(values: Sequence[Any]) -> list[float] | None:
+    """Numbers in the order of the values, if all of them are numbers, or all are dates and times of ISO 8601; else
+    None. Numbers and times may be texts; a time without an offset is in UTC, unless only some have one."""
+    if not values:
+        return None
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return list(values)  # as they are: an integer may be too large for a float
+    if not all(isinstance(value, str) for value in values):
+        return None
+    if all(_NUMBER.match(value) for value in values):
+        return [float(value) for value in values]
+    if not all(_ISO_MOMENT.match(value) for value in values):
+        return None
+    try:
+        times = [datetime.fromisoformat(value.strip()) for value in values]
+    except ValueError:
+        return None
+    if len({time.tzinfo is None for time in times}) > 1:
+        return None
+    return [(time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() for time in times]
+
+
+def in_order(items: list[_Item], values: Sequence[Any]) -> list[_Item]:
+    """The items in the order of their values, if these can be compared; else as they are. Where values only fall, the
+    items are turned round, so that those of one value are too."""
+    keys = order_keys(values)
+    if keys is None:
+        return items
+    if newest_first(keys):
+        items, keys = items[::-1], keys[::-1]
+    return [items[at] for at in sorted(range(len(items)), key=keys.__getitem__)]
+
+
+def newest_first(keys: Sequence[float]) -> bool:
+    """Whether the keys only fall, as some interfaces list the newest first."""
+    return len(keys) > 1 and keys[0] > keys[-1] and list(keys) == sorted(keys, reverse=True)
+
+
+def falls(values: Sequence[Any]) -> bool:
+    """Whether a value is earlier than the one before it, where the two can be compared."""
+    if all(value is None for value in values):  # the usual case: no message has a time
+        return False
+    keys = order_keys(values)
+    if keys is not None:
+        return any(later < earlier for earlier, later in pairwise(keys))
+    pairs = filter(None, map(order_keys, pairwise(values)))
+    return any(later < earlier for earlier, later in pairs)
+
 
 _NAMES = (
     *("createdat", "created", "createtime", "createdtime", "createdate", "creationdate", "creationtime"),
@@ -81,3 +135,39 @@ def _dates(fields: Mapping[str, Any], inside: str) -> Iterator[tuple[int, str, s
             yield _NAMES.index(plain), path, found
         elif plain in _HOLDERS and isinstance(value, dict) and inside.count(".") < 2:
             yield from _dates(value, f"{path}.")
+
+
+_A_TIME = re.compile(r"\d{4}-\d\d|\d{1,4}[./]\d{1,2}[./]\d{1,4}|\b(?:19|20)\d\d\b|^\d{1,2}:\d\d")
+"""What a text has in it that is a time."""
+
+
+TIMES = ("created_at", "timestamp", "createdAt", "create_time", "time")
+
+
+def in_time_order(items: list[_Item], times: list[Any]) -> list[_Item]:
+    """Returns the items in reverse if each has a time and these only fall, as some interfaces list the newest first;
+    else as they are."""
+    keys = order_keys(times)
+    return items if keys is None or not newest_first(keys) else items[::-1]
+
+
+def created_at(record: Mapping[str, Any]) -> str | None:
+    """Returns when the conversation began, by the usual names of the field; None if unknown."""
+    for key in ("created_at", "timestamp", "created", "create_time", "started_at"):
+        if found := as_time(record.get(key)):
+            return found
+    return None
+
+
+def as_time(value: Any) -> str | None:
+    """A text that has a date or a time in it, unchanged; seconds, milliseconds, microseconds or nanoseconds since 1970
+    as ISO 8601 in UTC; None if the value is no time."""
+    if isinstance(value, dict):  # as MongoDB exports times
+        value = value.get("$date")
+    if isinstance(value, str) and len(value) <= 64 and _A_TIME.search(value):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e20:
+        for unit in (1, 1e3, 1e6, 1e9):
+            if 1e8 < value / unit < 1e11:
+                return datetime.fromtimestamp(value / unit, UTC).isoformat()
+    return None

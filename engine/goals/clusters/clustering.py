@@ -33,7 +33,6 @@ from engine.model.embedders.vectors import (
     unit_rows,
 )
 
-
 OUTLIER = -1
 MIN_MEMBERS = 2
 """Smaller clusters are dropped; their members go to the nearest other cluster or become outliers."""

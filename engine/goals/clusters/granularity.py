@@ -22,7 +22,7 @@ goal still depends on how broad goals are in the data. `granularity` finds it:
 4. Near its maximum the quality is often flat, so that its maximum is partly chance. Take the partition with the highest
    mean adjusted Rand index with all partitions, weighted by their quality.
 
-Exponents and priors below were chosen on nine public data sets; docs/results/goals.md has the result on each set when
+Exponents and priors below were chosen on nine public data sets; docs/lab/goals.md has the result on each set when
 it was left out of that choice.
 
 The threshold lies halfway between the similarities of the last merge and of the next one at that partition.

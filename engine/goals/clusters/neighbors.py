@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-
 EXACT = 2_000
 """Below this number of rows the search is exact."""
 LINKS, BUILD_EFFORT, LEAST_EFFORT = 16, 120, 64

@@ -24,8 +24,6 @@ import numpy.typing as npt
 
 from engine.goals.records import MergeOrder
 
-
-
 Floats = npt.NDArray[np.float64]
 
 STEPS = 50

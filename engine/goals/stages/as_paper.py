@@ -47,11 +47,11 @@ from engine.model.process.client import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt
+from engine.project import replies as model_replies
 from engine.project import runs
 from engine.project.project import Project
+from engine.project.replies import Reply
 from engine.project.sql import to_json
-from engine.simulate import tables as plays
-from engine.simulate.tables import Reply
 
 WORDS = 8
 
@@ -372,7 +372,7 @@ class _KeptReplies:
         ]  # fmt: skip
         key = hashlib.sha256(to_json(asked).encode("ascii")).hexdigest()
         with self._project.reading() as conn:
-            known = plays.replies(conn, [key])
+            known = model_replies.replies(conn, [key])
         if key not in known:
             [written] = self._work.each(
                 [(pieces, kept)],
@@ -381,6 +381,6 @@ class _KeptReplies:
             )
             assert written is not None  # of a single item, `each` raises what failed
             known[key] = without_surrogates(written.text), written.stopped, written.note
-            self._project.write(lambda conn: plays.add_replies(conn, known.items()))
+            self._project.write(lambda conn: model_replies.add_replies(conn, known.items()))
         self.count += 1
         return known[key]

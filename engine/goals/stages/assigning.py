@@ -33,7 +33,6 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages
 
-
 BATCH = 4_096
 
 

@@ -45,7 +45,6 @@ from engine.model.prompt_files import Prompt
 from engine.project import runs
 from engine.project.project import Project
 
-
 REACH = 0.99
 """Quantile of the members' distances to the centre that is stored as the reach of a cluster."""
 WORDS = 8

@@ -46,7 +46,6 @@ from engine.model.prompt_files import Prompt
 from engine.project import runs
 from engine.project.project import Project
 
-
 # The questions to a model about a pair of groups: whether they are one goal, in both orders; the
 # likelihood ratio of their texts; and a reason with a label for the merged group.
 

@@ -42,12 +42,11 @@ from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
 
-
 LEAST_SIMILARITY = 0.0
 """Default of the least cosine of descriptions at which a pair is proposed. 0 proposes all pairs, also those with a
 negative cosine: cosines of descriptions without a common word scatter around 0."""
 ORDER: MergeOrder = "informative"
-"""Default order. After 20 decisions in this order the merge probability can decide the rest (docs/results/goals.md)."""
+"""Default order. After 20 decisions in this order the merge probability can decide the rest (docs/lab/goals.md)."""
 SETTING = "desk"
 """Setting: `order` and `floor` of the merge desk: the chosen order, and the least similarity of a proposed pair."""
 STORED_ORDERS: Mapping[MergeOrder, str] = {

@@ -25,7 +25,6 @@ from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import Indices, Vectors
 from engine.project.project import Project
 
-
 Floats = npt.NDArray[np.float64]
 
 NEIGHBOURS = 10

@@ -70,7 +70,6 @@ def usual_gap(centres: Vectors) -> float:
     return float(np.median(nearest))
 
 
-
 SEED = 0
 
 

@@ -12,7 +12,7 @@ from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import Vectors, unit_rows
 
 WORDS = 0.3
-"""Weight of TF-IDF in a cosine. Chosen on `star` and `sgd` among 0, .3, .5 and .7; see docs/results/goals.md."""
+"""Weight of TF-IDF in a cosine. Chosen on `star` and `sgd` among 0, .3, .5 and .7; see docs/lab/goals.md."""
 
 
 class ConcatEmbedder:

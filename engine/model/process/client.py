@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.completeness.block import LogItem, Question
 from engine.jobs.threaded_work import (
     OnProgress,
 )
@@ -20,9 +19,6 @@ from engine.model.process.model_client import (
 )
 from engine.model.process.process import WorkerProcess
 from engine.model.process.requests import (
-    BenchGrowing,
-    BenchScoring,
-    BenchTrees,
     Embed,
     Expand,
     Machine,
@@ -32,7 +28,6 @@ from engine.model.process.requests import (
     Tokenize,
     Tune,
 )
-from engine.trees.tree import TreeOptions
 
 __all__ = ["ModelProcess", "OnProgress"]
 
@@ -79,48 +74,6 @@ class ModelProcess(WorkerProcess, ModelClient):
     ) -> dict[str, Any]:
         """Finds the fastest faithful format and thread count; see `engine.model.tuning.tune`."""
         return self.ask(Tune(path, folder, text), progress)
-
-    def bench_scoring(
-        self,
-        blocks: Sequence[Sequence[LogItem]],
-        long: Sequence[LogItem],
-        question: Question,
-        rounds: int,
-        seconds: float,
-        progress: OnProgress | None = None,
-    ) -> dict[str, Any]:
-        """Measures scoring on the loaded model.
-
-        Args:
-            rounds, seconds: Most rounds, and time for those of `blocks` and as much for those of `long`.
-
-        Returns:
-            `scoring`: `blocks` against bare decoding; `prompts`: `long` against one prompt per boundary, left out
-            where `long` is empty. See `engine.model.process.bench_scoring`.
-        """
-        return self.ask(BenchScoring(blocks, long, question, rounds, seconds), progress)
-
-    def bench_growing(
-        self,
-        items: Sequence[LogItem],
-        question: Question,
-        rounds: int,
-        seconds: float,
-        progress: OnProgress | None = None,
-    ) -> dict[str, Any]:
-        """Measures logs that grow on the loaded model; see `engine.model.process.bench_scoring.bench_growing`."""
-        return self.ask(BenchGrowing(items, question, rounds, seconds), progress)
-
-    def bench_trees(
-        self,
-        prompts: Sequence[str],
-        options: TreeOptions,
-        at_once: int,
-        seconds: float,
-        progress: OnProgress | None = None,
-    ) -> dict[str, Any]:
-        """Measures the growth of trees on the loaded model; see `engine.model.process.bench_trees`."""
-        return self.ask(BenchTrees(prompts, options, at_once, seconds), progress)
 
     def memory(self, path: Path, options: LoadOptions) -> dict[str, Any]:
         """Bytes that loading a model will take: `weights`, `cache`, and what is `available` (None if unknown)."""

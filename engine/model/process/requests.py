@@ -231,34 +231,3 @@ class Machine(Request[dict[str, Any]]):
     """See `ModelProcess.machine`."""
 
     needs_model: ClassVar[bool] = False
-
-
-@dataclass(frozen=True, slots=True)
-class BenchScoring(Request[dict[str, Any]]):
-    """See `ModelProcess.bench_scoring`."""
-
-    blocks: Sequence[Sequence[LogItem]]
-    long: Sequence[LogItem]
-    question: Question
-    rounds: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class BenchGrowing(Request[dict[str, Any]]):
-    """See `ModelProcess.bench_growing`."""
-
-    items: Sequence[LogItem]
-    question: Question
-    rounds: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class BenchTrees(Request[dict[str, Any]]):
-    """See `ModelProcess.bench_trees`."""
-
-    prompts: Sequence[str]
-    options: TreeOptions
-    at_once: int
-    seconds: float

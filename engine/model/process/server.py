@@ -26,16 +26,11 @@ from engine.model.generation import alike
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
 from engine.model.process import protocol
-from engine.model.process.bench_scoring import bench_growing, bench_prompts, bench_scoring
-from engine.model.process.bench_trees import bench_trees
 from engine.model.process.chat import chat_replies
 from engine.model.process.gpu import with_layers_that_fit
 from engine.model.process.log_probs import prompted_log_probs
 from engine.model.process.protocol import Frame
 from engine.model.process.requests import (
-    BenchGrowing,
-    BenchScoring,
-    BenchTrees,
     Chat,
     CountTokens,
     Embed,
@@ -100,9 +95,6 @@ class Server:
             Tune: self._tune,
             Machine: self._machine,
             Memory: self._memory,
-            BenchGrowing: self._bench_growing,
-            BenchScoring: self._bench_scoring,
-            BenchTrees: self._bench_trees,
         }
         self._handlers = {kind.__name__: (kind, handler) for kind, handler in handlers.items()}
 
@@ -354,24 +346,6 @@ class Server:
             cancelled=self._is_cancelled,
             report=self._note,
         )
-
-    def _bench_scoring(self, request: BenchScoring) -> dict[str, Any]:
-        self._ready()
-        scorer, question, rounds = self._ready_scorer(), request.question, request.rounds
-        limits = rounds, request.seconds, self._note
-        found = {"scoring": bench_scoring(scorer, request.blocks, question, *limits)}
-        if request.long:
-            found["prompts"] = bench_prompts(scorer, request.long, question, *limits)
-        return found
-
-    def _bench_growing(self, request: BenchGrowing) -> dict[str, Any]:
-        self._ready()
-        limits = request.rounds, request.seconds, self._note
-        return bench_growing(self._ready_scorer(), request.items, request.question, *limits)
-
-    def _bench_trees(self, request: BenchTrees) -> dict[str, Any]:
-        self._ready_scorer().forget()
-        return bench_trees(self._ready(), request, self._note)
 
     def _machine(self, _request: Machine) -> dict[str, Any]:
         return {"system": system_info(), "gpu_offload": gpu_offload()}

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from engine.base.errors import NotFound, UsageError
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_names, prompt_text
+from engine.model.prompt_texts import places, prompt_kinds, prompt_texts
 from engine.project import settings
 from engine.project.project import Project
-from engine.simulate.prompt_files import places, prompt_kinds, prompt_texts
 
 PROMPT_KEY = "prompt."
 """Setting: the prompt of this project in place of the shipped one of that name (`prompts --set`)."""

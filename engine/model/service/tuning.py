@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import resources
+
 from engine.base.conversation import render_log
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
@@ -11,7 +13,6 @@ from engine.model.process.client import ModelProcess
 from engine.model.stages import TuningStage
 from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations
 
 TEXT_CHARS = 24_000
 """Length of the text on which formats are compared."""
@@ -59,6 +60,5 @@ class ModelTuning:
 
 
 def sample_text() -> str:
-    """Returns sample conversations as logs, for measuring a model without a project."""
-    logs = [render_log(c.messages) for c in sample_conversations(24)]
-    return "\n\n".join("".join(piece.text for piece in log) for log in logs)[:TEXT_CHARS]
+    """Returns the logs of some of the demo's conversations, for measuring a model without a project."""
+    return (resources.files("engine.model") / "sample_logs.txt").read_text("utf-8")

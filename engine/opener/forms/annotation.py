@@ -14,9 +14,9 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.base.text import as_json
+from engine.model.prompt_texts import prompt_texts
 from engine.opener.forms.exported import ConversationForm, Exported
 from engine.questions.rating_scales import RATINGS
-from engine.simulate.prompt_files import prompt_texts
 
 VERDICT, NOTE = "verdict", "note"
 """Names of the two questions."""

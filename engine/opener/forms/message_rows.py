@@ -9,7 +9,9 @@ from typing import Any
 
 from engine.base.text import as_json
 from engine.conversations.service.line_files import ColumnType
-from engine.formats.messages.normalise import TIMES
+from engine.formats.messages.times import (
+    TIMES,
+)
 from engine.opener.forms.exported import KNOWN, Beside, Exported, known_names
 from engine.opener.table_export import column_type
 

@@ -14,7 +14,7 @@ NOT = "not-"
 """Beginning of the tag that says that a conversation does not deserve the rest of it as a tag."""
 
 LEAST_OF_EACH = 10
-"""Fewest examples of either kind with which the result is shown as a figure; docs/results/verdicts.md says why."""
+"""Fewest examples of either kind with which the result is shown as a figure; docs/lab/verdicts.md says why."""
 
 CHANCE = 0.5
 """AUROC of a probe that knows nothing."""

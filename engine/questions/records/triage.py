@@ -64,7 +64,7 @@ class TriageItem:
 QueueOrder = Literal[
     "threshold", "lowest", "informative", "disagreement", "people", "unsure", "sample", "list"
 ]
-"""The orders of the triage queue; see `engine.opener.search.triage_queue`."""
+"""The orders of the triage queue; see `engine.questions.tables.triage_queue`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from engine.completeness.records.scores import (
     RuleSource,
 )
 from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.service.saved import SavedViews
 from engine.conversations.tables import selecting
-from engine.conversations.tables.saved import SavedStore
 from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
@@ -104,7 +104,7 @@ class CalibrationService:
         Raises:
             WorkbenchError: The project cannot evaluate the filter.
         """
-        saved = SavedStore(self._project).filters()
+        saved = SavedViews(self._project).filters()
         with self._project.reading() as conn, snapshot(conn):
             scored = ScoredConversations.read(conn)
             rule, judged, found = scored.rule, scored.judged, scored.calibration

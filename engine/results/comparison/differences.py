@@ -2,22 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
-from engine.base.statistics.significance import holm
+from engine.base.interval import Z95, Interval, wilson
+from engine.base.statistics.significance import holm, two_sided
 from engine.questions.calibration import rate_difference
 from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Comparison, Difference, Measure, Side
-from engine.results.comparison.two_samples import (
-    cases_needed,
-    least_difference,
-    mean_difference,
-    share_difference,
-    shares_differ,
-)
+
+# Two independent samples: interval, test, and sample size
+
+Floats = npt.NDArray[np.float64]
+
+POWER = 0.8
+"""Probability of finding a difference that is there, for which sample sizes are given."""
+_Z_POWER = 0.8416212335729143
+_LEAST_EXPECTED = 5.0
+"""Least expected count of each kind for the score test; below it, the exact test is used."""
+
+
+def share_difference(part: int, of: int, other_part: int, other_of: int) -> Interval:
+    """The second share minus the first with its 95% interval (Newcombe 1998, Stat. Med. 17, method 10); both samples
+    have at least one case."""
+    first, second = wilson(part, of), wilson(other_part, other_of)
+    one, two = part / of, other_part / other_of
+    low = math.hypot(two - second.low, first.high - one)
+    high = math.hypot(second.high - two, one - first.low)
+    return Interval(two - one, two - one - low, two - one + high)
+
+
+def shares_differ(part: int, of: int, other_part: int, other_of: int) -> float:
+    """The two-sided p value of the hypothesis that two shares are equal.
+
+    Pearson's chi-squared test without correction; with few cases, Fisher's exact test, which needs no large samples.
+    """
+    parts, cases = part + other_part, of + other_of
+    rarer = min(parts, cases - parts)
+    if rarer * min(of, other_of) / cases < _LEAST_EXPECTED:
+        from scipy.stats import fisher_exact  # slow to import, and most comparisons do not need it
+
+        table = [[part, of - part], [other_part, other_of - other_part]]
+        return float(fisher_exact(table).pvalue)
+    share = parts / cases
+    error = math.sqrt(share * (1 - share) * (1 / of + 1 / other_of))
+    return two_sided((other_part / other_of - part / of) / error)
+
+
+def all_differ(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
+    """The p values of `shares_differ` for several pairs of shares, corrected by Holm's method; 1 for a side without
+    cases.
+
+    Args:
+        pairs: (part, of, other part, other of) of each pair.
+    """
+    found = [shares_differ(*pair) if pair[1] and pair[3] else 1.0 for pair in pairs]
+    return [1.0 if p is None else p for p in holm(found)]
+
+
+def mean_difference(values: Floats, other: Floats) -> tuple[Interval, float] | None:
+    """The second mean minus the first with its 95% interval, and the p value of the hypothesis that they are equal
+    (Welch 1947, Biometrika 34); None where a sample has fewer than two values or nothing varies.
+
+    Args:
+        values, other: The two samples, each of shape (cases,).
+    """
+    if min(len(values), len(other)) < 2:
+        return None
+    from scipy.special import stdtr, stdtrit
+
+    one, two = values.var(ddof=1) / len(values), other.var(ddof=1) / len(other)
+    error = math.sqrt(one + two)
+    if error == 0:
+        return None
+    freedom = (one + two) ** 2 / (one**2 / (len(values) - 1) + two**2 / (len(other) - 1))
+    difference = float(other.mean() - values.mean())
+    half = float(stdtrit(freedom, 0.975)) * error
+    p = 2 * float(stdtr(freedom, -abs(difference) / error))
+    return Interval(difference, difference - half, difference + half), p
+
+
+def cases_needed(share: float, other: float) -> int | None:
+    """How many cases each sample needs so that a difference between two shares is found at the 5% level with
+    probability `POWER` (Fleiss, Levin and Paik 2003, Statistical Methods for Rates and Proportions, 4.2); None where
+    they are equal."""
+    if share == other:
+        return None
+    middle = (share + other) / 2
+    root = Z95 * math.sqrt(2 * middle * (1 - middle)) + _Z_POWER * math.sqrt(
+        share * (1 - share) + other * (1 - other)
+    )
+    return math.ceil((root / (other - share)) ** 2)
+
+
+def least_difference(share: float, of: int, other_of: int) -> float:
+    """The smallest difference from a share that samples of these sizes show at the 5% level with probability `POWER`;
+    approximate: the variance is that of `share` in both."""
+    spread = math.sqrt(max(share * (1 - share), 0.25 / (of + other_of)) * (1 / of + 1 / other_of))
+    return (Z95 + _Z_POWER) * spread
+
 
 LEAST_MEMBERS = 10
 """Fewest conversations of a goal, both sides together, for a test of it."""

@@ -1,6 +1,9 @@
-"""Comparisons as text."""
+"""Comparisons as lines of text and as blocks of a document."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from engine.base.number_format import counted
 from engine.base.text import one_line
@@ -14,82 +17,198 @@ from engine.results.comparison.records import (
     Part,
     Side,
 )
+from engine.results.document import Block, Paragraph, Ranges, Table
 
 MOST_GOALS = 8
 """Goals that a text lists without a significant difference; those with one are all listed."""
+MOST_GOALS_IN_DOCUMENT = 12
+"""The same in a document."""
+MOST_EXAMPLES = 4
+"""Differences of which conversations are listed."""
+MOST_BARS = 20
 _SHARES: tuple[Measure, ...] = ("completion", "share of goal", "completion in goal")
 COMPLETE = "Complete: a score at or above the threshold; a borderline one counts on its side of it."
 _DIGITS = {"success": 2, "characters": 0, "turns": 1, "leaves": 1, "entropy": 2}
 
 
-def comparison_lines(found: Comparison) -> list[str]:
-    """Both sides, then every measure with its change, its interval and its p value, significant goals first."""
-    lines = [f"{letter}  {side_text(side)}" for letter, side in zip("AB", found.sides, strict=True)]
-    if found.corrected_change is not None:
-        change = found.corrected_change
+# Cells, which text, screens and documents arrange each in their own way
+
+
+def difference_cells(difference: Difference) -> tuple[str, str, str, str, str, str]:
+    """Returns the name of a difference, its values on both sides, the change with its interval, p, and the cases that
+    each side would need (empty where that is not said)."""
+    return (
+        difference_name(difference),
+        _value(difference, 0),
+        _value(difference, 1),
+        _change(difference),
+        _p(difference),
+        "" if difference.needed is None else f"{difference.needed:,}",
+    )
+
+
+def completion_cells(part: Part) -> tuple[str, str, str, str, str, str, str]:
+    """Returns a value of a field, its numbers of conversations and of scored ones, the completion rate, the corrected
+    rate, the change and its p; the last two are empty where nothing was tested."""
+    return (
+        part.value,
+        f"{part.rate.conversations:,}",
+        f"{part.rate.scored:,}",
+        *_rates(part.rate),
+        *_change_and_p(part.change),
+    )
+
+
+def entropy_cells(part: Part) -> tuple[str, str, str, str, str]:
+    """Returns a value of a field, its number of conversations with a tree, their mean entropy in bits (a dash where
+    there is none), the change and its p."""
+    entropy = "–" if part.entropy is None else f"{part.entropy:.2f}"
+    return part.value, f"{part.trees:,}", entropy, *_change_and_p(part.entropy_change)
+
+
+def difference_name(difference: Difference) -> str:
+    """Returns the measure, with the label of the goal where it is one of a goal."""
+    if difference.goal is None:
+        return difference.measure
+    kind = "share of" if difference.measure == "share of goal" else "completion in"
+    return f"{kind} “{difference.goal}”"
+
+
+def side_text(side: Side) -> str:
+    """Returns a side with its numbers of conversations and its completion rate."""
+    rate = side.rate
+    apparent, corrected = _rates(rate)
+    counts = f"{counted(rate.conversations, 'conversation')}, {rate.scored:,} scored"
+    complete = f", {apparent} complete" if rate.apparent is not None else ""
+    right = f", corrected {corrected}" if rate.corrected is not None else ""
+    return f"{one_line(side.name, 60)}: {counts}{complete}{right}"
+
+
+def has_trees(breakdown: Breakdown) -> bool:
+    """Whether any of the values has conversations with a response tree."""
+    return any(part.trees for part in breakdown.parts)
+
+
+def _value(difference: Difference, side: int) -> str:
+    value = difference.values[side]
+    if difference.measure in _SHARES:
+        return f"{100 * value:.1f}%"
+    return f"{value:,.{_DIGITS[difference.measure]}f}"
+
+
+def _change(difference: Difference) -> str:
+    change = difference.change
+    if difference.measure in _SHARES:
+        return f"{_points(change.value)} ({_points(change.low)} to {_points(change.high)})"
+    digits = _DIGITS[difference.measure]
+    value, low, high = (
+        f"{number:+,.{digits}f}".replace("-", "−")
+        for number in (change.value, change.low, change.high)
+    )
+    return f"{value} ({low} to {high})"
+
+
+def _p(difference: Difference) -> str:
+    """Returns the corrected p value, with a star where the difference is significant."""
+    corrected = difference.corrected
+    p = "<.001" if corrected < 0.001 else f"{corrected:.3f}".removeprefix("0")
+    return f"{p}*" if difference.significant else p
+
+
+def _change_and_p(change: Difference | None) -> tuple[str, str]:
+    return ("", "") if change is None else (_change(change), _p(change))
+
+
+def _points(share: float) -> str:
+    """Returns a difference of shares in points of percent with its sign."""
+    return f"{100 * share:+.1f}".replace("-", "−")
+
+
+def _rates(rate: CompletionRate) -> tuple[str, str]:
+    """Returns the rate of complete conversations, and the corrected one with its interval; a dash where there is
+    none."""
+    apparent = "–" if rate.apparent is None else f"{100 * rate.apparent:.1f}%"
+    if rate.corrected is None:
+        return apparent, "–"
+    corrected = rate.corrected
+    return (
+        apparent,
+        f"{100 * corrected.value:.0f}% ({100 * corrected.low:.0f} to {100 * corrected.high:.0f})",
+    )
+
+
+# Lines of text
+
+
+def comparison_lines(comparison: Comparison) -> list[str]:
+    """Returns both sides, then every measure with its change, its interval and its p, significant goals first."""
+    lines = [
+        f"{letter}  {side_text(side)}" for letter, side in zip("AB", comparison.sides, strict=True)
+    ]
+    if comparison.corrected_change is not None:
+        change = comparison.corrected_change
         lines.append(
-            f"   completion without the errors of the scores: {points(change.value)}"
-            f" ({points(change.low)} to {points(change.high)}) points from A to B"
+            f"   completion without the errors of the scores: {_points(change.value)}"
+            f" ({_points(change.low)} to {_points(change.high)}) points from A to B"
         )
-    lines.append("")
-    overall = [one for one in found.differences if one.goal is None]
-    goals = [one for one in found.differences if one.goal is not None]
-    lines += [_line(one.measure, one) for one in overall]
-    told = [one for one in goals if one.significant]
-    rest = [one for one in goals if not one.significant]
+    overall, significant, others = _sorted_out(comparison)
+    goals = len(significant) + len(others)
+    lines += ["", *map(_difference_line, overall)]
     if goals:
         lines += [
             "",
-            f"{counted(len(told), 'difference')} of goals found among {len(goals)} tested",
+            f"{counted(len(significant), 'difference')} of goals found among {goals} tested",
         ]
-    lines += [_line(goal_name(one), one) for one in told + rest[: max(0, MOST_GOALS - len(told))]]
-    if len(goals) > max(MOST_GOALS, len(told)):
+    listed = [*significant, *others[: max(0, MOST_GOALS - len(significant))]]
+    lines += map(_difference_line, listed)
+    if goals > len(listed):
+        lines.append(f"... {goals - len(listed)} more without one (all with --json)")
+    if comparison.untested:
         lines.append(
-            f"... {len(goals) - max(MOST_GOALS, len(told))} more without one (all with --json)"
+            f"{counted(comparison.untested, 'goal')} with too few conversations for a test"
         )
-    if found.untested:
-        lines.append(f"{counted(found.untested, 'goal')} with too few conversations for a test")
-    return [*lines, "", *notes(found)]
+    return [*lines, "", *comparison_notes(comparison)]
 
 
-def notes(found: Comparison) -> list[str]:
-    """How the table is to be read, and what so many conversations can show."""
+def comparison_notes(comparison: Comparison) -> list[str]:
+    """Returns how the table is to be read, and what so many conversations can show."""
     lines = [
         "Intervals 95%. p by Holm's method over all tests of the table; * below .05."
         " Conversations count as independent."
     ]
-    if found.least is not None:
+    if comparison.least is not None:
         lines.append(
-            f"So many conversations show a change of the completion rate of {100 * found.least:.1f}"
+            f"So many conversations show a change of the completion rate of {100 * comparison.least:.1f}"
             " points or more with 80% probability."
         )
     return [*lines, COMPLETE]
 
 
-def breakdown_lines(found: Breakdown) -> list[str]:
-    """The values of a field, each with its completion rate and its change; where there are response trees, then each
-    with its entropy."""
+def breakdown_lines(breakdown: Breakdown) -> list[str]:
+    """Returns the values of a field, each with its completion rate and its change; where there are response trees, then
+    each with its entropy."""
+    field = f"{'by ' + breakdown.field:<28}"
     lines = [
-        f"{'by ' + found.field:<28} {'conv.':>8} {'scored':>8}  complete          corrected         change in points"
+        f"{field} {'conv.':>8} {'scored':>8}  complete          corrected         change in points",
+        *map(_completion_line, breakdown.parts),
     ]
-    lines += [_part(part) for part in found.parts]
-    if has_trees(found):
-        lines += ["", f"{'by ' + found.field:<28} {'trees':>8} {'entropy':>8}  change in bits"]
-        lines += [_entropy(part) for part in found.parts]
-    return [*lines, *breakdown_notes(found)]
+    if has_trees(breakdown):
+        lines += ["", f"{field} {'trees':>8} {'entropy':>8}  change in bits"]
+        lines += map(_entropy_line, breakdown.parts)
+    return [*lines, *breakdown_notes(breakdown)]
 
 
-def breakdown_notes(found: Breakdown) -> list[str]:
-    """What is not listed, and how the table is to be read."""
+def breakdown_notes(breakdown: Breakdown) -> list[str]:
+    """Returns what is not listed, and how the table is to be read."""
     lines = []
-    values, conversations = found.left_out
+    values, conversations = breakdown.left_out
     if values:
         lines.append(
             f"... {counted(values, 'further value')} with {counted(conversations, 'conversation')}"
         )
-    if found.without:
-        lines.append(f"{counted(found.without, 'conversation')} without a {found.field}")
-    against = {part.against for part in found.parts if part.change is not None}
+    if breakdown.without:
+        lines.append(f"{counted(breakdown.without, 'conversation')} without a {breakdown.field}")
+    against = {part.against for part in breakdown.parts if part.change is not None}
     if against:
         what = next(iter(against)) if len(against) == 1 else "the one before"
         lines.append(
@@ -98,24 +217,15 @@ def breakdown_notes(found: Breakdown) -> list[str]:
     return [*lines, COMPLETE]
 
 
-def has_trees(found: Breakdown) -> bool:
-    """Whether any of the values has conversations with a response tree."""
-    return any(part.trees for part in found.parts)
-
-
-def entropy_text(part: Part) -> str:
-    """The mean entropy in bits; a dash where there is none."""
-    return "–" if part.entropy is None else f"{part.entropy:.2f}"
-
-
-def clustering_lines(found: ClusteringComparison) -> list[str]:
-    """The groups of the first clustering with what became of their conversations in the second."""
+def clustering_lines(comparison: ClusteringComparison) -> list[str]:
+    """Returns the groups of the first clustering with what became of their conversations in the second."""
     lines = [
-        f"clusterings {found.first} and {found.second}: {counted(found.conversations, 'conversation')}"
-        f" in both, adjusted Rand index {found.adjusted_rand:.2f}",
+        f"clusterings {comparison.first} and {comparison.second}:"
+        f" {counted(comparison.conversations, 'conversation')}"
+        f" in both, adjusted Rand index {comparison.adjusted_rand:.2f}",
         f"{'group':<32} {'size':>7} {'Jaccard':>7}  flows to",
     ]
-    for group in found.groups:
+    for group in comparison.groups:
         flows = [
             f"{one_line(label, 28) if label else 'no group'} {count:,}"
             for label, count in group.flows[:3]
@@ -128,82 +238,144 @@ def clustering_lines(found: ClusteringComparison) -> list[str]:
     return lines
 
 
-def goal_name(one: Difference) -> str:
-    """A measure of a goal, with its label."""
-    kind = "share of" if one.measure == "share of goal" else "completion in"
-    return f"{kind} “{one.goal}”"
-
-
-def value_text(one: Difference, side: int) -> str:
-    """The measure on a side: a share in percent, or a mean."""
-    value = one.values[side]
-    if one.measure in _SHARES:
-        return f"{100 * value:.1f}%"
-    return f"{value:,.{_DIGITS[one.measure]}f}"
-
-
-def change_text(one: Difference) -> str:
-    """The change with its interval: of a share in points."""
-    if one.measure in _SHARES:
-        return f"{points(one.change.value)} ({points(one.change.low)} to {points(one.change.high)})"
-    digits = _DIGITS[one.measure]
-    value, low, high = (
-        f"{number:+,.{digits}f}".replace("-", "−")
-        for number in (one.change.value, one.change.low, one.change.high)
-    )
-    return f"{value} ({low} to {high})"
-
-
-def p_text(one: Difference) -> str:
-    """The corrected p value, with a star where the difference is significant."""
-    p = "<.001" if one.corrected < 0.001 else f"{one.corrected:.3f}".removeprefix("0")
-    return f"{p}*" if one.significant else p
-
-
-def points(share: float) -> str:
-    """A difference of shares in points of percent with its sign."""
-    return f"{100 * share:+.1f}".replace("-", "−")
-
-
-def rate_text(rate: CompletionRate) -> tuple[str, str]:
-    """The rate of complete conversations, and the corrected one with its interval; a dash where there is none."""
-    apparent = "–" if rate.apparent is None else f"{100 * rate.apparent:.1f}%"
-    if rate.corrected is None:
-        return apparent, "–"
-    found = rate.corrected
-    return apparent, f"{100 * found.value:.0f}% ({100 * found.low:.0f} to {100 * found.high:.0f})"
-
-
-def side_text(side: Side) -> str:
-    """A side with its numbers of conversations and its completion rate."""
-    rate = side.rate
-    apparent, corrected = rate_text(rate)
-    counts = f"{counted(rate.conversations, 'conversation')}, {rate.scored:,} scored"
-    complete = f", {apparent} complete" if rate.apparent is not None else ""
-    right = f", corrected {corrected}" if rate.corrected is not None else ""
-    return f"{one_line(side.name, 60)}: {counts}{complete}{right}"
-
-
-def _line(name: str, one: Difference) -> str:
-    needed = f"; needs {one.needed:,} on each side" if one.needed is not None else ""
+def _sorted_out(
+    comparison: Comparison,
+) -> tuple[list[Difference], list[Difference], list[Difference]]:
+    """Returns the differences over all conversations, the significant ones of goals, and the other ones of goals."""
+    goals = [one for one in comparison.differences if one.goal is not None]
     return (
-        f"{one_line(name, 44):<44} {value_text(one, 0):>8} {value_text(one, 1):>8}"
-        f"  {change_text(one):<28} p {p_text(one)}{needed}"
+        [one for one in comparison.differences if one.goal is None],
+        [one for one in goals if one.significant],
+        [one for one in goals if not one.significant],
     )
 
 
-def _part(part: Part) -> str:
-    apparent, corrected = rate_text(part.rate)
-    change = f"{change_text(part.change)}  p {p_text(part.change)}" if part.change else ""
+def _difference_line(difference: Difference) -> str:
+    name, first, second, change, p, needed = difference_cells(difference)
+    needs = f"; needs {needed} on each side" if needed else ""
+    return f"{one_line(name, 44):<44} {first:>8} {second:>8}  {change:<28} p {p}{needs}"
+
+
+def _completion_line(part: Part) -> str:
+    value, conversations, scored, apparent, corrected, change, p = completion_cells(part)
+    tested = f"{change}  p {p}" if change else ""
     return (
-        f"{one_line(part.value, 28):<28} {part.rate.conversations:>8,} {part.rate.scored:>8,}"
-        f"  {apparent:<16}  {corrected:<16}  {change}"
+        f"{one_line(value, 28):<28} {conversations:>8} {scored:>8}"
+        f"  {apparent:<16}  {corrected:<16}  {tested}"
     ).rstrip()
 
 
-def _entropy(part: Part) -> str:
-    change = part.entropy_change
-    told = "" if change is None else f"{change_text(change)}  p {p_text(change)}"
-    return (
-        f"{one_line(part.value, 28):<28} {part.trees:>8,} {entropy_text(part):>8}  {told}".rstrip()
+def _entropy_line(part: Part) -> str:
+    value, trees, entropy, change, p = entropy_cells(part)
+    tested = f"{change}  p {p}" if change else ""
+    return f"{one_line(value, 28):<28} {trees:>8} {entropy:>8}  {tested}".rstrip()
+
+
+# Blocks of a document
+
+
+def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Block]:
+    """Yields the sides, and what differs with intervals and tests, as a table and a chart.
+
+    Args:
+        projects: Whether the sides are two projects; they are then named without their folders, which a reader of the
+            document does not know.
+    """
+    for letter, side in zip("AB", comparison.sides, strict=True):
+        named = Side(Path(side.name).name, side.filter, side.rate) if projects else side
+        yield Paragraph(f"{letter}: {side_text(named)}.")
+    if comparison.corrected_change is not None:
+        change = comparison.corrected_change
+        yield Paragraph(
+            f"Completion without the errors of the scores: {_points(change.value)} points from A to B"
+            f" (95% interval {_points(change.low)} to {_points(change.high)})."
+        )
+    overall, significant, others = _sorted_out(comparison)
+    goals = len(significant) + len(others)
+    most = max(0, MOST_GOALS_IN_DOCUMENT - len(significant))
+    listed = [*overall, *significant, *others[:most]]
+    yield Table(
+        "What differs between A and B; changes of shares in points, p corrected for all tests",
+        ("what", "A", "B", "change (95% interval)", "p", "needed on each side"),
+        tuple(map(difference_cells, listed)),
+        frozenset((1, 2, 3, 4, 5)),
     )
+    yield from _chart(
+        "Changes from A to B in points, with 95% intervals",
+        ((difference_name(one), one) for one in listed),
+    )
+    if goals:
+        unlisted = len(others) - len(others[:most])
+        sentences = [
+            f"{counted(len(significant), 'difference')} of goals found among {goals:,} tested."
+        ]
+        if unlisted:
+            sentences.append(f"{unlisted:,} more tests are not listed.")
+        if comparison.untested:
+            sentences.append(
+                f"{counted(comparison.untested, 'goal')} with too few conversations for a test."
+            )
+        yield Paragraph(" ".join(sentences))
+    yield from map(Paragraph, comparison_notes(comparison))
+
+
+def breakdown_blocks(breakdown: Breakdown) -> Iterator[Block]:
+    """Yields the values of a field with what differs, as tables and a chart."""
+    yield from breakdown_tables(breakdown, f"by {breakdown.field}; p corrected for all tests")
+    yield from _chart(
+        f"Changes of completion by {breakdown.field} in points, with 95% intervals",
+        ((part.value, part.change) for part in breakdown.parts if part.change is not None),
+    )
+    yield from map(Paragraph, breakdown_notes(breakdown))
+
+
+def breakdown_tables(breakdown: Breakdown, caption: str) -> Iterator[Block]:
+    """Yields the values of a field with completion and, where there are response trees, uncertainty, each with the
+    changes."""
+    field = breakdown.field
+    yield _table(
+        f"Completion {caption}",
+        (field, "conversations", "scored", "complete", "corrected", "change in points", "p"),
+        map(completion_cells, breakdown.parts),
+    )
+    if has_trees(breakdown):
+        yield _table(
+            f"Uncertainty {caption}",
+            (field, "with a response tree", "mean entropy in bits", "change in bits", "p"),
+            map(entropy_cells, breakdown.parts),
+        )
+
+
+def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Difference]]:
+    """Returns the clearest significant differences that have conversations to read, each with what they are called."""
+    if isinstance(comparison, Breakdown):
+        labelled = [
+            (part.value if part.change.examples_in else part.against, part.change)
+            for part in comparison.parts
+            if part.change is not None
+        ]
+    else:
+        labelled = [
+            (f"{difference_name(one)}, {'AB'[one.examples_in]}", one)
+            for one in comparison.differences
+        ]
+    clear = [one for one in labelled if one[1].significant and one[1].examples]
+    return sorted(clear, key=lambda one: one[1].p)[:MOST_EXAMPLES]
+
+
+def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Table:
+    """Returns a table in which all columns but the first are numbers."""
+    return Table(caption, tuple(heads), tuple(rows), frozenset(range(1, len(heads))))
+
+
+def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[Block]:
+    """Yields the changes of shares as a chart; measures of other units would need other axes."""
+    shown = [(label, one.change) for label, one in labelled if one.measure in _SHARES]
+    if shown:
+        yield Ranges(
+            title,
+            tuple(
+                (label, 100 * one.low, 100 * one.value, 100 * one.high, _points(one.value))
+                for label, one in shown[:MOST_BARS]
+            ),
+        )

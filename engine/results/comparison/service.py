@@ -10,9 +10,11 @@ import numpy as np
 
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
+from engine.base.statistics.partitions import adjusted_rand
 from engine.base.statistics.significance import holm
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.tables import selecting
+from engine.goals.records import NAMELESS
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.clustering_view import ClusteringView
@@ -28,6 +30,7 @@ from engine.results.comparison.records import (
     ClusteringComparison,
     Comparison,
     Difference,
+    GroupMatch,
     Part,
     Side,
 )
@@ -173,10 +176,7 @@ class ComparisonService:
             if one not in known:
                 have = ", ".join(map(str, known)) or "none"
                 raise NotFound(f"There is no clustering {one}.", f"Clusterings: {have}.")
-        # imported here because nothing else needs it, and the services are made at every start
-        from engine.results.comparison.clusterings import compare_clusterings
-
-        return compare_clusterings(self._cache.view(first), self._cache.view(second))
+        return _compare_clusterings(self._cache.view(first), self._cache.view(second))
 
     def _view(self, conn: sqlite3.Connection) -> ClusteringView | None:
         if clusterings.shown(conn) is None:
@@ -248,3 +248,37 @@ def _opposite(wanted: Filter) -> str | None:
         return None
     (term,) = wanted.terms
     return str(Filter((replace(term, negated=not term.negated),)))
+
+
+def _compare_clusterings(first: ClusteringView, second: ClusteringView) -> ClusteringComparison:
+    """Returns the current groups of two clusterings side by side, over the conversations that both contain."""
+    ranks = [np.frombuffer(view.map_of_groups, dtype=">u2") for view in (first, second)]
+    length = min(map(len, ranks))
+    one, two = (column[:length].astype(np.int64) for column in ranks)
+    known = (one > 0) & (two > 0)
+    shape = len(first.sizes) + 1, len(second.sizes) + 1  # the last is no group
+    shared: Ints = np.zeros(shape, np.int64)
+    np.add.at(shared, (one[known] - 1, two[known] - 1), 1)
+    labels = [
+        [*(view.state.groups[key].label or NAMELESS for key in view.sizes), None]
+        for view in (first, second)
+    ]
+    grouped = shared[:-1, :-1]
+    return ClusteringComparison(
+        first.stored.id,
+        second.stored.id,
+        int(grouped.sum()),
+        adjusted_rand(grouped),
+        tuple(
+            _match(label or NAMELESS, row, shared, labels[1])
+            for label, row in zip(labels[0][:-1], shared[:-1], strict=True)
+        ),
+    )
+
+
+def _match(label: str, row: Ints, shared: Ints, others: list[str | None]) -> GroupMatch:
+    size = int(row.sum())
+    union = size + shared[:, :-1].sum(axis=0) - row[:-1]
+    best = float((row[:-1] / np.maximum(union, 1)).max(initial=0.0))
+    order = [index for index in np.argsort(-row, kind="stable") if row[index]]
+    return GroupMatch(label, size, best, tuple((others[index], int(row[index])) for index in order))

@@ -106,7 +106,7 @@ class Case:
 
     Attributes:
         figures: Figures by name; None where the tree has none.
-        claims: Whether each claim of `engine.results.metrics.truths` holds, by name.
+        claims: Whether each claim of `engine.results.metrics.claims` holds, by name.
     """
 
     conversation: int

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.base.errors import UsageError
-from engine.base.report_table import ReportTable
+from engine.base.errors import UsageError, WorkbenchError
+from engine.base.interval import Interval
+from engine.base.report_table import Cell, ReportTable
 from engine.base.statistics.records import (
     Metric,
 )
-from engine.conversations.filters import ListQuery
+from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.model.catalog import Catalog
 from engine.project.project import Project
-from engine.results.metrics import truths
-from engine.results.metrics.tables import OnStep
+from engine.results.document import Block, Paragraph, Plot, Table
+from engine.results.metrics import claims
+from engine.results.metrics.claims import OnStep
 from engine.results.records import (
     CompletenessTable,
     Missing,
+    ValidationProgress,
 )
-from engine.results.validation import completeness_report, goals_report, trees_report
+from engine.results.table_rendering import format_cell, table_block
+from engine.results.validation import completeness_report
 from engine.results.validation.completeness import completeness_table, only_run
-from engine.results.validation.goals import GoalValidation, goal_validation
-from engine.results.validation.trees import TreeValidation, tree_validation
-from engine.results.validation.verdicts import VerdictValidation, verdict_validation
-from engine.results.validation.verdicts import as_json as verdicts_json
-from engine.results.validation.verdicts import table as verdict_table
+from engine.results.validation.goals import GoalValidation, goal_table, goal_validation, goals_json
+from engine.results.validation.service import ValidationService
+from engine.results.validation.trees import TreeValidation, tree_tables, tree_validation, trees_json
+from engine.results.validation.verdicts import (
+    VerdictValidation,
+    verdict_table,
+    verdict_validation,
+    verdicts_json,
+)
 
 T = TypeVar("T")
 _TRUTH = "Truth comes with the import, in the field `truth` of a record."
@@ -81,13 +89,13 @@ def tables(found: AllMetrics) -> tuple[ReportTable, ...]:
     """Returns all report tables that have rows."""
     made: list[ReportTable] = []
     if found.goals is not None:
-        made.append(goals_report.table(found.goals))
+        made.append(goal_table(found.goals))
     if found.completeness is not None:
         made += completeness_report.tables(found.completeness)
     if found.verdicts is not None:
         made.append(verdict_table(found.verdicts))
     if found.trees is not None:
-        made += trees_report.tables(found.trees)
+        made += tree_tables(found.trees)
     return tuple(one for one in made if one.rows)
 
 
@@ -95,13 +103,13 @@ def as_json(found: AllMetrics) -> dict[str, Any]:
     """Returns the result of each metric, and `missing`, as JSON values."""
     results: dict[str, Any] = {}
     if found.goals is not None:
-        results |= goals_report.as_json(found.goals)
+        results |= goals_json(found.goals)
     if found.completeness is not None:
         results |= completeness_report.as_json(found.completeness)
     if found.verdicts is not None:
         results |= verdicts_json(found.verdicts)
     if found.trees is not None:
-        results |= trees_report.as_json(found.trees)
+        results |= trees_json(found.trees)
     return {**results, "missing": [asdict(one) for one in found.missing]}
 
 
@@ -128,7 +136,7 @@ def _of_trees(found: TreeValidation) -> list[Missing]:
         missing.append(
             Missing("trees", "Nothing is known that trees could be held against.", _TRUTH)
         )
-    of_answers = sorted(truths.OF_AN_ANSWER & found.known.keys())
+    of_answers = sorted(claims.OF_AN_ANSWER & found.known.keys())
     if of_answers and found.config.place != "every":
         what = f"Single answers are judged ({', '.join(of_answers)}), and most have no tree."
         how = "`workbench run trees PROJECT --at every` grows one for each."
@@ -142,3 +150,89 @@ def _of_trees(found: TreeValidation) -> list[Missing]:
         how = "`workbench run trees PROJECT --max-tokens N` with another N grows them again."
         missing.append(Missing("trees", what, how))
     return missing
+
+
+# As blocks of a report: Tables 2 and 3 of Soroka et al., the tables of validation and their curves
+
+TABLE_2 = ("accuracy", "precision", "recall", "f1")
+"""Keys of the columns of the paper's table."""
+MOST_LINES = 4
+"""Rows of a table whose curves are drawn, the best by the first interval."""
+
+
+MOST_VALIDATED = 5_000
+"""Conversations that are compared; of more, about so many at random. All of 100,000 take minutes and gigabytes, and
+intervals are narrow enough with these."""
+
+
+def validation_blocks(service: ValidationService, conversations: int) -> Iterator[Block]:
+    """Every metric against the truth that came with the conversations, whose number is given; takes seconds."""
+    wanted = Filter()
+    if conversations > MOST_VALIDATED:
+        wanted = parse_filter(f"draw<{MOST_VALIDATED / conversations:.4f}")
+        yield Paragraph(
+            f"Over about {MOST_VALIDATED:,} of the {conversations:,} conversations, drawn at random ({wanted})."
+            " `workbench validate PROJECT` takes all."
+        )
+    try:
+        found = service.report(ValidationProgress(), wanted)
+    except WorkbenchError as error:
+        yield Paragraph(error.message)
+        return
+    for table in found.tables:
+        if set(TABLE_2) <= {column.key for column in table.columns}:
+            yield _table_2(table)
+        shown = [column for column in table.columns if column.on_screen]
+        yield table_block(f"{table.metric}: {table.title}", table, shown)
+        yield from _curves(table)
+        for sentence in (*table.conclusions, *table.notes):
+            yield Paragraph(sentence)
+    if found.correlations is not None and found.correlations.rows:
+        yield table_block(
+            "Correlations of response trees with the length of conversations (Table 3 of Soroka et al.)",
+            found.correlations,
+            found.correlations.columns,
+            ends=True,
+        )
+    for one in found.missing:
+        yield Paragraph(f"Missing ({one.metric}): {one.what} {one.how}")
+
+
+def _table_2(table: ReportTable) -> Table:
+    columns = [table.columns[0], *(one for one in table.columns if one.key in TABLE_2)]
+    order = {key: at for at, key in enumerate(TABLE_2)}
+    columns[1:] = sorted(columns[1:], key=lambda one: order[one.key])
+    return table_block(
+        "Whole conversations against cut ones at the threshold .5, with 95% intervals (Table 2 of Soroka et al.)",
+        table,
+        columns,
+        ends=True,
+    )
+
+
+def _curves(table: ReportTable) -> Iterator[Block]:
+    """The plots of a table with the curves of its best rows."""
+    at = next((n for n, one in enumerate(table.columns) if one.has_intervals), 0)
+    rows = [row for row in table.rows if len(row.curves) == len(table.plots)]
+    rows = sorted(rows, key=lambda row: -_value(row.cells[at]))[:MOST_LINES]
+    if not rows:
+        return
+    name = table.columns[at].title
+    for nth, one in enumerate(table.plots):
+        lines = tuple(
+            (f"{row.name}, {name} {format_cell('interval', row.cells[at])}", row.curves[nth])
+            for row in rows
+        )
+        told = "; ".join(label for label, _ in lines)
+        yield Plot(
+            f"{table.metric}: {table.title}, {one.title}",
+            one.across,
+            "share found" if one.title == "ROC" else one.title,
+            f"Curves of {told}; guessing is the last line",
+            (*lines, ("guessing", one.chance)),
+            unit=True,
+        )
+
+
+def _value(cell: Cell) -> float:
+    return cell.value if isinstance(cell, Interval) else float("-inf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -10,7 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from engine.base.conversation import Role, render_log
-from engine.base.errors import NotYet, UsageError
+from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.base.statistics.classification import THRESHOLD
 from engine.base.statistics.curves import reliability, roc
 from engine.base.statistics.records import (
@@ -27,12 +28,15 @@ from engine.conversations.tables import conversations
 from engine.conversations.tables.imported import names as external_ids_of
 from engine.conversations.tables.selecting import ids as matching_ids
 from engine.conversations.tables.truth import truth_by_conversation
-from engine.model.catalog import Catalog, adapter_name
+from engine.model.catalog import AdapterEntry, Catalog, adapter_name
+from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
+from engine.results.metrics.claims import OnStep
 from engine.results.metrics.completeness import (
     Place,
     Values,
+    boundary_rows,
     cut_contrasts,
     cut_test,
     matched_test,
@@ -40,16 +44,75 @@ from engine.results.metrics.completeness import (
     places,
     truth_tables,
 )
-from engine.results.metrics.every_boundary import boundary_rows
-from engine.results.metrics.tables import OnStep
 from engine.results.records import (
     CompletenessTable,
     RowKind,
     TruncationRow,
 )
-from engine.results.validation.adapters import AdapterOrigin, adapter_origins
-from engine.training.run_directory.events import RunDirectory
+from engine.training.config import ConfigError, TrainConfig
+from engine.training.events import RunDirectory
 from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named
+
+# How the adapters behind the scores were trained
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterOrigin:
+    """How an adapter was trained.
+
+    Attributes:
+        recipe: The training recipe; empty when neither the catalogue nor a run records it.
+        conversations: Number of training conversations; None when unknown.
+        cut: Number of those that were cut off for an experiment (`--contaminate`); None when unknown.
+    """
+
+    recipe: str = ""
+    conversations: int | None = None
+    cut: int | None = None
+
+
+def adapter_origins(
+    conn: sqlite3.Connection,
+    catalog: Catalog,
+    configs: Sequence[ScoreConfig],
+    trained: Mapping[str, RunDirectory],
+) -> dict[str, AdapterOrigin]:
+    """Returns the origin of each configuration's adapter, by config hash; configurations without an adapter are absent.
+
+    An adapter file is recognised by its SHA-256 at the time of use, wherever it is now. If no file matches, the recipe
+    comes from the training run of the same name.
+
+    Args:
+        trained: The project's training runs by name.
+    """
+    used = {
+        run.config_hash: run.fingerprints.get("adapter_sha256")
+        for run in reversed(runs.all_runs(conn))
+    }
+    found = {}
+    for config in configs:
+        if config.adapter is None:
+            continue
+        entry = _entry(catalog, used.get(config.config_hash))
+        if entry is not None:
+            found[config.config_hash] = AdapterOrigin(
+                entry.made_of.recipe, entry.conversations, entry.cut
+            )
+        elif config.adapter in trained:
+            with contextlib.suppress(ConfigError):
+                recipe = TrainConfig.load(trained[config.adapter].config).recipe
+                found[config.config_hash] = AdapterOrigin(recipe)
+    return found
+
+
+def _entry(catalog: Catalog, sha256: str | None) -> AdapterEntry | None:
+    if sha256 is None:
+        return None
+    with contextlib.suppress(WorkbenchError, OSError):
+        path = catalog.adapter_with(sha256)
+        return None if path is None else catalog.adapter_entry(path)
+    return None
+
 
 KEYWORDS = "keyword rule"
 POSITION = "position alone"

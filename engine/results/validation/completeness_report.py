@@ -13,13 +13,13 @@ from engine.base.statistics.records import (
     Curve,
 )
 from engine.base.text import one_line
+from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import (
     CompletenessTable,
     TruncationRow,
     TruthTable,
 )
-from engine.results.report_rendering import row_as_json
-from engine.results.validation.contrasts import contrasts_about, contrasts_json
+from engine.results.table_rendering import row_as_json
 
 FIGURES = tuple(one.name for one in fields(Classification))
 LONGEST_NAME = 44
@@ -226,3 +226,22 @@ def as_json(found: CompletenessTable) -> dict[str, Any]:
             ],
         }
     }
+
+
+_BOUNDARY_COLUMNS = (
+    ReportColumn("", "text", text_title="every boundary"),
+    ReportColumn("boundaries", "count", means="Places where a conversation could end."),
+    ReportColumn("ends", "share", means="Share of them at which it does."),
+    ReportColumn("mean score", "share", means="Of probabilities it would be that share."),
+    ReportColumn("ECE", "interval", means="Calibration error of the scores as they are."),
+    ReportColumn("ECE corrected", "interval", means="From even odds to the share of ends."),
+)
+
+
+def every_boundary_table(found: CompletenessTable) -> ReportTable:
+    """A row for each scoring; none where it was not asked for."""
+    rows = [
+        ReportRow((one.name, one.boundaries, one.share, one.mean, one.ece, one.corrected))
+        for one in found.every_boundary
+    ]
+    return ReportTable("every boundary", _BOUNDARY_COLUMNS, tuple(rows))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from engine.base.errors import NotYet, UsageError
+from engine.base.number_format import counted
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.statistics.partitions import (
     OUTSIDE,
     GoldAgreement,
@@ -18,6 +21,7 @@ from engine.base.statistics.partitions import (
 from engine.base.statistics.records import (
     Contrast,
 )
+from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting
 from engine.conversations.tables.truth import truth_by_conversation
@@ -27,6 +31,8 @@ from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import read_merge_state
 from engine.project.project import Project
 from engine.project.sql import snapshot
+from engine.results.metrics.conclusions import contrasts_about, contrasts_json
+from engine.results.table_rendering import row_as_json
 
 BEFORE, NOW = "as clustered", "as it stands"
 
@@ -123,3 +129,50 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
 
 def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Labels:
     return np.array([groups[key] for key in keys], dtype=np.int64)
+
+
+# As a table and as JSON
+
+_LONGEST_NAME = 60
+_COLUMNS = (
+    ReportColumn("", "text", "name", text_title="groups against gold goals"),
+    ReportColumn("groups", "count", "groups", on_screen=False),
+    ReportColumn("V", "interval", "v"),
+    ReportColumn("ARI", "interval", "ari", chance=0.0),
+    ReportColumn("homog.", "interval", "homogeneity", text_title="homogeneity"),
+    ReportColumn("compl.", "interval", "completeness", text_title="completeness"),
+)
+
+
+def goal_table(found: GoalValidation) -> ReportTable:
+    """Returns a table with a row for each clustering."""
+
+    def row(name: str, one: GoldAgreement) -> ReportRow:
+        return ReportRow(
+            (name, one.groups, one.v, one.ari, one.homogeneity, one.completeness),
+            means=counted(one.groups, "group"),
+            conclusions=contrasts_about(name, found.contrasts),
+            details={"nmi": one.v.value},
+        )
+
+    return ReportTable(
+        "gold goals",
+        _COLUMNS,
+        tuple(row(*one) for one in (*found.rows.items(), *found.others.items())),
+        (
+            f"{counted(found.n, 'conversation')} of {found.goals:,} gold goals, clustered with"
+            f" {one_line(found.embedder, _LONGEST_NAME)}",
+            f"{found.asked:,} have a gold goal; {found.outside:,} of the {found.n:,} are in no group"
+            " and count as one together",
+        ),
+        metric="goals",
+    )
+
+
+def goals_json(found: GoalValidation) -> dict[str, Any]:
+    """Returns the result as JSON values. `nmi` is the V-measure: the two are equal with the arithmetic mean."""
+    made = goal_table(found)
+    rows = [row_as_json(made, row) for row in made.rows]
+    facts = {key: getattr(found, key) for key in ("embedder", "asked", "n", "goals", "outside")}
+    first, rest = rows[: len(found.rows)], rows[len(found.rows) :]
+    return {"goals": {**facts, "rows": first, "others": rest, **contrasts_json(found.contrasts)}}

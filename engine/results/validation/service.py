@@ -8,8 +8,7 @@ from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.service.line_files import new_file, written_beside
 from engine.model.catalog import Catalog
 from engine.project.project import Project
-from engine.results.records import CompletenessTable
-from engine.results.validation.records import ValidationProgress, ValidationReport
+from engine.results.records import CompletenessTable, ValidationProgress, ValidationReport
 
 
 class ValidationService:
@@ -31,7 +30,7 @@ class ValidationService:
         """
         # imported here because these imports are slow and no other screen needs them
         from engine.results.validation import all_metrics
-        from engine.results.validation.trees_report import correlation_table
+        from engine.results.validation.trees import correlation_table
 
         def on_step(step: str) -> None:
             progress.step = step

@@ -30,10 +30,10 @@ from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
 from engine.questions.tables import verdicts
 from engine.results.metrics.completeness import against_labels
-from engine.results.report_rendering import row_as_json
+from engine.results.metrics.conclusions import contrasts_about, contrasts_json
+from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness import KEYWORDS
 from engine.results.validation.completeness_report import ROC
-from engine.results.validation.contrasts import contrasts_about, contrasts_json
 
 LEAST_OF_EACH = 5
 """Fewest verdicts of each kind for a table: with less, every interval is nearly the whole range."""
@@ -189,7 +189,7 @@ _COLUMNS = (
 )
 
 
-def table(found: VerdictValidation) -> ReportTable:
+def verdict_table(found: VerdictValidation) -> ReportTable:
     """The comparison as a report table."""
     unsure = f", {found.unsure:,} unsure ones left out" if found.unsure else ""
     notes = [
@@ -231,9 +231,9 @@ def _row(one: SetAgainstVerdicts, found: VerdictValidation) -> ReportRow:
     )
 
 
-def as_json(found: VerdictValidation) -> dict[str, Any]:
+def verdicts_json(found: VerdictValidation) -> dict[str, Any]:
     """The comparison as JSON values."""
-    made = table(found)
+    made = verdict_table(found)
     return {
         "verdicts": {
             "judged": found.judged,

@@ -19,7 +19,8 @@ from engine.base.form_scores import fields
 from engine.model.chat import Call, Completion
 from engine.simulate.forms import modules
 from engine.simulate.forms.form import copy_answers
-from engine.simulate.forms.form_session import FormSession, RunOver
+from engine.simulate.forms.form_session import FormSession
+from engine.simulate.play import RunOver
 
 REMEMBERED = 6
 """Number of recent actions in a state, newest first."""

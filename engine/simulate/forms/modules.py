@@ -12,9 +12,11 @@ from typing import Any
 
 from engine.base.form_scores import Path, fields
 from engine.simulate.forms.form import node_at
-from engine.simulate.forms.form_session import FormSession, Module, ObjectReply
-from engine.simulate.forms.replies import (
+from engine.simulate.forms.form_session import (
     TEXT,
+    FormSession,
+    Module,
+    ObjectReply,
     alike,
     dumped,
     groups_schema,

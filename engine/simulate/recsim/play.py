@@ -7,18 +7,17 @@ rules, greeting and adviser is this program's own (prompts/recsim).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from random import Random
 from typing import Any, Literal
 
+from engine.model.asking import Ending, Play, seed_from
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
-from engine.simulate.play import Ending, Play
-from engine.simulate.prompt_files import filled
-from engine.simulate.recsim.people import ADVISED, Language, Profile, Situation
-from engine.simulate.sharded.json_replies import seed_from
+from engine.model.prompt_texts import filled
+from engine.simulate.recsim.people import ADVISED, TASKS, Language, Profile, Situation
 
 FORMAT = "recllmsim"
 """The import format of the records."""
@@ -298,3 +297,48 @@ def _whole(opening: str, reply: str) -> str:
     if not reply.strip():
         return ""
     return (reply if reply[:1].isalnum() else opening + reply).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """All conversations of one task.
+
+    Attributes:
+        turns: Mean number of answers of the assistant.
+        goodbyes: Number of conversations that the user ended; the others reached the limit of turns.
+        user_chars, assistant_chars: Mean length of a message.
+        stand_ins: Number of fixed messages that replaced empty replies.
+    """
+
+    task: str
+    conversations: int
+    turns: float
+    goodbyes: int
+    user_chars: float
+    assistant_chars: float
+    stand_ins: int
+
+
+def by_task(results: Iterable[Mapping[str, Any]]) -> list[TaskRow]:
+    """Returns a row for each task that was played, in the order of `TASKS`.
+
+    Args:
+        results: `Ending.result` of each play.
+    """
+    of_task: dict[str, list[Mapping[str, Any]]] = {}
+    for one in results:
+        of_task.setdefault(str(one["task"]), []).append(one)
+    return [_row(task, of_task[task]) for task in TASKS if task in of_task]
+
+
+def _row(task: str, played: list[Mapping[str, Any]]) -> TaskRow:
+    turns = sum(one["turns"] for one in played)
+    return TaskRow(
+        task,
+        len(played),
+        turns / len(played),
+        sum(one["ended"] == "goodbye" for one in played),
+        sum(one["user_chars"] for one in played) / turns,
+        sum(one["assistant_chars"] for one in played) / turns,
+        sum(one["stand_ins"] for one in played),
+    )

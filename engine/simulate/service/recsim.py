@@ -10,7 +10,7 @@ from engine.model.chat import Role
 from engine.model.interface import Sampling
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import RecSimScenario, Setting, recsim_scenarios
-from engine.simulate.service.request import Kind, SimulationRequest
+from engine.simulate.request import Kind, SimulationRequest
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
 
 KIND: Kind = "recsim"

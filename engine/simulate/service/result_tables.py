@@ -14,15 +14,13 @@ from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.completeness.turns import by_turns
 from engine.results.metrics.aptitude import Aptitude, aptitudes
-from engine.results.report_rendering import UNKNOWN
+from engine.results.table_rendering import UNKNOWN
+from engine.simulate.draft import as_draft
 from engine.simulate.forms.table import FormRow, ModelRow, by_model, by_module, table_of
-from engine.simulate.records import PlayRow
-from engine.simulate.recsim.table import by_task
-from engine.simulate.service.records import PlayItem
+from engine.simulate.records import PlayItem, PlayRow
+from engine.simulate.recsim.play import by_task
 from engine.simulate.service.sharded import replies_by_condition, scored
-from engine.simulate.sharded.log import CATEGORIES
-from engine.simulate.sharded.making.draft import as_draft
-from engine.simulate.sharded.scenario import ALL_CONDITIONS, ONE_TURN, place_of
+from engine.simulate.sharded.scenario import ALL_CONDITIONS, CATEGORIES, ONE_TURN, place_of
 
 _LONGEST_NAME = 80
 _DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")

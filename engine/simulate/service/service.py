@@ -16,18 +16,35 @@ from engine.project import settings
 from engine.project.project import Project
 from engine.simulate.forms.form import ALL_FORMS, TOPICS
 from engine.simulate.forms.run import VARIANTS, Variant
-from engine.simulate.records import PlayEstimate, PlaySetting, TranscriptLine
+from engine.simulate.live import LivePlays
+from engine.simulate.records import (
+    LivePlay,
+    PlayedSet,
+    PlayEstimate,
+    PlaySetting,
+    SetResults,
+    TranscriptLine,
+)
 from engine.simulate.recsim.people import LANGUAGES, TASKS
-from engine.simulate.service.drafts import DraftsFile, opened_drafts
+from engine.simulate.request import (
+    Kind,
+    SimulationOffers,
+    SimulationRequest,
+    as_request,
+    request_as_json,
+)
 from engine.simulate.service.forms import KIND as FORMS
 from engine.simulate.service.forms import forms_simulation, load_forms
-from engine.simulate.service.live import LivePlays
-from engine.simulate.service.person_session import PersonSession, filling
-from engine.simulate.service.records import LivePlay, PlayedSet, SetResults, SimulationOffers
+from engine.simulate.service.person import PersonSession, filling
 from engine.simulate.service.recsim import recsim_simulation
-from engine.simulate.service.request import Kind, SimulationRequest, as_request, request_as_json
 from engine.simulate.service.result_tables import form_model_table, item_of, tables_of
-from engine.simulate.service.sharded import MAKING, making_simulation, sharded_simulation
+from engine.simulate.service.sharded import (
+    MAKING,
+    DraftsFile,
+    making_simulation,
+    opened_drafts,
+    sharded_simulation,
+)
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
 from engine.simulate.sharded.scenario import CONDITIONS
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -19,8 +20,9 @@ from engine.conversations.service.line_files import write_file
 from engine.model.chat import Completion, Role
 from engine.model.interface import Sampling
 from engine.results.metrics.aptitude import Scored
+from engine.simulate.draft import Draft, State, as_draft, state_of
 from engine.simulate.records import PlayRow
-from engine.simulate.service.request import Kind, SimulationRequest
+from engine.simulate.request import Kind, SimulationRequest
 from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
 from engine.simulate.sharded.instruction import (
     BUNDLED,
@@ -29,11 +31,9 @@ from engine.simulate.sharded.instruction import (
     read_instructions,
     records,
 )
-from engine.simulate.sharded.log import CATEGORIES
-from engine.simulate.sharded.making.draft import Draft, as_draft, state_of
-from engine.simulate.sharded.making.play import MakingScenario, full_text
+from engine.simulate.sharded.making import MakingScenario, full_text
 from engine.simulate.sharded.play import ShardedScenario, replayed
-from engine.simulate.sharded.scenario import CONDITIONS, ONE_TURN, Case, Setting
+from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, ONE_TURN, Case, Setting
 from engine.simulate.sharded.tasks import task_for
 
 KIND: Kind = "sharded"
@@ -309,3 +309,79 @@ def _read(path: Path) -> str:
             f"The instructions {path} cannot be read: {reason}.",
             f"Instructions that come along: {', '.join(BUNDLED)}.",
         ) from None
+
+
+class DraftsFile:
+    """The drafts of one file. Every change is written to the file before it is returned.
+
+    Changes raise UsageError where they cannot be made, and ProjectError where the file cannot be written.
+    """
+
+    def __init__(self, path: str, drafts: list[Draft]) -> None:
+        self._path, self._drafts = path, drafts
+        self._guard = threading.Lock()
+
+    @property
+    def path(self) -> str:
+        """Path of the file."""
+        return self._path
+
+    def items(self) -> list[Draft]:
+        """All drafts in order."""
+        with self._guard:
+            return list(self._drafts)
+
+    def decide(self, nth: int, state: State) -> Draft:
+        """Sets the state of the draft at an index; returns the changed draft."""
+        return self._change(nth, lambda draft: draft.decided(state))
+
+    def edit(self, nth: int, shard_id: int, text: str) -> Draft:
+        """Replaces the text of a shard; returns the changed draft."""
+        return self._change(nth, lambda draft: draft.edited(shard_id, text))
+
+    def move(self, nth: int, shard_id: int, by: int) -> Draft:
+        """Moves a shard by some places, towards the start if `by` is negative; returns the changed draft."""
+        return self._change(nth, lambda draft: draft.moved(shard_id, by))
+
+    def leave_out(self, nth: int, shard_id: int) -> Draft:
+        """Removes a shard; returns the changed draft.
+
+        Raises:
+            UsageError: It is the only shard of the instruction.
+        """
+        if len(self._drafts[nth].candidates) == 1:
+            raise UsageError("The last shard cannot be left out.", "Reject the instruction.")
+        return self._change(nth, lambda draft: draft.without(shard_id))
+
+    def _change(self, nth: int, act: Callable[[Draft], Draft]) -> Draft:
+        with self._guard:
+            changed = list(self._drafts)
+            changed[nth] = act(changed[nth])
+            # The file is written first: if that fails, the drafts in memory stay as they are in the file.
+            write_drafts(Path(self._path), changed)
+            self._drafts = changed
+            return changed[nth]
+
+
+def opened_drafts(path: str, proposed: Callable[[], Iterable[PlayRow]]) -> DraftsFile:
+    """The drafts of a file; if there is no file, the proposed drafts are written to a new one.
+
+    Args:
+        proposed: Reads the plays that proposed shards.
+
+    Raises:
+        UsageError: The file holds no drafts, or there is neither a file nor a proposal.
+        ProjectError: The file cannot be written.
+    """
+    place = Path(os.path.expanduser(path.strip()))
+    if place.exists():
+        return DraftsFile(str(place), read_drafts(place))
+    # A later proposal for the same instruction, by another model or with a check, replaces the earlier one.
+    drafts = list({draft.task_id: draft for draft in drafts_of(proposed())}.values())
+    if not drafts:
+        raise NotFound(
+            f"There is no file {place}, and this project has proposed no shards.",
+            "Name a file of proposed shards, or have some proposed: simulate `shards`.",
+        )
+    write_drafts(place, drafts)
+    return DraftsFile(str(place), drafts)

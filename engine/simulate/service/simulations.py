@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.jobs.contract import Stage
+from engine.model.asking import Scenario
 from engine.model.chat import Role
 from engine.model.interface import Sampling
 from engine.model.service.records import (
@@ -14,10 +15,10 @@ from engine.model.service.records import (
 )
 from engine.model.service.run_setup import RunSetup
 from engine.simulate import tables as plays
-from engine.simulate.play import Scenario
+from engine.simulate.live import Person
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
-from engine.simulate.service.request import SimulationOptions
-from engine.simulate.stages.playing import PlayStage
+from engine.simulate.request import SimulationOptions
+from engine.simulate.stages import PlayStage
 
 BY_SCHEMA = Sampling(json_schema="{}")
 """Sampling by a JSON schema, to declare what a simulation asks of a role."""
@@ -67,7 +68,7 @@ class ProjectSimulations:
         asks: Mapping[Role, Sampling],
         options: SimulationOptions,
         texts: Mapping[str, str],
-        stage: type[PlayStage] = PlayStage,
+        person: Person | None = None,
     ) -> Simulation:
         """The simulation that plays scenarios.
 
@@ -76,7 +77,7 @@ class ProjectSimulations:
             asks: The roles that models play, each with the most constrained sampling of its replies: `Sampling()` or
                 `BY_SCHEMA`.
             texts: The prompts that the scenarios use, by name.
-            stage: The type of the stage that plays them.
+            person: Who plays the user, in the only scenario, in place of a model.
 
         Raises:
             UsageError: There is no such model, or an endpoint cannot give such replies.
@@ -92,7 +93,7 @@ class ProjectSimulations:
         for role, sampling in asks.items():
             self._setup.endpoints.check_chat(models[options.model_of(role)].model, sampling)
         before = [stage for model in models.values() for stage in self._setup.tuning.before(model)]
-        play = stage(
+        play = PlayStage(
             self._project,
             self._setup.process,
             kind,
@@ -101,6 +102,7 @@ class ProjectSimulations:
             texts,
             {role: models[options.model_of(role)] for role in asks},
             parallel=options.parallel,
+            person=person,
         )
         return Simulation(before, play)
 

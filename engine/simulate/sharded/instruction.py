@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from engine.base.errors import BadInstruction
-from engine.simulate.sharded.json_replies import parsed
+from engine.model.asking import parsed_object
 
 BUNDLED = ("math", "samples")
 """Names of the instructions that come with the program."""
@@ -125,7 +125,7 @@ def records(text: str) -> Iterator[tuple[str, Any]]:
     if text.lstrip().startswith("["):
         for number, record in enumerate(_json(text, "The file"), 1):
             yield f"Instruction {number}", record
-    elif (only := parsed(text)) is not None:
+    elif (only := parsed_object(text)) is not None:
         yield "Instruction 1", only
     else:
         # Not splitlines(), which also splits at characters that may occur in a JSON string.

@@ -2,20 +2,176 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.model.asking import TRIES, Ending, Play, Scenario, ask_json, object_schema
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.interface import Sampling
-from engine.simulate.play import Ending, Play, Scenario
-from engine.simulate.prompt_files import filled
-from engine.simulate.sharded.answers import extracted
-from engine.simulate.sharded.json_replies import TRIES, ask_json, object_schema
-from engine.simulate.sharded.log import CATEGORIES, Category, Trace
-from engine.simulate.sharded.scenario import FORMAT, ONE_TURN, Case
-from engine.simulate.sharded.task import Evaluation
-from engine.simulate.sharded.user import as_listed, user_turn
+from engine.model.prompt_texts import filled
+from engine.simulate.sharded.instruction import Shard
+from engine.simulate.sharded.scenario import CATEGORIES, FORMAT, ONE_TURN, Case, Category, Trace
+from engine.simulate.sharded.task import Evaluation, Task
+
+_ELLIPSIS = re.compile(r"\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…")
+_SCHEMA = object_schema(answer={"type": "string"})
+_EXTRACT_TOKENS = {"gen": 60, "prefix_suffix": 160}
+"""Tokens of a reply that copies an answer of less than ten words, and of one that gives start and end of it."""
+
+
+def extracted(
+    task: Task, reply: str, texts: Mapping[str, str], seed: int
+) -> Generator[Call, Completion, str]:
+    """Returns the answer in a reply by the task's strategy; "" if three attempts find none."""
+    if task.extraction == "full_response":
+        return reply
+    if task.extraction == "task_specific":
+        return task.extract(reply)
+    spans = task.extraction == "prefix_suffix"
+    prompt = filled(
+        texts["extract"],
+        {"ANSWER_DESCRIPTION": task.answer_description, "CONVERSATION_SO_FAR": reply},
+    )
+    call = Call(
+        "extract",
+        "judge",
+        (ChatMessage("user", prompt),),
+        max_tokens=_EXTRACT_TOKENS[task.extraction],
+        seed=seed,
+    )
+
+    def accept(found: Mapping[str, Any]) -> str | None:
+        answer = found.get("answer")
+        return located(answer, reply, spans=spans) if isinstance(answer, str) else None
+
+    answer = yield from ask_json(call, _SCHEMA, accept, TRIES)
+    return answer or ""
+
+
+def located(answer: str, reply: str, *, spans: bool) -> str | None:
+    """Returns the part of the reply that an extracted answer quotes; None if the reply does not contain it.
+
+    Args:
+        spans: Whether `start [...] end` quotes everything from the start to the last occurrence of the end after it.
+    """
+    answer = answer.strip()
+    if not answer:
+        return None
+    if answer in reply:
+        return answer
+    marks = list(_ELLIPSIS.finditer(answer)) if spans else []
+    if not marks:
+        return None
+    start, end = answer[: marks[0].start()].strip(), answer[marks[-1].end() :].strip()
+    if not start or not end:
+        return None
+    first = reply.find(start)
+    last = reply.rfind(end)
+    if first < 0 or last < first + len(start):
+        return None
+    return reply[first : last + len(end)]
+
+
+NOTHING = -1
+"""The shard id of a turn that reveals no shard."""
+
+PATIENCE = 2
+"""Most consecutive turns without a new shard. After them the user must reveal one, so that every play ends."""
+
+_USER_TOKENS = 250
+"""Longest reply of the simulated user, in tokens, JSON included."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserTurn:
+    """One turn of the user.
+
+    Attributes:
+        shard_id: Id of the shard it reveals; NOTHING for none.
+        stand_in: Whether the text is the next shard itself, because the model gave no usable reply.
+    """
+
+    text: str
+    shard_id: int
+    stand_in: bool = False
+
+
+def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completion, UserTurn]:
+    """Returns the user's next turn; at least one shard must be unrevealed.
+
+    Args:
+        number: Number of the turn, from 0.
+    """
+    shards = case.instruction.shards
+    known = trace.shards()
+    fixed = case.task.user_turn(shards, len(known))
+    if fixed is not None:
+        return UserTurn(fixed, shards[len(known)].shard_id)
+    if not known:
+        return UserTurn(shards[0].text, shards[0].shard_id)
+    left = [one for one in shards if one.shard_id not in known]
+    idle = _idle(trace)
+    offered = [one.shard_id for one in left] + ([NOTHING] if idle < PATIENCE else [])
+    schema = object_schema(
+        response={"type": "string", "minLength": 1}, shard_id={"type": "integer", "enum": offered}
+    )
+
+    def accept(found: Mapping[str, Any]) -> UserTurn | None:
+        text, shard_id = found.get("response"), found.get("shard_id")
+        if not isinstance(text, str) or not text.strip():
+            return None
+        # The type is checked too, because True and 1.0 equal 1.
+        if type(shard_id) is not int or shard_id not in offered:
+            return None
+        return UserTurn(text, shard_id)
+
+    prompt = filled(
+        case.setting.texts["user"],
+        {
+            "CONVERSATION_SO_FAR": conversation(trace),
+            "SHARDS_REVEALED": as_listed([one for one in shards[1:] if one.shard_id in known]),
+            "SHARDS_NOT_REVEALED": as_listed(left),
+        },
+    )
+    call = Call(
+        "user",
+        "user",
+        (ChatMessage("user", prompt),),
+        max_tokens=_USER_TOKENS,
+        seed=case.seed("user", number),
+    )
+    temperature = case.setting.user_temperature
+    turn = yield from ask_json(call, schema, accept, (temperature, max(temperature, 1.0)))
+    return turn or UserTurn(left[0].text, left[0].shard_id, stand_in=True)
+
+
+def conversation(trace: Trace) -> str:
+    """Formats the messages so far, without the system message, for a prompt."""
+    return "\n\n".join(
+        f"[{message.speaker}]\n{message.content}"
+        for message in trace.messages()
+        if message.speaker != "system"
+    )
+
+
+def as_listed(shards: Sequence[Shard]) -> str:
+    """Formats shards as JSON for a prompt."""
+    listed = [{"shard_id": one.shard_id, "shard": one.text} for one in shards]
+    return json.dumps(listed, ensure_ascii=False, indent=1)
+
+
+def _idle(trace: Trace) -> int:
+    """Returns the number of user turns since the last one that revealed a shard."""
+    turns = 0
+    for item in reversed(trace.items):
+        if item["role"] == "log" and item["content"]["type"] == "shard_revealed":
+            break
+        turns += item["role"] == "user"
+    return turns
+
 
 _CATEGORY = object_schema(response_type={"type": "string", "enum": list(CATEGORIES)})
 _BY_NAME: Mapping[str, Category] = {one: one for one in CATEGORIES}

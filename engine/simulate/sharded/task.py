@@ -8,12 +8,15 @@ one that an instruction names; `texts` are the prompts (prompts/sharded/TASK_NAM
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from engine.base.errors import BadInstruction
 from engine.model.chat import Call, Completion
-from engine.simulate.sharded.instruction import Shard
+from engine.model.prompt_texts import filled
+from engine.simulate.sharded.instruction import Instruction, Shard
 
 Extraction = Literal["full_response", "task_specific", "gen", "prefix_suffix"]
 """How an answer is found in a reply: all of it; by the task's own rule; a model copies it out; a model names its
@@ -82,3 +85,78 @@ class Task(Protocol):
 
     def evaluate(self, answer: str) -> Evaluating:
         """Scores an answer, which may be empty. Does not raise, whatever the model wrote."""
+
+
+class TaskText:
+    """A task bound to one instruction. By default models play the user and copy the answer out of a reply.
+
+    The prompts are `texts["TASK-system"]`, `texts["TASK-full"]` and `texts["TASK-answer"]`.
+    """
+
+    extraction: Extraction = "gen"
+    always_attempts = False
+    scored_at_end = False
+
+    def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
+        self.instruction = instruction
+        self._texts = texts
+
+    @property
+    def answer_description(self) -> str:
+        return self.text("answer")
+
+    def system_prompt(self) -> str:
+        return self.text("system")
+
+    def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
+        return None
+
+    def extract(self, reply: str) -> str:
+        return reply.strip()
+
+    def text(self, part: str, **places: str) -> str:
+        """Returns the prompt `TASK-part` with its places filled."""
+        return filled(self._texts[f"{self.instruction.task}-{part}"].strip("\n"), places)
+
+
+def bullets(shards: Sequence[Shard]) -> str:
+    """Returns the shards as the list of CONCAT, one line each."""
+    return "".join(f"- {shard.text}\n" for shard in shards)
+
+
+def listed(instruction: Instruction, key: str) -> list[Any]:
+    """Returns the value of a key that must be a list with at least one element.
+
+    Raises:
+        BadInstruction: It is not.
+    """
+    value = instruction.keys.get(key)
+    if not isinstance(value, list) or not value:
+        raise BadInstruction(f"{instruction.task_id}: `{key}` must be a list that is not empty.")
+    return value
+
+
+def mapped(instruction: Instruction, key: str) -> Mapping[str, Any]:
+    """Returns the value of a key that must be an object.
+
+    Raises:
+        BadInstruction: It is not.
+    """
+    value = instruction.keys.get(key)
+    if not isinstance(value, dict):
+        raise BadInstruction(f"{instruction.task_id}: `{key}` must be an object.")
+    return value
+
+
+_FENCE = "```"
+_TAG = re.compile(
+    r"\A[ \t]*(?:python3?|py|java|javascript|js|sql|json|text)?[ \t]*(?:\r?\n|\b)", re.IGNORECASE
+)
+
+
+def fenced(reply: str) -> list[str]:
+    """Returns the contents of the closed fenced blocks, stripped and without the name of the language."""
+    # Splits instead of matching a pattern, which takes minutes on the long runs of spaces that small models write.
+    parts = reply.split(_FENCE)
+    closed = parts[1::2] if len(parts) % 2 else parts[1:-1:2]
+    return [_TAG.sub("", part, count=1).strip() for part in closed]

@@ -17,8 +17,8 @@ from engine.conversations.service.line_files import write_file
 from engine.model.process.client import ModelProcess
 from engine.model.tables import ReplyCache
 from engine.project.file.backups import back_up
-from engine.simulate.samples import sample_conversations, write_jsonl
-from engine.training.run_directory.events import EventLog
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.training.events import EventLog
 
 ADDING = """
 import sys

@@ -24,7 +24,7 @@ from engine.model.model_work import RunModel
 from engine.model.process.client import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 
 RULES = "You are the assistant of a library. Be brief, lend no maps, ask for the card number. " * 5
 ONLY_USER = "talk-06"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.formats.inputs import open_inputs
 from engine.formats.records import Input, Parsed, Rejected
-from engine.simulate.forms.profiles import Profile
+from engine.simulate.forms.form import Profile
 from tests.engine.simulate.forms.playing import Script, answer_by_label, as_reply, played
 from tests.engine.simulate.forms.test_run_files import files_of
 from tests.shared_data import original_folder

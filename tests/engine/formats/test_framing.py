@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.formats.inputs import open_inputs
-from engine.formats.opening import framing, values
+from engine.formats.opening import framing
+from engine.formats.opening import json_records as values
 from engine.formats.records import Parsed, Rejected
 from tests.engine.formats.reading import opened, parsed, read
 

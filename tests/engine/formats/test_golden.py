@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.formats.inputs import open_inputs
-from engine.formats.readers import built_in
+from engine.formats.registry import built_in
 from tests.engine.formats.reading import as_json
 
 GOLDEN = Path(__file__).parent / "golden"

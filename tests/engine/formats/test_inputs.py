@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import FormatError
-from engine.formats import single
+from engine.formats import parse_record as single
 from engine.formats.inputs import open_inputs
-from engine.formats.readers import built_in
 from engine.formats.records import Detection, Parsed, Rejected
+from engine.formats.registry import built_in
 from tests.engine.formats.reading import opened, parsed, read
 
 ROW = b'{"messages": [{"role": "user", "content": "hi"}]}\n'

@@ -124,7 +124,9 @@ def test_files_of_a_batch_in_several_folders_are_joined_if_both_are_given(tmp_pa
     assert len(said(joined)[0]) == 3
     (requests,) = open_inputs([asked], together=[asked, answered])
     assert said(requests) == []
-    assert digest_of(answered, "", alone.beside) != digest_of(answered, "", joined.beside)
+    assert digest_of(answered, "", alone.companion_files) != digest_of(
+        answered, "", joined.companion_files
+    )
 
 
 def slack(ts: str, text: str, thread: str | None = None) -> dict[str, str]:

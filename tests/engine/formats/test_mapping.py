@@ -14,12 +14,12 @@ from engine.base.errors import FormatError
 from engine.formats.inputs import open_inputs
 from engine.formats.mappings.arranging import arranged
 from engine.formats.mappings.mapping import BadMapping, load_mapping, read_mapping
-from engine.formats.mappings.reading import reader_of
+from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
+from engine.formats.parse_record import parse_record
 from engine.formats.paths import BadPath
-from engine.formats.readers import built_in, mapping_folder
 from engine.formats.records import Parsed, Rejected
-from engine.formats.single import parse
+from engine.formats.registry import built_in, mapping_folder
 
 DESK = """
 name = "desk"
@@ -62,7 +62,7 @@ def read_with(mapping: str, *records: Any, all_branches: bool = False) -> list[P
     return [
         Rejected(frame.number, frame.raw, frame.reason)
         if frame.reason
-        else parse(reader, frame, str(frame.number))
+        else parse_record(reader, frame, str(frame.number))
         for frame in arranged(made, frames, all_branches)
     ]
 

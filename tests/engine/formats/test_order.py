@@ -10,10 +10,14 @@ import pytest
 
 from engine.base import folders
 from engine.formats.inputs import open_inputs
-from engine.formats.messages.normalise import as_time
-from engine.formats.messages.order import falls, in_order, order_keys
-from engine.formats.readers import mapping_folder, unusable
+from engine.formats.messages.times import (
+    as_time,
+    falls,
+    in_order,
+    order_keys,
+)
 from engine.formats.records import Parsed
+from engine.formats.registry import mapping_folder, unusable
 
 
 @pytest.mark.parametrize(
@@ -86,7 +90,7 @@ def test_a_note_is_nobodys_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """Where two take turns, an item that is no message does not change whose turn it is; and a mapping file that cannot
     be used is named and stops no other."""
     monkeypatch.setattr(folders, "config_dir", lambda: tmp_path)
-    monkeypatch.setattr("engine.formats.readers.config_dir", lambda: tmp_path)
+    monkeypatch.setattr("engine.formats.registry.config_dir", lambda: tmp_path)
     mapping_folder().mkdir()
     (mapping_folder() / "mine.toml").write_text(
         'name = "mine"\nwhen = ["talk_of_mine"]\n[[messages]]\neach = "talk_of_mine[]"\n'

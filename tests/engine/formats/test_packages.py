@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.formats import readers
-from engine.formats.readers import unusable
+from engine.formats import registry as readers
+from engine.formats.registry import unusable
 from tests.engine.formats.reading import opened, parsed
 
 MAPPING = """name = "harbour"

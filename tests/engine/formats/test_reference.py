@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from engine.formats.readers import built_in
+from engine.formats.registry import built_in
 from tests.engine.formats.test_golden import GOLDEN
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "formats.md"

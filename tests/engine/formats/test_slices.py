@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import FormatError
-from engine.formats.opening import framing, slices, values
+from engine.formats.opening import framing
+from engine.formats.opening import json_records as values
 from engine.formats.opening.framing import Frame
-from engine.formats.opening.slices import Slices
+from engine.formats.opening.json_records import Slices
 from engine.formats.opening.source import Source
 from engine.formats.records import Account, Parsed, Rejected
 from tests.engine.formats.reading import opened, read
@@ -27,9 +28,9 @@ SAMPLES = [
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything over a megabyte is large, and slices have ten kilobytes."""
-    monkeypatch.setattr(slices, "LARGE", 1 << 20)
-    monkeypatch.setattr(slices, "SLICE", 10 << 10)
-    monkeypatch.setattr(slices, "_LARGEST_FIELD", 100 << 10)
+    monkeypatch.setattr(values, "LARGE", 1 << 20)
+    monkeypatch.setattr(values, "SLICE", 10 << 10)
+    monkeypatch.setattr(values, "_LARGEST_FIELD", 100 << 10)
 
 
 def slices_of(data: bytes) -> list[Frame]:
@@ -64,7 +65,7 @@ def test_records_in_a_list_of_a_large_object() -> None:
     data = json.dumps(LONG, ensure_ascii=False).encode()
     sliced = read(data)
     assert len(slices_of(data)) > 50
-    slices.LARGE = 1 << 30
+    values.LARGE = 1 << 30
     whole = read(data)
     assert contents_of(sliced) == contents_of(whole)
     assert [(r.line, r.raw) for r in sliced] == [(r.line, r.raw) for r in whole]
@@ -83,7 +84,7 @@ def test_one_large_conversation_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> N
     (record,) = read(data)
     assert isinstance(record, Parsed)
     assert len(record.conversation.messages) == 200
-    for module in (framing, values, slices):
+    for module in (framing, values, values):
         monkeypatch.setattr(module, "MAX_RECORD", 1 << 20)
     with pytest.raises(FormatError, match="larger than 1 MiB"):
         opened(data)
@@ -123,8 +124,8 @@ def test_slices_have_all_of_an_object(
 ) -> None:
     """All fields and all elements of a list are in the slices, in order, whatever they are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slices, "SLICE", 40)
-        patch.setattr(slices, "_LARGEST_FIELD", 400)
+        patch.setattr(values, "SLICE", 40)
+        patch.setattr(values, "_LARGEST_FIELD", 400)
         long = [*elements, *["x" * 50] * 20, *elements]
         whole = {**before, "the list": long}
         whole |= {key: value for key, value in after.items() if key not in whole}

@@ -30,7 +30,7 @@ from engine.model.model_work import RunModel
 from engine.model.process.client import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.project.project import Project
-from engine.simulate.samples import write_jsonl
+from engine.simulate.demo.samples import write_jsonl
 from tests.engine.completeness import scored
 from tests.engine.project.support import NOT_CONTENT, content
 

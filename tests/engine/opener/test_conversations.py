@@ -23,14 +23,14 @@ from engine.conversations.filters import Filter, ListQuery, Term, parse_filter
 from engine.conversations.tables import conversations, quarantine
 from engine.conversations.tables.truth import truth_by_conversation
 from engine.formats.records import Rejected
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.search.triage import TriageStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, give_scores, talk, with_tools
 
 
 @pytest.fixture
-def store(project: Project) -> ConversationStore:
+def store(project: Project) -> ConversationService:
     """Six conversations of two sources, four of them scored, one with a verdict."""
     fill(
         project,
@@ -46,17 +46,17 @@ def store(project: Project) -> ConversationStore:
         "b.jsonl",
     )
     give_scores(project, {1: 0.9, 2: 0.2, 3: 0.55, 4: None})
-    TriageStore(project).give(2, Verdict.INCOMPLETE)
-    return ConversationStore(project)
+    TriageService(project).give(2, Verdict.INCOMPLETE)
+    return ConversationService(project)
 
 
-def find(store: ConversationStore, query: ListQuery) -> list[int]:
+def find(store: ConversationService, query: ListQuery) -> list[int]:
     """Ids as a list."""
     return list(store.ids(query))
 
 
 class TestFinding:
-    def test_sources(self, store: ConversationStore) -> None:
+    def test_sources(self, store: ConversationService) -> None:
         """Sources are named in the order of import."""
         assert store.sources() == ["a.jsonl", "b.jsonl"]
 
@@ -87,7 +87,9 @@ class TestFinding:
             (ListQuery(parse_filter('"*("')), []),
         ],
     )
-    def test_filters(self, store: ConversationStore, query: ListQuery, expected: list[int]) -> None:
+    def test_filters(
+        self, store: ConversationService, query: ListQuery, expected: list[int]
+    ) -> None:
         """Each filter selects the right conversations; all words of a search must occur, each as the beginning of a
         word.
         """
@@ -103,19 +105,19 @@ class TestFinding:
         ],
     )
     def test_sorting(
-        self, store: ConversationStore, sort: SortKey, up: list[int], down: list[int]
+        self, store: ConversationService, sort: SortKey, up: list[int], down: list[int]
     ) -> None:
         """Descending order is the reverse of ascending, and conversations without a score come last in both."""
         assert find(store, ListQuery(sort=sort)) == up
         assert find(store, ListQuery(sort=sort, descending=True)) == down
 
-    def test_sorting_by_length(self, store: ConversationStore) -> None:
+    def test_sorting_by_length(self, store: ConversationService) -> None:
         """Sorting by length is by the number of characters that rows show."""
         ids = store.ids(ListQuery(sort="length"))
         lengths = [row.chars for row in store.rows(ids)]
         assert lengths == sorted(lengths)
 
-    def test_too_many_words(self, store: ConversationStore) -> None:
+    def test_too_many_words(self, store: ConversationService) -> None:
         """A search of a whole text is refused with a hint, not passed to SQL."""
         with pytest.raises(WorkbenchError, match="more than 50 words") as caught:
             store.ids(ListQuery(parse_filter("word " * 51)))
@@ -123,11 +125,11 @@ class TestFinding:
 
 
 @pytest.fixture(scope="module")
-def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConversationStore]:
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConversationService]:
     """One project for many searches."""
     with Project.open(tmp_path_factory.mktemp("s") / "p.wb", create=True) as project:
         fill(project, [talk("a", "hello * NEAR(x) col:y \"q\" 'z' ^ - +"), talk("b", "日本語 ok")])
-        yield ConversationStore(project)
+        yield ConversationService(project)
 
 
 @settings(
@@ -137,7 +139,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConversationS
     text=st.text(st.characters(), max_size=40)
     | st.text(st.sampled_from("\"*()^:-+{}'\\ ANDORNEARTab\0\ud800日é;%_"), max_size=40)
 )
-def test_no_search_text_is_an_sql_error(searched: ConversationStore, text: str) -> None:
+def test_no_search_text_is_an_sql_error(searched: ConversationService, text: str) -> None:
     """Any search text finds some conversations or none, without an SQL error."""
     words = tuple(Term(TEXT, ":", (word,)) for word in text.split())
     found = searched.ids(ListQuery(Filter(words)))
@@ -145,12 +147,12 @@ def test_no_search_text_is_an_sql_error(searched: ConversationStore, text: str) 
 
 
 class TestRows:
-    def test_in_the_order_asked(self, store: ConversationStore) -> None:
+    def test_in_the_order_asked(self, store: ConversationService) -> None:
         """Rows come in the order of the ids; unknown ids are left out and repeated ones repeated."""
         assert [row.id for row in store.rows([5, 99, 1, 3, 5])] == [5, 1, 3, 5]
         assert store.rows([]) == []
 
-    def test_what_a_row_says(self, store: ConversationStore) -> None:
+    def test_what_a_row_says(self, store: ConversationService) -> None:
         """A row has the figures of its conversation, its score, its state and its verdict."""
         row = store.rows([2])[0]
         assert (row.external_id, row.source, row.opening) == ("a", "a.jsonl", "Where is my order?")
@@ -163,7 +165,7 @@ class TestRows:
             "too long",
         )
 
-    def test_messages_and_bytes_come_back_exactly(self, store: ConversationStore) -> None:
+    def test_messages_and_bytes_come_back_exactly(self, store: ConversationService) -> None:
         """Every field of every message, the original bytes and the leaks are as imported."""
         record = with_tools("t")
         messages = record.conversation.messages
@@ -185,7 +187,7 @@ class TestRows:
             (None, "truth-field"),
         ]
 
-    def test_no_such_conversation(self, store: ConversationStore) -> None:
+    def test_no_such_conversation(self, store: ConversationService) -> None:
         """Reading the bytes of an unknown conversation raises a WorkbenchError; its messages are an empty list."""
         with pytest.raises(ProjectError, match="no conversation 99"):
             store.original(99)
@@ -193,7 +195,7 @@ class TestRows:
 
 
 class TestCounts:
-    def test_of_the_project(self, project: Project, store: ConversationStore) -> None:
+    def test_of_the_project(self, project: Project, store: ConversationService) -> None:
         """The project's counts include duplicates, quarantine and leaks."""
         fill(project, [talk("twin", "red wine")])
         project.write(
@@ -229,7 +231,7 @@ class TestCounts:
         descending=st.booleans(),
     )
     def test_counts_agree_with_the_list(
-        self, store: ConversationStore, terms: list[str], sort: SortKey, descending: bool
+        self, store: ConversationService, terms: list[str], sort: SortKey, descending: bool
     ) -> None:
         """For any query the states add up to the number of conversations, and each count equals that of the rows."""
         query = ListQuery(parse_filter(" ".join(terms)), sort, descending)
@@ -250,7 +252,7 @@ def test_timings_with_many_conversations(
 ) -> None:
     """Prints the times of a screen's queries on 20,000 conversations; asserts only the results."""
     with Project.open(tmp_path / "p.wb", create=True) as project:
-        store = ConversationStore(project)
+        store = ConversationService(project)
         figures = []
 
         def timed(name: str, began: float) -> None:
@@ -281,7 +283,7 @@ def test_timings_with_many_conversations(
         assert store.counts().conversations == 20_000
         timed("counts", began)
         began = time.perf_counter()
-        queue = TriageStore(project).queue()
+        queue = TriageService(project).queue()
         timed("queue", began)
         assert queue.total == sum(
             row.state is not State.COMPLETE for row in store.rows(store.ids(ListQuery()))

@@ -18,14 +18,14 @@ from engine.base.outcomes import (
 from engine.completeness.tables import requests, score_sets, scores
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.tables.saved import SavedStore
+from engine.conversations.service.saved import SavedViews
 from engine.goals.tables import clusterings
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.opener.merging import merge
-from engine.opener.search.triage import TriageStore
 from engine.project import settings
 from engine.project.project import Project
 from engine.project.project_id import PROJECT_ID
+from engine.questions.service.triage import TriageService
 from engine.questions.tables import verdicts
 from tests.engine.goals.clustered import clustering, conversations_with_vectors
 from tests.engine.project.support import (
@@ -113,7 +113,7 @@ def test_conversations_are_joined_by_their_text(tmp_path: Path) -> None:
     assert (taken.known, taken.added["conversations"], taken.added["scores"]) == (1, 2, 3)
     check_whole(tmp_path / "m.wb")
     with Project.open(tmp_path / "m.wb") as project:
-        found = ConversationStore(project)
+        found = ConversationService(project)
 
         def names(text: str) -> list[str]:
             ids = found.ids(ListQuery(parse_filter(text)))
@@ -135,7 +135,7 @@ def test_a_record_under_another_id_is_a_duplicate(tmp_path: Path) -> None:
     (taken,) = merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
     assert taken.added == {"duplicates": 1}
     with Project.open(tmp_path / "m.wb") as project:
-        assert list(ConversationStore(project).named("other")) == [1]
+        assert list(ConversationService(project).named("other")) == [1]
 
 
 def test_differences_are_counted_and_the_first_is_kept(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_differences_are_counted_and_the_first_is_kept(tmp_path: Path) -> None:
         with new(tmp_path / f"{name}.wb", ["1"]) as project:
             fill(project, [talk("2", text, "an answer")])
             give_scores(project, {1: p})
-            SavedStore(project).save_filter("mine", f'"{text}"')
+            SavedViews(project).save_filter("mine", f'"{text}"')
     (taken,) = merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
     assert {title: (one.count, one.examples) for title, one in taken.conflicts.items()} == {
         "scores": (1, ["1"]),
@@ -152,10 +152,10 @@ def test_differences_are_counted_and_the_first_is_kept(tmp_path: Path) -> None:
         "saved filters": (1, ["mine"]),
     }
     with Project.open(tmp_path / "m.wb") as project:
-        found = ConversationStore(project)
+        found = ConversationService(project)
         assert [row.p_end_normalised for row in found.rows([1])] == [0.25]
         assert len(found.named("2")) == 2
-        assert SavedStore(project).filters() == {"mine": '"first"'}
+        assert SavedViews(project).filters() == {"mine": '"first"'}
 
 
 def test_verdicts_of_everyone_in_the_order_of_time(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_verdicts_of_everyone_in_the_order_of_time(tmp_path: Path) -> None:
         judge(project, 1, "incomplete", "2026-01-02", "bob")
         judge(project, 2, "incomplete", "2026-01-06", "bob")
         judge(project, 3, "complete", "2026-01-07", "bob")
-        TriageStore(project).undo()
+        TriageService(project).undo()
     (taken,) = merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
     assert taken.added == {"verdicts, notes and tags": 4}
     assert taken.conflicts["verdicts"].examples == ["1", "2"]
@@ -196,7 +196,7 @@ def test_a_verdict_on_an_earlier_text_stays_one(tmp_path: Path) -> None:
     merge([str(tmp_path / "a.wb"), str(tmp_path / "b.wb")], str(tmp_path / "m.wb"))
     with Project.open(tmp_path / "m.wb") as project, project.reading() as conn:
         assert dict(verdicts.in_force(conn)) == {1: Verdict.COMPLETE, 3: Verdict.COMPLETE}
-        assert len(ConversationStore(project).earlier_states(2)) == 1
+        assert len(ConversationService(project).earlier_states(2)) == 1
 
 
 def test_clusterings_of_the_first_are_kept(tmp_path: Path) -> None:

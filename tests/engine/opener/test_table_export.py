@@ -19,12 +19,12 @@ from engine.base.outcomes import (
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.service.line_files import write_file
 from engine.conversations.tables import facets
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.search.triage import TriageStore
+from engine.opener.conversations import ConversationService
 from engine.opener.table_export import MOST_COLUMNS, TableColumns, table_lines, write_table
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 from engine.trees import tables as trees
-from tests.engine.opener.search.test_fields import COUNT, conversation, project
+from tests.engine.opener.test_fields import COUNT, conversation, project
 from tests.engine.project.support import fill, talk
 from tests.screens.goals.goal_project import clustered, group_id
 
@@ -34,9 +34,9 @@ META = {"meta.channel", "meta.cost", "meta.labels", "meta.model", "meta.user.pla
 
 def test_a_row_has_what_the_other_readers_say(project: Project) -> None:
     """State, scores, verdict, remaining tasks and figures of trees are those that the screens read, row by row."""
-    TriageStore(project).tag([3], "odd")
-    TriageStore(project).note(3, "look")
-    store = ConversationStore(project)
+    TriageService(project).tag([3], "odd")
+    TriageService(project).note(3, "look")
+    store = ConversationService(project)
     with project.reading() as conn:
         lines = list(table_lines(conn, None))
         grown = {n: list(trees.trees(conn, n)) for n in range(1, COUNT + 1)}
@@ -164,7 +164,7 @@ def test_the_views_have_the_goals() -> None:
 
 def test_other_programs_read_the_views(project: Project) -> None:
     """sqlite-utils, as any program with SQLite alone, reads the table from the file."""
-    TriageStore(project).give(5, Verdict.UNSURE)
+    TriageService(project).give(5, Verdict.UNSURE)
     query = "SELECT id, state, verdict, goal FROM conversation_table WHERE conversation_id = 5"
     done = subprocess.run(
         [sys.executable, "-m", "sqlite_utils", "query", project.path, query],

@@ -8,7 +8,7 @@ import pytest
 
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import text_search
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from tests.engine.project.support import check_whole, fill, talk, with_tools
 
@@ -48,7 +48,7 @@ def project(tmp_path: Path) -> Project:
 )
 def test_what_is_found(project: Project, text: str, found: list[int]) -> None:
     """A Chinese or Japanese word is found anywhere in a text, other words from their beginning only."""
-    assert list(ConversationStore(project).ids(ListQuery(parse_filter(text)))) == found
+    assert list(ConversationService(project).ids(ListQuery(parse_filter(text)))) == found
 
 
 @pytest.mark.parametrize("few", [0, 1_000])

@@ -11,8 +11,8 @@ import pytest
 
 from engine.base.errors import ProjectError
 from engine.conversations.tables.messages import messages_of
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.workspace import Workspace
+from engine.opener.conversations import ConversationService
+from engine.opener.open_project import OpenProject
 from engine.project.network import KEY
 from engine.project.project import Project
 from engine.project.sql import id_pages
@@ -38,14 +38,14 @@ def test_a_text_that_is_none(path: Path) -> None:
     """Bytes that are not UTF-8 where text must be are called damage of the file."""
     change(path, "UPDATE conversation SET opening = CAST(x'ff68' AS TEXT)")
     with Project.open(path) as project, pytest.raises(ProjectError, match=r"p\.wb is damaged"):
-        ConversationStore(project).rows([1])
+        ConversationService(project).rows([1])
 
 
 def test_json_that_is_none(path: Path) -> None:
     """So is a text that is not JSON where it must be."""
     change(path, "INSERT INTO setting (key, value) VALUES ('score_config', '{')")
     with Project.open(path) as project, pytest.raises(ProjectError, match=r"p\.wb is damaged"):
-        ConversationStore(project).rows([1])
+        ConversationService(project).rows([1])
 
 
 @pytest.mark.parametrize("calls", ["7", "[7]", '[{"a": 1}]', "[" * 100_000])
@@ -89,7 +89,7 @@ def test_a_damaged_setting_leaves_nothing_open(path: Path) -> None:
     """A project that cannot be opened for a damaged setting is closed: another program can write to it."""
     change(path, f"INSERT INTO setting (key, value) VALUES ('{KEY}', '{{')")
     with pytest.raises(ProjectError, match="damaged"):
-        Workspace(path)
+        OpenProject(path)
     with Project.open(path) as project:
         assert project.read_only is None
 

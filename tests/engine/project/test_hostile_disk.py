@@ -16,7 +16,7 @@ import pytest
 
 from engine.base.errors import ProjectError, ProjectReadOnly
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project import settings
 from engine.project.file.backups import back_up
 from engine.project.project import Project
@@ -54,7 +54,7 @@ def without_rights(work: Callable[[], T]) -> T:
 def look(path: Path) -> tuple[str | None, int, str]:
     """(why read-only, conversations found, what a write says)."""
     with Project.open(path) as project:
-        found = len(ConversationStore(project).ids(ListQuery(parse_filter("hello"))))
+        found = len(ConversationService(project).ids(ListQuery(parse_filter("hello"))))
         try:
             project.write(lambda conn: settings.put(conn, "x", 1))
         except ProjectReadOnly as error:
@@ -146,7 +146,7 @@ class TestFullDisk:
                     outcomes.append("written")
                 except ProjectError as error:
                     outcomes.append(f"{error.message}|{error.hint}")
-            outcomes.append(str(len(ConversationStore(project).ids(ListQuery()))))
+            outcomes.append(str(len(ConversationService(project).ids(ListQuery()))))
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
             fill(project, [talk("b", "there is room again")])
             project.close()

@@ -9,7 +9,7 @@ import pytest
 
 from engine.base import network_guard
 from engine.base.errors import NetworkRefused, ProjectReadOnly
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.network import NetworkService
 from engine.project.project import Project
 from tests.command_line import data, process, workbench
@@ -28,14 +28,14 @@ class TestTheSetting:
     def test_holds_while_the_project_is_open(self, tmp_path: Path) -> None:
         """The setting is in force at once, stored for the next session, and ends when the project is closed."""
         path = tmp_path / "my project.wb"
-        with Workspace(path, create=True) as workspace:
+        with OpenProject(path, create=True) as workspace:
             assert refused() == ""
             workspace.network.stay_offline(True)
             assert "this project's setting" in refused()
             assert f"`workbench offline '{path}' off` changes it." in refused()
         assert refused() == ""
-        with Workspace(path) as workspace:
-            assert workspace.services().network.stays_offline()
+        with OpenProject(path) as workspace:
+            assert workspace.network.stays_offline()
             assert refused()
             workspace.network.stay_offline(False)
             assert refused() == ""
@@ -48,7 +48,7 @@ class TestTheSetting:
             closing(NetworkService(project)) as network,
         ):
             network.stay_offline(True)
-        with Workspace(path, read_only=True) as workspace:
+        with OpenProject(path, read_only=True) as workspace:
             with pytest.raises(ProjectReadOnly):
                 workspace.network.stay_offline(False)
             assert refused()
@@ -56,7 +56,7 @@ class TestTheSetting:
     def test_names_what_else_is_on(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """The environment's switch is reported apart from the project's setting."""
         monkeypatch.setenv(network_guard.VARIABLE, "1")
-        with Workspace(tmp_path / "p.wb", create=True) as workspace:
+        with OpenProject(tmp_path / "p.wb", create=True) as workspace:
             assert workspace.network.others() == ["the variable WORKBENCH_OFFLINE"]
             workspace.network.stay_offline(True)
             assert workspace.network.others() == ["the variable WORKBENCH_OFFLINE"]

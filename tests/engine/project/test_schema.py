@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import ProjectError, ProjectTooOld
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project import project as project_module
 from engine.project import schema
 from engine.project.file.lock import WriteLock
@@ -118,7 +118,7 @@ class TestMigrating:
         monkeypatch.undo()
         with Project.open(path) as project:
             assert project.read_only is None
-            assert ConversationStore(project).counts().conversations == 1
+            assert ConversationService(project).counts().conversations == 1
 
     def test_a_copy_that_exists_is_not_overwritten(
         self, tmp_path: Path, with_next: AddMigration

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from engine.model.asking import Scenario
 from engine.model.chat import Call, Completion
-from engine.simulate.play import FailedCall, Played, Playing, Scenario
+from engine.simulate.play import FailedCall, Played, Playing
 
 
 def play_all(

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from engine.jobs.contract import Progress
 from engine.jobs.runner import JobRunner, RunOutcome
+from engine.model.asking import Ending, Play, Scenario
 from engine.model.catalog import RunnableModel
 from engine.model.chat import Call, ChatMessage, Completion, Role, Speaker
 from engine.model.interface import Sampling
 from engine.model.model_work import RunModel
 from engine.model.process.client import ModelProcess
 from engine.project.project import Project
-from engine.simulate.play import Ending, Play, Scenario
-from engine.simulate.stages.playing import PlayStage
+from engine.simulate.stages import PlayStage
 from tests.engine.completeness import scored
 
 WARM = Sampling(temperature=1.0)

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from engine.base.conversation import Message
-from tests.engine.simulate.corpus import with_outcome
+from tests.engine.simulate.demo.corpus import with_outcome
 
 BOUND = 0.75
 CLOSING_WORDS = re.compile(

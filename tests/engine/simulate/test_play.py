@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from engine.model.asking import Ending, Play
 from engine.model.chat import Call, ChatMessage, Completion, Role
-from engine.simulate.play import Ending, FailedCall, Play, Played, Playing
+from engine.simulate.play import FailedCall, Played, Playing
 from tests.engine.simulate.playing import play_all
 
 

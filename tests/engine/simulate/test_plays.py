@@ -12,8 +12,7 @@ from engine.base.errors import ProjectError
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
-from engine.simulate.records import PlaySetting, TranscriptLine
-from engine.simulate.tables import PlayEntry
+from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 from tests.engine.project.support import fill, talk
 
 SETTING = PlaySetting("c", "forms", {"form": "MED"}, {"assistant": "tiny", "user": "other"})
@@ -21,7 +20,8 @@ LINE = TranscriptLine(
     "parser", "assistant", (("system", "Fill in.\x1b"), ("user", "卖掉了")), "{", '"a": 1}', "stop",
     "1 of 3 messages left out", 4, {"temperature": 0.5, "json_schema": "{}"},
 )  # fmt: skip
-ENTRY = PlayEntry("forms/MED/0", 1, None, {"score": 0.5}, (LINE, replace(LINE, note=None)))
+PLAY = PlayRow(0, "c", "forms", "forms/MED/0", 1, 1, None, {"score": 0.5})
+TRANSCRIPT = (LINE, replace(LINE, note=None))
 
 
 @pytest.fixture
@@ -41,26 +41,26 @@ def project(tmp_path: Path) -> Project:
 class TestPlays:
     def test_it_comes_back(self, project: Project) -> None:
         """A play is read back with its result, its conversation and its transcript."""
-        project.write(lambda conn: plays.add(conn, "c", 1, ENTRY))
+        project.write(lambda conn: plays.add(conn, PLAY, TRANSCRIPT))
         with project.reading() as conn:
             (row,) = plays.rows(conn, "c")
             assert (row.kind, row.key, row.run_id) == ("forms", "forms/MED/0", 1)
             assert (row.conversation_id, row.reason, row.result) == (1, None, {"score": 0.5})
-            assert tuple(plays.transcript(conn, row.id)) == ENTRY.transcript
+            assert tuple(plays.transcript(conn, row.id)) == TRANSCRIPT
             assert plays.of_conversation(conn, 1) == [row]
             assert list(plays.all_plays(conn, "forms")) == [row]
             assert list(plays.all_plays(conn, "sharded")) == []
 
     def test_one_that_broke_off_is_played_again(self, project: Project) -> None:
         """An interrupted play has not ended; another one of the same number replaces it."""
-        broken = PlayEntry("forms/MED/0", None, "it was refused", {}, ())
-        project.write(lambda conn: plays.add(conn, "c", 1, broken))
+        broken = replace(PLAY, conversation_id=None, reason="it was refused", result={})
+        project.write(lambda conn: plays.add(conn, broken, ()))
         with project.reading() as conn:
             assert plays.ended_keys(conn, "c") == set()
             (setting,) = plays.settings_of(conn)
             assert (setting.played, setting.broken) == (0, 1)
             (before,) = plays.rows(conn, "c")
-        project.write(lambda conn: plays.add(conn, "c", 1, ENTRY))
+        project.write(lambda conn: plays.add(conn, PLAY, TRANSCRIPT))
         with project.reading() as conn:
             assert plays.ended_keys(conn, "c") == {"forms/MED/0"}
             (after,) = plays.rows(conn, "c")
@@ -70,8 +70,8 @@ class TestPlays:
     def test_numbers_in_keys_count_by_their_value(self, project: Project) -> None:
         """Keys sort numbers by value: the tenth run of a form comes after the ninth."""
         for key in ("forms/MED/10", "forms/MED/9", "forms/EPA/2"):
-            entry = replace(ENTRY, key=key)
-            project.write(partial(plays.add, config_hash="c", run_id=1, entry=entry))
+            play = replace(PLAY, key=key)
+            project.write(partial(plays.add, play=play, transcript=()))
         with project.reading() as conn:
             found = [row.key for row in plays.rows(conn, "c")]
         assert found == ["forms/EPA/2", "forms/MED/9", "forms/MED/10"]
@@ -80,7 +80,7 @@ class TestPlays:
         """Settings come in the order of their first plays, those without plays last; they can be read by kind."""
         other = replace(SETTING, config_hash="a", kind="recsim")
         project.write(lambda conn: plays.register(conn, other))
-        project.write(lambda conn: plays.add(conn, "c", 1, ENTRY))
+        project.write(lambda conn: plays.add(conn, PLAY, TRANSCRIPT))
         with project.reading() as conn:
             assert [one.config_hash for one in plays.settings_of(conn)] == ["c", "a"]
             assert plays.settings_of(conn, "recsim") == [other]
@@ -88,25 +88,4 @@ class TestPlays:
     def test_a_play_needs_its_setting(self, project: Project) -> None:
         """A play of a setting that was never recorded is refused."""
         with pytest.raises(ProjectError):
-            project.write(lambda conn: plays.add(conn, "unknown", 1, ENTRY))
-
-
-class TestReplies:
-    def test_by_what_was_asked(self, project: Project) -> None:
-        """Replies are found by key, also more of them than one query takes; unknown keys are absent."""
-        keys = [f"{number:064x}" for number in range(1200)]
-        said: list[tuple[str, plays.Reply]] = [
-            (key, (f"reply {key[-3:]}", "end", None)) for key in keys
-        ]
-        project.write(lambda conn: plays.add_replies(conn, said))
-        with project.reading() as conn:
-            found = plays.replies(conn, [*keys, "f" * 64])
-        assert found == dict(said)
-
-    def test_the_first_reply_stays(self, project: Project) -> None:
-        """A second reply to the same call does not replace the first, from which plays were made."""
-        key = "ab" * 32
-        project.write(lambda conn: plays.add_replies(conn, [(key, ("first", "end", None))]))
-        project.write(lambda conn: plays.add_replies(conn, [(key, ("second", "stop", "x"))]))
-        with project.reading() as conn:
-            assert plays.replies(conn, [key])[key] == ("first", "end", None)
+            project.write(lambda conn: plays.add(conn, replace(PLAY, config_hash="unknown"), ()))

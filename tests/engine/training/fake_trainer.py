@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from engine.training.run_directory.events import EventLog, RunDirectory, locked
+from engine.training.events import EventLog, RunDirectory, locked
 
 LOCK_SECONDS = 5.0
 """Whoever asks whether the run is running holds its lock for a moment."""

@@ -12,7 +12,7 @@ from engine.model.adapter_files import AdapterOrigin
 from engine.model.service.records import (
     ModelRequest,
 )
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.training import adapter_in_use
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.project.support import fill, talk
@@ -25,9 +25,9 @@ def write_adapter(path: Path, base: str = "smollm2-135m") -> Path:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
+def workspace(tmp_path: Path) -> Iterator[OpenProject]:
     """A project with one conversation, and a run with an adapter."""
-    with Workspace(tmp_path / "p.wb", create=True) as opened:
+    with OpenProject(tmp_path / "p.wb", create=True) as opened:
         fill(opened.project, [talk("one", "Hello.", "Hello.")])
         write_adapter(bare_run(tmp_path / "p.wb", "mine").adapter_gguf)
         bare_run(tmp_path / "p.wb", "unfinished")
@@ -38,14 +38,14 @@ TUNED = ModelRequest("scoring", tuned=True)
 
 
 class TestNames:
-    def test_a_run_its_folder_and_its_file(self, workspace: Workspace, tmp_path: Path) -> None:
+    def test_a_run_its_folder_and_its_file(self, workspace: OpenProject, tmp_path: Path) -> None:
         """The name of a run, its folder and its file stand for the same adapter, for the model it was made for."""
         folder = tmp_path / "p.training" / "mine"
         for name in ("mine", str(folder), str(folder / "adapter.gguf")):
             found = adapter_in_use.find(workspace.project, workspace.catalog, name)
             assert (found.path, found.model) == (folder / "adapter.gguf", "smollm2-135m")
 
-    def test_a_name_of_the_catalogue(self, workspace: Workspace, tmp_path: Path) -> None:
+    def test_a_name_of_the_catalogue(self, workspace: OpenProject, tmp_path: Path) -> None:
         """An adapter that was added is found by its name and keeps it."""
         path = write_adapter(tmp_path / "other.gguf", base="elsewhere-7b")
         workspace.catalog.add_adapter(path, "other")
@@ -54,14 +54,14 @@ class TestNames:
         assert (found.name, found.path, found.model) == ("other", path, None)
 
     @pytest.mark.parametrize("name", ["nobody", "unfinished"])
-    def test_what_is_not_there(self, workspace: Workspace, name: str) -> None:
+    def test_what_is_not_there(self, workspace: OpenProject, name: str) -> None:
         """An unknown name, or a run without an adapter, is refused."""
         with pytest.raises(UsageError, match=name):
             adapter_in_use.find(workspace.project, workspace.catalog, name)
 
 
 class TestInUse:
-    def test_the_chosen_one_is_taken(self, workspace: Workspace) -> None:
+    def test_the_chosen_one_is_taken(self, workspace: OpenProject) -> None:
         """After `use`, mode tuned loads the adapter with its model, other modes load none, and the run records it."""
         workspace.training.use("mine")
         model = workspace.models_in_use.resolve(TUNED).model
@@ -74,7 +74,7 @@ class TestInUse:
             "unfinished": False,
         }
 
-    def test_it_is_not_for_another_model(self, workspace: Workspace) -> None:
+    def test_it_is_not_for_another_model(self, workspace: OpenProject) -> None:
         """A named model that is not the adapter's base is used without the adapter."""
         workspace.training.use("mine")
         workspace.catalog.add(workspace.catalog.entry(None).path, "copy")
@@ -84,7 +84,7 @@ class TestInUse:
         named = ModelRequest("scoring", "copy", "mine", tuned=True)
         assert workspace.models_in_use.resolve(named).adapter is not None
 
-    def test_what_is_in_use_is_kept(self, workspace: Workspace) -> None:
+    def test_what_is_in_use_is_kept(self, workspace: OpenProject) -> None:
         """A run whose adapter is in use cannot be deleted until another is in use; a run without an adapter cannot be
         used.
         """
@@ -98,7 +98,7 @@ class TestInUse:
         workspace.training.delete("mine")
         assert [run.name for run in workspace.training.runs()] == ["unfinished"]
 
-    def test_it_is_gone(self, workspace: Workspace, tmp_path: Path) -> None:
+    def test_it_is_gone(self, workspace: OpenProject, tmp_path: Path) -> None:
         """When the adapter file in use is gone, scoring fails with its name instead of scoring without it."""
         path = write_adapter(tmp_path / "file.gguf")
         adapter_in_use.put(workspace.project, str(path))
@@ -109,7 +109,7 @@ class TestInUse:
             workspace.models_in_use.resolve(TUNED)
 
     def test_none_was_chosen(
-        self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, workspace: OpenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Without a choice, mode tuned loads the shipped adapter of the built-in model, and none for another model."""
         brought = tmp_path / "brought"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from engine.training.events import EventLog, RunDirectory, locked
 from engine.training.history import CURVE_POINTS, RunHistory
-from engine.training.run_directory.events import EventLog, RunDirectory, locked
 from tests.engine.training.training_project import bare_run
 
 

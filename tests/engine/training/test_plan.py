@@ -15,13 +15,12 @@ from engine.model.catalog import Catalog
 from engine.project.project import Project
 from engine.training import plan as planning
 from engine.training.base import Machine
+from engine.training.events import EventLog
 from engine.training.plan import TrainingPlanner
 from engine.training.presets import GIB
 from engine.training.request import TrainingRequest
-from engine.training.run_directory.events import EventLog
 from engine.training.run_files import create_run
-from engine.training.runs import TrainingRuns
-from engine.training.service import TrainingService
+from engine.training.service import TrainingRuns, TrainingService
 from tests.engine.project.support import fill, talk
 from tests.engine.training.training_project import fill_with_talks
 
@@ -53,7 +52,7 @@ def planner(project: Project, tmp_path: Path, counted: list[Path]) -> TrainingPl
     return TrainingPlanner(
         project,
         Catalog(tmp_path / "data", tmp_path / "cache"),
-        TrainingRuns(Path(project.path)),
+        TrainingRuns(Path(project.path)).histories,
         machine=lambda: CPU,
         count=count,
     )
@@ -147,7 +146,7 @@ class TestFigures:
         planner = TrainingPlanner(
             project,
             Catalog(tmp_path / "data", tmp_path / "cache"),
-            TrainingRuns(Path(project.path)),
+            TrainingRuns(Path(project.path)).histories,
             machine=lambda: Machine("CPU", GIB),
             count=lambda path, logs: [2000 for _ in logs],
         )
@@ -174,7 +173,7 @@ class TestFigures:
         planner = TrainingPlanner(
             project,
             Catalog(tmp_path / "data", tmp_path / "cache"),
-            TrainingRuns(Path(project.path)),
+            TrainingRuns(Path(project.path)).histories,
             machine=lambda: Machine("a GPU", GIB),
             count=lambda path, logs: [8000 for _ in logs],
         )

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from engine.base.errors import UsageError
+from engine.training.config import TrainConfig
 from engine.training.presets import (
     GIB,
     PRESETS,
@@ -20,7 +21,6 @@ from engine.training.presets import (
     steps_of,
     with_settings,
 )
-from engine.training.run_directory.config import TrainConfig
 
 SMALL = Shape(30, 576, 1536, 9, 3, 64, 49152)
 LARGE = Shape(32, 4096, 14336, 32, 8, 128, 128256, tied=False)

@@ -16,10 +16,10 @@ import pytest
 from engine.base.errors import UsageError
 from engine.model.process.gpu import count_gpus
 from engine.training import process
+from engine.training.config import TrainConfig
+from engine.training.events import RunDirectory, locked, read_events
 from engine.training.history import RunHistory
 from engine.training.process import Trainers, has_process, pid_of
-from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.events import RunDirectory, locked, read_events
 from tests.engine.training import fake_trainer
 from tests.engine.training.training_project import bare_run, fake_trainers, wait_for, wait_for_end
 

@@ -20,8 +20,8 @@ from engine.formats.records import Parsed
 from engine.opener.merging import merge
 from engine.project import project_id, settings
 from engine.project.project import Project
-from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.events import RunDirectory, locked
+from engine.training.config import TrainConfig
+from engine.training.events import RunDirectory, locked
 from engine.training.run_files import (
     DataPlan,
     all_runs,

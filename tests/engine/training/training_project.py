@@ -13,9 +13,9 @@ import pytest
 from engine.project.project import Project
 from engine.training import base
 from engine.training import plan as planning
+from engine.training.config import TrainConfig
+from engine.training.events import RunDirectory
 from engine.training.process import Grace, Trainers, has_process
-from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.events import RunDirectory
 from engine.training.run_files import all_runs, runs_folder
 from tests.engine.project.support import fill, talk
 from tests.engine.training import fake_trainer

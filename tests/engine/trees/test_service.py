@@ -16,9 +16,9 @@ from engine.conversations.filters import ListQuery
 from engine.conversations.stages.importing import ImportStage
 from engine.model.catalog import embedded_model
 from engine.model.llamacpp import LlamaModel
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project import runs
-from engine.simulate.samples import write_jsonl
+from engine.simulate.demo.samples import write_jsonl
 from engine.trees.records import (
     TreeItem,
     TreeRequest,
@@ -27,14 +27,14 @@ from tests.engine.model.weights import SMALL, write_adapter
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
+def workspace(tmp_path: Path) -> Iterator[OpenProject]:
     """Two conversations, and a model that is tuned already."""
     told = (
         Message("user", "What is the capital of France?"),
         Message("assistant", "The capital of France is Paris."),
     )
     write_jsonl([Conversation(f"paris/{n}", told) for n in (1, 2)], tmp_path / "talks.jsonl")
-    with Workspace(tmp_path / "p.wb", create=True) as made:
+    with OpenProject(tmp_path / "p.wb", create=True) as made:
         result = {
             "file": None,
             "chosen": "as is",
@@ -61,7 +61,7 @@ def requested(alpha: float, adapter: Path | None = None) -> TreeRequest:
     return replace(default, tree=replace(default.tree, alpha=alpha), adapter=adapter)
 
 
-def finished(workspace: Workspace) -> None:
+def finished(workspace: OpenProject) -> None:
     """Waits for the jobs that run."""
     deadline = time.monotonic() + 300
     while workspace.runner.active():
@@ -69,11 +69,11 @@ def finished(workspace: Workspace) -> None:
         time.sleep(0.05)
 
 
-def test_adapter_on_and_off(workspace: Workspace, adapter: Path) -> None:
+def test_adapter_on_and_off(workspace: OpenProject, adapter: Path) -> None:
     """The tree with an adapter is grown at the same step of that conversation only, while the shown configuration
     stays; common nodes have different probabilities.
     """
-    trees = workspace.services().trees
+    trees = workspace.trees
     trees.start(requested(0.1))
     finished(workspace)
     shown = trees.shown()
@@ -104,11 +104,11 @@ def test_adapter_on_and_off(workspace: Workspace, adapter: Path) -> None:
     assert same.low == pytest.approx(0, abs=1e-6)
 
 
-def test_grows_on_with_its_adapter(workspace: Workspace, adapter: Path) -> None:
+def test_grows_on_with_its_adapter(workspace: OpenProject, adapter: Path) -> None:
     """A tree grows further with its own adapter, found by content although it is not in the catalogue; when the file is
     gone, the error names the adapter.
     """
-    trees = workspace.services().trees
+    trees = workspace.trees
     trees.start(requested(0.2, adapter))
     finished(workspace)
     item = trees.items(ListQuery())[0]

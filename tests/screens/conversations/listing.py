@@ -6,7 +6,7 @@ from rich.segment import Segment
 from textual import events
 from textual.pilot import Pilot
 
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
 )
 from screens.conversations.screen import ConversationsScreen

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from tests.engine.project.support import fill as store
 from tests.engine.project.support import talk
@@ -29,8 +29,8 @@ SIZES: list[Size] = [(80, 24), (200, 60)]
 @asynccontextmanager
 async def opened(path: Path, size: Size) -> AsyncIterator[Pilot[None]]:
     """The list of a project file, put together as the program puts it together."""
-    with Workspace(path) as workspace:
-        app = WorkbenchApp(workspace.services(), workspace.subscribe)
+    with OpenProject(path) as workspace:
+        app = WorkbenchApp(workspace, workspace.subscribe)
         async with app.run_test(size=size, notifications=True) as pilot:
             await settle(pilot)
             await press(pilot, "2")

@@ -16,8 +16,8 @@ from engine.base.outcomes import (
 from engine.formats.mappings.mapping import load_mapping
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen
-from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog
-from screens.shell.dialogs.importing import ImportDialog
+from screens.shell.dialogs import ChoiceDialog, ErrorDialog
+from screens.shell.importing import ImportDialog
 from screens.widgets.row_table import MARK, RowTable
 from tests.screens.conversations.listing import filtered, screen, table
 from tests.screens.driving import lines, opened, press, settle, text, until

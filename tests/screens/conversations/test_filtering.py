@@ -8,7 +8,7 @@ from textual.widgets import Input
 from engine.base.errors import WorkbenchError
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen
-from screens.shell.dialogs.basic import ErrorDialog
+from screens.shell.dialogs import ErrorDialog
 from tests.screens.conversations.listing import filtered, paste, strip, table
 from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.project import project

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from tests.screens.conversations.listing import filtered, screen, table
 from tests.screens.driving import lines, press, settle, text, until
@@ -21,8 +21,8 @@ from workbench.app import WorkbenchApp
 @asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[Pilot[None]]:
     """The list of a project file, put together as the program puts it together."""
-    with Workspace(path) as workspace:
-        app = WorkbenchApp(workspace.services(), workspace.subscribe)
+    with OpenProject(path) as workspace:
+        app = WorkbenchApp(workspace, workspace.subscribe)
         async with app.run_test(size=(120, 36), notifications=True) as pilot:
             await settle(pilot)
             await press(pilot, "2")

@@ -6,7 +6,7 @@ from typing import get_args
 
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.records import (
+from engine.opener.conversations import (
     Counts,
 )
 from screens.conversations.columns import COLUMN_TITLES, ListColumns

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.conversation import without_surrogates
-from screens.shell.control_guard import ControlGuard
+from screens.shell.base_app import ControlGuard
 from tests.screens.driving import opened, press
 from tests.screens.goals.goal_project import build
 from tests.screens.merge_review.test_merge_review import answer

@@ -17,7 +17,7 @@ from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.service.records import HubFileRow, HubPage, HubRow, PullRow
 from engine.model.service.service import ModelService
 from screens.models import screen as models_screen
-from screens.shell.control_guard import ControlGuard
+from screens.shell.base_app import ControlGuard
 from tests.engine.model.small_adapters import adapter_file
 from tests.screens.driving import opened, press, text
 from tests.screens.models.catalogue import FREE, GB, known_machine, resting_pull, weights

@@ -21,7 +21,7 @@ from engine.model.service.service import ModelService
 from screens.models import screen as models_screen
 from screens.models.hub_dialog import HubDialog
 from screens.models.screen import ModelsScreen
-from screens.shell.dialogs.basic import ErrorDialog
+from screens.shell.dialogs import ErrorDialog
 from tests.screens.driving import Size, lines, opened, press, settle, text, until
 from tests.screens.models.catalogue import (
     BUILT_IN,

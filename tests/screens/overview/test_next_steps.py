@@ -13,7 +13,7 @@ from engine.base.outcomes import (
 )
 from engine.completeness.records.scores import DecisionRule, ScoreSet
 from engine.goals.records import LowestGoal
-from engine.opener.records import (
+from engine.opener.conversations import (
     Counts,
 )
 from engine.project.records import Estimate, RunRow

@@ -40,17 +40,15 @@ from screens.overview.facts import (
     project_content,
     rate_content,
 )
-from screens.overview.histogram import column_heights
 from screens.overview.screen import OverviewScreen
-from screens.shell.dialogs.basic import ChoiceDialog, ErrorDialog
-from screens.shell.dialogs.browsing import BrowseDialog
-from screens.shell.dialogs.importing import ImportDialog
-from screens.shell.dialogs.quarantine import QuarantineDialog
-from screens.shell.dialogs.run import RunDialog
+from screens.shell.dialogs import ChoiceDialog, ErrorDialog
+from screens.shell.importing import BrowseDialog, ImportDialog
+from screens.shell.reading_dialogs import QuarantineDialog
+from screens.shell.run_form import RunDialog
 from screens.triage.screen import TriageScreen
-from screens.validation.screen import ValidationScreen
-from screens.widgets.card import Card
-from screens.widgets.choices import Choices
+from screens.validation import ValidationScreen
+from screens.widgets.controls import Card, Choices
+from screens.widgets.curve import column_heights
 from tests.engine.project.support import fill, give_scores, talk
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.goals.goal_project import clustered

@@ -15,7 +15,7 @@ from screens.conversations.screen import ConversationsScreen
 from screens.reader.provenance import OriginalDialog
 from screens.widgets.curve import Curve
 from screens.widgets.row_table import RowTable
-from screens.widgets.text.transcript import Transcript
+from screens.widgets.transcript import Transcript
 from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.goals.goal_project import clustered
 from tests.screens.project import project, project_of

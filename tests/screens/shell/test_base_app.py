@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from textual.app import App
 
+from screens.shell.app_interface import Shell
 from screens.shell.picker import PickerApp
-from screens.shell.recent_projects import Shell
 from tests.screens.driving import wait_for_idle
 from tests.screens.project import project
 from workbench.app import WorkbenchApp

@@ -7,10 +7,10 @@ from pathlib import Path
 from engine.base.outcomes import (
     Verdict,
 )
-from engine.opener.search.triage import TriageStore
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from screens.shell.dialogs.basic import ChoiceDialog
+from engine.questions.service.triage import TriageService
+from screens.shell.dialogs import ChoiceDialog
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.test_real_store import fill
 from workbench.app import WorkbenchApp
@@ -19,15 +19,15 @@ from workbench.app import WorkbenchApp
 def judge(project: Project, *ids: int) -> None:
     """Gives a verdict on conversations."""
     for number in ids:
-        TriageStore(project).give(number, Verdict.COMPLETE)
+        TriageService(project).give(number, Verdict.COMPLETE)
 
 
 async def test_a_file_that_is_moved_is_no_longer_written(tmp_path: Path) -> None:
     """The first verdict after a rename makes the screens read-only, with the reason, and they offer the new file."""
     path, moved = tmp_path / "real.wb", tmp_path / "moved.wb"
     fill(path, 20).close()
-    with Workspace(path) as workspace:
-        app = WorkbenchApp(workspace.services(), workspace.subscribe)
+    with OpenProject(path) as workspace:
+        app = WorkbenchApp(workspace, workspace.subscribe)
         async with app.run_test(size=(140, 36)) as pilot:
             await settle(pilot)
             await press(pilot, "3", "c")
@@ -45,15 +45,15 @@ async def test_a_file_that_is_moved_is_no_longer_written(tmp_path: Path) -> None
         assert app.next_project == str(moved)
         assert workspace.project.read_only == "real.wb was moved to moved.wb while it was open"
     with Project.open(moved, read_only=True) as again:
-        assert TriageStore(again).tally()[Verdict.COMPLETE] == 1
+        assert TriageService(again).tally()[Verdict.COMPLETE] == 1
 
 
 async def test_all_that_is_open_can_be_saved(tmp_path: Path) -> None:
     """When the file is deleted, the screens say so by themselves, and save all that is stored as a new file to open."""
     path, saved = tmp_path / "real.wb", tmp_path / "saved.wb"
     fill(path, 20).close()
-    with Workspace(path) as workspace:
-        app = WorkbenchApp(workspace.services(), workspace.subscribe)
+    with OpenProject(path) as workspace:
+        app = WorkbenchApp(workspace, workspace.subscribe)
         async with app.run_test(size=(140, 36)) as pilot:
             await settle(pilot)
             await press(pilot, "3", "c")
@@ -64,16 +64,16 @@ async def test_all_that_is_open_can_be_saved(tmp_path: Path) -> None:
             await until(pilot, lambda: app.next_project is not None)
         assert app.next_project == str(saved)
     with Project.open(saved) as again:
-        assert TriageStore(again).tally()[Verdict.COMPLETE] == 1
+        assert TriageService(again).tally()[Verdict.COMPLETE] == 1
 
 
 async def test_a_second_screen_shows_what_the_first_writes_and_takes_over(tmp_path: Path) -> None:
     """Read-only screens follow what another program writes, and offer to write when that one has quit."""
     path = tmp_path / "real.wb"
     first = fill(path, 20)
-    with Workspace(path) as workspace:
+    with OpenProject(path) as workspace:
         assert workspace.project.waits_for_writer
-        app = WorkbenchApp(workspace.services(), workspace.subscribe)
+        app = WorkbenchApp(workspace, workspace.subscribe)
         async with app.run_test(size=(140, 36)) as pilot:
             await settle(pilot)
             await press(pilot, "3")
@@ -88,5 +88,5 @@ async def test_a_second_screen_shows_what_the_first_writes_and_takes_over(tmp_pa
             await press(pilot, "enter")
             await until(pilot, lambda: app.next_project is not None)
         assert app.next_project == str(path)
-    with Workspace(path) as workspace:
+    with OpenProject(path) as workspace:
         assert workspace.project.read_only is None

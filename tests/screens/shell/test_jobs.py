@@ -11,8 +11,8 @@ from engine.base.errors import WorkbenchError
 from engine.base.events import JobEnded, JobProgress, JobStarted, ModelRestarted
 from engine.project.records import RunRow
 from screens.goals.run_form import GoalRunForm
-from screens.shell.dialogs.basic import ErrorDialog
-from screens.shell.dialogs.run import RunDialog
+from screens.shell.dialogs import ErrorDialog
+from screens.shell.run_form import RunDialog
 from tests.screens.driving import lines, opened, press, settle, text
 from tests.screens.project import project
 from tests.screens.stand_ins import HeldConversations, raising

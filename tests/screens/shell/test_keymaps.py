@@ -10,9 +10,16 @@ from textual.app import App
 from textual.binding import Binding
 from textual.widget import Widget
 
-from screens.shell.key_table import Place, is_key, key_table, markdown, normal_keys
-from screens.shell.keymap_file import PRESETS, read_keymap
-from screens.shell.recent_projects import Shell
+from screens.shell.app_interface import Shell
+from screens.shell.keymap import (
+    PRESETS,
+    Place,
+    is_key,
+    key_table,
+    markdown,
+    normal_keys,
+    read_keymap,
+)
 from screens.widgets.keyed import Keyed, named, place_of, shown_key
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import opened, press, settle

@@ -10,9 +10,9 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from screens.shell.dialogs.basic import ErrorDialog
+from screens.shell.app_interface import RecentProject, Shell
+from screens.shell.dialogs import ErrorDialog
 from screens.shell.picker import Beginning, PickerApp
-from screens.shell.recent_projects import RecentProject, Shell
 from screens.shell.themes import HIGH_CONTRAST
 from tests.screens.driving import press, settle, text
 

@@ -18,9 +18,9 @@ from textual.pilot import Pilot
 from engine.base.outcomes import (
     Verdict,
 )
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.screen import TriageScreen
 from tests.engine.project.support import give_scores
@@ -36,8 +36,8 @@ TAKEN_BACK = 5
 @asynccontextmanager
 async def opened(path: Path) -> AsyncIterator[Pilot[None]]:
     """The program on a project file, put together as the command line does it."""
-    with Workspace(path, create=not path.exists()) as workspace:
-        app = WorkbenchApp(workspace.services(), workspace.subscribe)
+    with OpenProject(path, create=not path.exists()) as workspace:
+        app = WorkbenchApp(workspace, workspace.subscribe)
         async with app.run_test(size=(120, 36), notifications=True) as pilot:
             await settle(pilot)
             yield pilot

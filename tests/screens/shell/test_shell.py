@@ -21,30 +21,30 @@ from engine.base.events import JobEnded, JobProgress
 from screens.conversations.screen import ConversationsScreen
 from screens.overview.screen import OverviewScreen
 from screens.reader.screen import ReaderScreen
-from screens.shell.dialogs.basic import ErrorDialog
-from screens.shell.help import HelpScreen
-from screens.shell.jump import JumpScreen
-from screens.shell.key_table import key_table
-from screens.shell.recent_projects import RecentProject, Shell
+from screens.shell.app_interface import RecentProject, Shell
+from screens.shell.dialogs import ErrorDialog
+from screens.shell.keymap import key_table
+from screens.shell.palette import HelpScreen, JumpScreen
 from screens.shell.themes import (
     DARK,
     HIGH_CONTRAST,
     LIGHT,
 )
-from screens.shell.workbench_screen import (
+from screens.shell.title_line import (
     MODES,
     SHORT_TITLES,
     TABS,
     TIGHT_TITLES,
     TitleLine,
+)
+from screens.shell.workbench_screen import (
     WorkbenchScreen,
 )
 from screens.triage.screen import TriageScreen
 from screens.watch.screen import WatchScreen
-from screens.widgets.card import Card
-from screens.widgets.jobs_bar import JobsBar
+from screens.widgets.controls import MOST_TYPED, Card
+from screens.widgets.jobs import JobsBar
 from screens.widgets.keyed import place_of
-from screens.widgets.line_input import MOST_TYPED
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.goals.goal_project import clustered

@@ -6,7 +6,7 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from screens.shell.recent_projects import Shell
+from screens.shell.app_interface import Shell
 from screens.shell.themes import (
     ANSI,
     DARK,

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 from textual.pilot import Pilot
 
-from screens.shell.key_table import key_table
-from screens.shell.recent_projects import Shell
+from screens.shell.app_interface import Shell
+from screens.shell.keymap import key_table
 from screens.shell.tour import TOUR, TourLine, keys_of
 from screens.widgets.keyed import shown_key
 from tests.screens.driving import press, settle, text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,13 +17,19 @@ from engine.project import runs, settings
 from engine.project.project import Project
 from engine.simulate import tables as plays
 from engine.simulate.play import Line
-from engine.simulate.records import PlayEstimate, PlaySetting, TranscriptLine
-from engine.simulate.service.person_session import PersonSession
-from engine.simulate.service.records import AskedField, LiveLine, SessionState
-from engine.simulate.service.request import SimulationRequest, request_as_json
+from engine.simulate.records import (
+    AskedField,
+    LiveLine,
+    PlayEstimate,
+    PlayRow,
+    PlaySetting,
+    SessionState,
+    TranscriptLine,
+)
+from engine.simulate.request import SimulationRequest, request_as_json
+from engine.simulate.service.person import PersonSession
 from engine.simulate.service.service import SETTING, SimulationService
 from engine.simulate.service.simulations import ProjectSimulations
-from engine.simulate.tables import PlayEntry
 
 MODEL = "SmolLM2-135M-Instruct"
 SCORES = {"full": (0.75, 0.49), "concat": (0.7, 0.47), "sharded": (0.31, 0.31)}
@@ -103,10 +109,14 @@ def result_of(condition: str, score: float, task_id: str = "GSM8K-0") -> dict[st
     }  # fmt: skip
 
 
+Entry = tuple[str, int | None, str | None, Mapping[str, Any], Sequence[TranscriptLine]]
+"""Key, id of the conversation, why it broke off, result and transcript of a play."""
+
+
 def store(
     file: Project,
     setting: PlaySetting,
-    entries: Sequence[PlayEntry],
+    entries: Sequence[Entry],
 ) -> None:
     """Stores plays of a setting as one run."""
     run = file.write(
@@ -117,18 +127,21 @@ def store(
     file.write(lambda conn: plays.register(conn, setting))
 
     def add(conn: sqlite3.Connection) -> None:
-        for entry in entries:
-            plays.add(conn, setting.config_hash, run, entry)
+        for key, conversation_id, reason, result, transcript in entries:
+            row = PlayRow(
+                0, setting.config_hash, setting.kind, key, run, conversation_id, reason, result
+            )
+            plays.add(conn, row, transcript)
 
     file.write(add)
 
 
-def sharded_plays() -> list[PlayEntry]:
+def sharded_plays() -> list[Entry]:
     """Two plays under each of three conditions, and one that broke off."""
     ended = [(name, nth) for name in SCORES for nth in range(2)]
     return [
         *(
-            PlayEntry(
+            (
                 f"sharded/math/GSM8K-0/{name}/{nth}",
                 1 + at,
                 None,
@@ -137,13 +150,13 @@ def sharded_plays() -> list[PlayEntry]:
             )
             for at, (name, nth) in enumerate(ended)
         ),
-        PlayEntry("sharded/math/GSM8K-0/recap/0", None, "the process died", {}, ()),
+        ("sharded/math/GSM8K-0/recap/0", None, "the process died", {}, ()),
     ]
 
 
 def store_plays(file: Project) -> None:
     """Stores a set of forms, then one of sharded conversations."""
-    store(file, FORMS, [PlayEntry("forms/med/modular/1", 3, None, FORM_RESULT, TRANSCRIPT)])
+    store(file, FORMS, [("forms/med/modular/1", 3, None, FORM_RESULT, TRANSCRIPT)])
     store(file, SHARDED, sharded_plays())
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from engine.simulate.service.records import AskedField, LiveLine
+from engine.simulate.records import AskedField, LiveLine
 from screens.reader.screen import ReaderScreen
-from screens.shell.control_guard import ControlGuard
-from screens.shell.dialogs.basic import ChoiceDialog
+from screens.shell.base_app import ControlGuard
+from screens.shell.dialogs import ChoiceDialog
 from screens.simulation.form_screen import FormScreen, question_of
 from screens.simulation.screen import SimulationScreen
 from tests.screens.driving import opened, press, settle, text, until

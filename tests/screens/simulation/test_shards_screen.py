@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.simulate.service.drafts import opened_drafts
-from engine.simulate.service.records import ShardDraft
-from screens.shell.control_guard import ControlGuard
+from engine.simulate.draft import Draft
+from engine.simulate.service.sharded import opened_drafts
+from screens.shell.base_app import ControlGuard
 from screens.simulation.shards_screen import ShardsScreen, missing_content, text_content
 from tests.screens.driving import opened, press, text
 from tests.screens.project import ScreenProject, project
@@ -28,7 +28,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ScreenProject:
     return project(6)
 
 
-def drafts(tmp_path: Path) -> list[ShardDraft]:
+def drafts(tmp_path: Path) -> list[Draft]:
     """The two drafts as the screen gets them."""
     write_drafts(tmp_path)
     return opened_drafts(str(tmp_path / "shards.jsonl"), list).items()
@@ -55,8 +55,8 @@ async def test_what_speaks_against_it(fake: ScreenProject, size: tuple[int, int]
 def test_the_span(tmp_path: Path) -> None:
     """The span of the shard under the cursor is marked, and so is what no shard stands for."""
     first = drafts(tmp_path)[0]
-    draft = replace(first, shards=first.shards[1:])
-    content = text_content(draft, draft.shards[0])
+    draft = replace(first, candidates=first.candidates[1:])
+    content = text_content(draft, draft.candidates[0])
     assert content.plain == draft.text
     marked = {
         content.plain[span.start : span.end].strip(): str(span.style) for span in content.spans

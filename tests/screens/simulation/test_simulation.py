@@ -12,16 +12,22 @@ from textual.widgets import Input
 from engine.base.errors import UsageError
 from engine.base.events import DataChanged, JobEnded, JobProgress, JobStarted
 from engine.base.report_table import ReportRow
-from engine.simulate.service.request import SimulationRequest
-from engine.simulate.tables import PlayEntry
+from engine.simulate.request import SimulationRequest
 from screens.reader.screen import ReaderScreen
-from screens.shell.control_guard import ControlGuard
+from screens.shell.base_app import ControlGuard
 from screens.shell.workbench_screen import REFRESH_SECONDS
 from screens.simulation.formatting import sorted_rows
 from screens.simulation.screen import SimulationScreen
 from tests.screens.driving import opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project
-from tests.screens.simulation.played import SHARDED, TRANSCRIPT, result_of, store, store_plays
+from tests.screens.simulation.played import (
+    SHARDED,
+    TRANSCRIPT,
+    Entry,
+    result_of,
+    store,
+    store_plays,
+)
 from tests.screens.test_hostile_text import check
 from tests.terminal.payloads import PAYLOADS
 
@@ -97,8 +103,12 @@ class TestSets:
         """When more was played, the cursor stays on its row and new plays are listed."""
         async with opened(fake, mode="9") as pilot:
             await press(pilot, "down", "down")
-            more = PlayEntry(
-                "sharded/math/GSM8K-9/sharded/0", 2, None, result_of("sharded", 0.3, "GSM8K-9"), ()
+            more: Entry = (
+                "sharded/math/GSM8K-9/sharded/0",
+                2,
+                None,
+                result_of("sharded", 0.3, "GSM8K-9"),
+                (),
             )
             store(fake.file, SHARDED, [more])
             fake.emit(DataChanged(frozenset({"play"})))
@@ -113,7 +123,7 @@ class TestSets:
             await pilot.pause(REFRESH_SECONDS)
             await settle(pilot)
             assert "forms-77aa00" in text(pilot)
-            new = PlayEntry("sharded/math/GSM8K-1/full/0", 2, None, result_of("full", 0.3), ())
+            new: Entry = ("sharded/math/GSM8K-1/full/0", 2, None, result_of("full", 0.3), ())
             store(fake.file, replace(SHARDED, config_hash="newest"), [new])
             fake.emit(DataChanged(frozenset({"play"})))
             await until(pilot, lambda: "sharded-newest" in text(pilot))
@@ -321,8 +331,8 @@ async def test_hostile_text(
         empty.file,
         replace(SHARDED, models={"user": payload}, params={"language": payload}),
         [
-            PlayEntry(f"sharded/{stored}/0", 1, None, named, (line,)),
-            PlayEntry(f"sharded/{stored}/1", None, stored, {}, ()),
+            (f"sharded/{stored}/0", 1, None, named, (line,)),
+            (f"sharded/{stored}/1", None, stored, {}, ()),
         ],
     )
     empty.simulations.hear(payload, payload)

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from engine.training import adapter_in_use
 from engine.training import plan as planning
-from engine.training.run_directory.events import RunDirectory
+from engine.training.events import RunDirectory
 from screens.training import screen
 from screens.training.screen import TrainingScreen
 from tests.screens.driving import lines, settle

@@ -8,9 +8,9 @@ import sqlite3
 import pytest
 
 from engine.conversations.filters import parse_filter
+from engine.training.config import TrainConfig
 from engine.training.records import TrainingEstimate
 from engine.training.request import TrainingRequest
-from engine.training.run_directory.config import TrainConfig
 from engine.training.service import TrainingService
 from screens.training.run_form import TrainingRunForm
 from screens.training.screen import TrainingScreen

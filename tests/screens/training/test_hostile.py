@@ -22,7 +22,7 @@ from engine.training.records import (
 from engine.training.request import TrainingRequest
 from engine.training.run_files import HiddenRun
 from engine.training.service import TrainingService
-from screens.shell.control_guard import ControlGuard
+from screens.shell.base_app import ControlGuard
 from tests.screens.driving import opened, press
 from tests.screens.project import ScreenProject
 from tests.screens.test_hostile_text import check

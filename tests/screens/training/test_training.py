@@ -12,7 +12,7 @@ from engine.training import adapter_in_use, process
 from engine.training.records import TrainingRun
 from engine.training.run_files import HiddenRun
 from engine.training.service import TrainingService
-from screens.shell.dialogs.run import RunDialog
+from screens.shell.run_form import RunDialog
 from screens.training import screen as training_screen
 from screens.training.run_form import TrainingRunForm
 from screens.training.run_pane import RunPane

@@ -8,9 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from engine.training.config import TrainConfig
+from engine.training.events import Event, RunDirectory, locked
 from engine.training.process import Trainers
-from engine.training.run_directory.config import TrainConfig
-from engine.training.run_directory.events import Event, RunDirectory, locked
 from engine.training.run_files import machine_name, runs_folder
 
 STEPS = 640

@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 
 from engine.base import number_format
-from engine.opener.workspace import Services
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.project.records import Estimate
 from engine.trees import tables as stored
@@ -42,7 +42,7 @@ from workbench.app import WorkbenchApp
 
 @asynccontextmanager
 async def listed(
-    project: Project, size: tuple[int, int] = (160, 40), given: Services | None = None
+    project: Project, size: tuple[int, int] = (160, 40), given: OpenProject | None = None
 ) -> AsyncIterator[Pilot[None]]:
     app = WorkbenchApp(given or services(project), lambda listener: lambda: None)
     async with app.run_test(size=size, notifications=True) as pilot:

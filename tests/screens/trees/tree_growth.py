@@ -26,7 +26,7 @@ from engine.model.process.model_client import (
 from engine.model.process.requests import Grow, GrowOn, Request
 from engine.model.process.tree_growth import grow_on, grow_trees
 from engine.opener.jobs import JobService
-from engine.opener.workspace import ProjectInfo, Services
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.trees.records import (
     TreeRequest,
@@ -154,16 +154,16 @@ class GrowableProject:
         runs = tree_runs(project, process, cast(Catalog, TwoModels()), ToyRuns)
         self.trees = TreeService(project, process, runs, self.runner, lambda: None)
 
-    def services(self) -> Services:
+    def services(self) -> OpenProject:
         """The real stores, with jobs and trees that work."""
         made = stored_services(self.project)
-        made.project = ProjectInfo("trees.wb", self.project.path, self.project.read_only)
+        made.name = "trees.wb"
         made.jobs = NoScoring(self.project, self.runner, lambda: cast(ScoringRuns, None))
         made.trees = self.trees
         return made
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """As `Workspace.subscribe`."""
+        """As `OpenProject.subscribe`."""
         self.listeners.append(listener)
         return lambda: self.listeners.remove(listener)
 

@@ -18,10 +18,10 @@ from engine.questions.records.triage import (
 from engine.questions.tables import verdicts
 from engine.questions.tables.verdicts import Act
 from screens.reader.screen import ReaderScreen
-from screens.shell.dialogs.basic import ErrorDialog
+from screens.shell.dialogs import ErrorDialog
 from screens.triage.queue import TriageQueue
 from screens.widgets.curve import Curve
-from screens.widgets.pace import Pace
+from screens.widgets.evidence import Pace
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project, project_of
 from tests.screens.samples import conversation

@@ -12,13 +12,11 @@ from engine.base.events import DataChanged
 from engine.base.interval import Interval
 from engine.base.report_table import ReportTable
 from engine.conversations.filters import ListQuery
-from engine.results.records import Missing
-from engine.results.report_rendering import tab_separated
-from engine.results.validation.records import ValidationProgress, ValidationReport
+from engine.results.records import Missing, ValidationProgress, ValidationReport
+from engine.results.table_rendering import tab_separated
 from screens.conversations.screen import ConversationsScreen
-from screens.shell.control_guard import ControlGuard
-from screens.validation.formatting import compared_row, empty_state, figures_of
-from screens.validation.screen import ValidationScreen
+from screens.shell.base_app import ControlGuard
+from screens.validation import ValidationScreen, compared_row, empty_state, figures_of
 from screens.widgets.report_columns import first_figure, report_columns
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import ScreenProject, project

@@ -14,7 +14,7 @@ from engine.base.errors import Cancelled, WorkbenchError
 from engine.conversations.filters import Filter
 from engine.model.catalog import Catalog
 from engine.project.project import Project
-from engine.results.validation.records import ValidationProgress, ValidationReport
+from engine.results.records import ValidationProgress, ValidationReport
 from engine.results.validation.service import ValidationService
 from tests.engine.goals.service.goal_project import cluster, texts
 from tests.engine.project.support import fill, talk

@@ -12,9 +12,8 @@ from engine.results.watch.service import WatchRequest
 from engine.results.watch.watching import Event
 from screens.conversations.behind_screen import ConversationsBehindScreen
 from screens.reader.screen import ReaderScreen
-from screens.watch.dialogs import WatchDialog
-from screens.watch.figures import completion_figures, goal_figures
-from screens.watch.screen import WatchScreen
+from screens.watch.formatting import completion_figures, goal_figures
+from screens.watch.screen import WatchDialog, WatchScreen
 from tests.screens.driving import Size, opened, press, text, until
 from tests.screens.goals.goal_project import clustered
 from tests.screens.project import ScreenProject, project

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.app import App, ComposeResult
 
-from screens.widgets.choices import Choices
+from screens.widgets.controls import Choices
 
 
 class OneList(App[None]):

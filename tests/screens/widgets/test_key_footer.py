@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.widgets._footer import FooterKey
 
-from screens.widgets.key_footer import KeyFooter
+from screens.widgets.keyed import KeyFooter
 from tests.screens.driving import opened, press, settle
 from tests.screens.project import project
 

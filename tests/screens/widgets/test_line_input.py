@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.app import App, ComposeResult
 from textual.events import Paste
 
-from screens.widgets.line_input import MOST_TYPED, LineInput
+from screens.widgets.controls import MOST_TYPED, LineInput
 from tests.screens.driving import wait_for_idle
 
 

@@ -7,7 +7,7 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from screens.widgets.marks import Marks
+from screens.shell.marking import Marks
 
 ORDERS = st.lists(st.integers(1, 1 << 60), unique=True, min_size=1).map(lambda ids: array("q", ids))
 

@@ -18,7 +18,7 @@ from engine.base.statistics.records import (
     Classification,
 )
 from engine.questions.calibration import reliability
-from engine.results.reproduction.paper import TABLE_2
+from tests.benchmarks.reproduction.paper import TABLE_2
 
 LABELLED = st.lists(
     st.tuples(st.integers(0, 10).map(lambda n: n / 10), st.booleans()), min_size=2, max_size=30

@@ -13,25 +13,25 @@ from engine.completeness.records.scoring_request import (
 )
 from engine.completeness.service.runs import PAPER_TOKENS
 from engine.completeness.stages.remaining import RemainingStage
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from tests.engine.project.support import fill, talk
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
+def workspace(tmp_path: Path) -> Iterator[OpenProject]:
     """A project with one conversation."""
-    with Workspace(tmp_path / "p.wb", create=True) as opened:
+    with OpenProject(tmp_path / "p.wb", create=True) as opened:
         fill(opened.project, [talk("one", "Hello.", "Hello.")])
         yield opened
 
 
-def remaining(workspace: Workspace, request: ScoringRequest) -> RemainingStage:
+def remaining(workspace: OpenProject, request: ScoringRequest) -> RemainingStage:
     """The stage of a run that writes remaining tasks."""
     stages = workspace.scoring_runs.run(request).stages
     return next(stage for stage in stages if isinstance(stage, RemainingStage))
 
 
-def test_the_scored_prompt_is_answered(workspace: Workspace) -> None:
+def test_the_scored_prompt_is_answered(workspace: OpenProject) -> None:
     """In mode `base` the remaining tasks answer the prompt that was scored, with room for a list; without the preset
     they answer a question of their own."""
     asked = remaining(workspace, ScoringRequest(mode="base", tune=False, paper=True)).prompt
@@ -41,13 +41,13 @@ def test_the_scored_prompt_is_answered(workspace: Workspace) -> None:
     assert "output <end of system logs>" not in plain.question
 
 
-def test_the_adapter_decides_where_there_is_one(workspace: Workspace) -> None:
+def test_the_adapter_decides_where_there_is_one(workspace: OpenProject) -> None:
     """Without a mode the run is `tuned` with the adapter of the built-in model."""
     request = ScoringRequest(tune=False, paper=True)
     assert workspace.scoring_runs.mode_for(request) == "tuned"
 
 
-def test_a_probe_generates_nothing(workspace: Workspace) -> None:
+def test_a_probe_generates_nothing(workspace: OpenProject) -> None:
     """Modes in which no text is written are refused."""
     with pytest.raises(UsageError, match="Nothing is generated in mode `probe`"):
         workspace.scoring_runs.run(ScoringRequest(mode="probe", paper=True))

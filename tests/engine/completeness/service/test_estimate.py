@@ -18,7 +18,7 @@ from engine.model.model_work import RunModel
 from engine.model.process.client import ModelProcess
 from engine.project.project import Project
 from engine.project.records import Estimate
-from engine.simulate.samples import write_jsonl
+from engine.simulate.demo.samples import write_jsonl
 from tests.engine.completeness import scored
 
 WORDS = "The parcel left the depot on Monday and nobody has seen it since then. "

@@ -16,7 +16,7 @@ from engine.completeness.service.outside import import_scores
 from engine.completeness.service.sets import ScoreSets, name_of
 from engine.completeness.tables import scores
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
@@ -59,7 +59,7 @@ def test_stars(project: Project, tmp_path: Path) -> None:
     }  # fmt: skip
     assert (report.without, report.in_force, report.has_gaps) == (COUNT + 1 - 3, True, True)
     assert p_of(project) == {"c0": 0.0, "c1": 1.0, "c2": 0.25}
-    rows = ConversationStore(project).rows([1, 2])
+    rows = ConversationService(project).rows([1, 2])
     assert [row.state for row in rows] == [State.INCOMPLETE, State.COMPLETE]
 
 
@@ -91,14 +91,14 @@ def test_beside_other_scores(project: Project, tmp_path: Path) -> None:
         "base · tiny.gguf",
         "outside · judge",
     ]
-    found = ConversationStore(project).ids(ListQuery(parse_filter("disagreement:scores")))
+    found = ConversationService(project).ids(ListQuery(parse_filter("disagreement:scores")))
     assert list(found) == [1]
     with pytest.raises(UsageError, match="name 'judge'"):
         import_scores(project, file)
     import_scores(project, file, ends=(1, 0), replace=True)
-    assert list(ConversationStore(project).ids(ListQuery(parse_filter("disagreement:scores")))) == [
-        2
-    ]
+    assert list(
+        ConversationService(project).ids(ListQuery(parse_filter("disagreement:scores")))
+    ) == [2]
     assert len(ScoreSets(project).all()) == 2
 
 

@@ -31,7 +31,7 @@ from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunO
 from engine.model.model_work import RunModel
 from engine.model.process.client import ModelProcess
 from engine.project.project import Project
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
 
 DIMENSIONS = 8

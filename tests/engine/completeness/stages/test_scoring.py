@@ -32,8 +32,8 @@ from engine.jobs import blocks
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.process.client import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
-from engine.opener import conversation_store as conversations
-from engine.opener.conversation_store import ConversationStore
+from engine.opener import conversations
+from engine.opener.conversations import ConversationService
 from engine.project import runs, settings
 from engine.project.project import Project
 from tests.engine.completeness import scored
@@ -157,7 +157,7 @@ class TestWhatIsWritten:
     def test_remaining_tasks(self, uninterrupted: Path) -> None:
         """Conversations below the threshold, and only these, have remaining tasks or a reason."""
         with Project.open(uninterrupted) as project:
-            store = ConversationStore(project)
+            store = ConversationService(project)
             for _, score in scores.export_scores(project.reader()):
                 assert score is not None
                 value = score.p_end_normalised

@@ -18,7 +18,7 @@ from engine.completeness.tables import remaining, score_sets, scores
 from engine.completeness.tables.remaining import RemainingEntry
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project import runs, settings
 from engine.project.project import Project
 from tests.engine.project.support import fill, give_scores, talk
@@ -218,7 +218,7 @@ class TestExport:
         ]
         assert (
             sum(len(names) for _, _, names, _ in lines)
-            == ConversationStore(project).counts().duplicates
+            == ConversationService(project).counts().duplicates
         )
 
     def test_more_than_a_page(self, project: Project) -> None:

@@ -19,7 +19,7 @@ from engine.conversations.service.import_accounts import stored_accounts
 from engine.conversations.stages.checking import CheckStage
 from engine.conversations.stages.importing import ImportStage
 from engine.conversations.tables import checks
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import run
 from tests.engine.project.support import fill, talk
@@ -50,7 +50,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 def found(project: Project, text: str) -> list[int]:
     """Ids of the conversations that a filter selects."""
-    return list(ConversationStore(project).ids(ListQuery(parse_filter(text))))
+    return list(ConversationService(project).ids(ListQuery(parse_filter(text))))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ class TestLanguage:
 def test_stored_counts_are_those_of_the_run(project: Project) -> None:
     """The account of the sources begins with what the checks found, in the words of the run."""
     stage = CheckStage(project)
-    stored = ConversationStore(project).checks()
+    stored = ConversationService(project).checks()
     assert stored is not None
     assert stored_accounts([], stored).splitlines()[0] == stored.in_words()
     assert stored.in_words() == (
@@ -180,4 +180,4 @@ def test_stored_counts_are_those_of_the_run(project: Project) -> None:
         " 2 are near copies of one another (1 group)."
     )
     run(project, [stage])
-    assert ConversationStore(project).checks() == stored
+    assert ConversationService(project).checks() == stored

@@ -24,7 +24,7 @@ from engine.conversations.stages.importing import ImportStage
 from engine.conversations.tables import conversations, quarantine, selecting, sources
 from engine.formats.records import Detection, Parsed, Rejected
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
-from engine.opener import conversation_store
+from engine.opener import conversations as conversation_store
 from engine.project import runs
 from engine.project.project import Project
 from tests.engine.project.support import REPOSITORY, check_whole, content, in_child
@@ -176,7 +176,7 @@ class _EndlessInput:
 
     label = "endless"
     size = None
-    beside = ()
+    companion_files = ()
     detection = Detection("uniform", "made up")
 
     def __init__(self) -> None:

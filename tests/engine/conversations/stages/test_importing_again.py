@@ -38,17 +38,17 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.model_work import RunModel
 from engine.model.process.client import ModelProcess
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
+    ConversationService,
 )
-from engine.opener.search.triage import TriageStore
 from engine.project.project import Project
 from engine.questions.records.triage import (
     EarlierActs,
 )
+from engine.questions.service.triage import TriageService
 from engine.questions.tables import second_verdicts
-from engine.simulate.samples import write_jsonl
+from engine.simulate.demo.samples import write_jsonl
 from tests.engine.completeness import scored
 from tests.engine.goals import goal_runs
 from tests.engine.project.support import REPOSITORY, check_whole, content, give_scores, give_states
@@ -99,7 +99,7 @@ def counted(stage: ImportStage) -> dict[str, int]:
 def texts(project: Project) -> dict[str, list[str]]:
     """The texts of all conversations by id, `*` after the id of a later conversation of the same one."""
     found: dict[str, list[str]] = {}
-    store = ConversationStore(project)
+    store = ConversationService(project)
     for key in sorted(store.ids(ListQuery())):
         name = row(project, key).external_id
         while name in found:
@@ -110,13 +110,13 @@ def texts(project: Project) -> dict[str, list[str]]:
 
 def row(project: Project, key: int = 1) -> ConversationRow:
     """What lists show of a conversation."""
-    (found,) = ConversationStore(project).rows([key])
+    (found,) = ConversationService(project).rows([key])
     return found
 
 
 def found_by(project: Project, words: str) -> list[int]:
     """Ids of the conversations that a search finds."""
-    return list(ConversationStore(project).ids(ListQuery(parse_filter(words))))
+    return list(ConversationService(project).ids(ListQuery(parse_filter(words))))
 
 
 class TestUnchanged:
@@ -130,7 +130,7 @@ class TestUnchanged:
         assert counted(first) == {"new": 2, "quarantined": 1}
         before = content(Path(project.path))
         with monkeypatch.context() as patch:
-            patch.setattr(input_kinds, "parse", None)
+            patch.setattr(input_kinds, "parse_record", None)
             again = read(project, path)
         assert counted(again) == {"unchanged": 2, "quarantined": 1}
         assert again.sources == first.sources
@@ -190,7 +190,7 @@ class TestGrown:
         assert (row(project).messages, row(project).messages_before) == (4, 2)
         assert found_by(project, "ferry") == found_by(project, "corner") == [1]
         assert found_by(project, "渡轮") == [1]
-        (state,) = ConversationStore(project).earlier_states(1)
+        (state,) = ConversationService(project).earlier_states(1)
         assert [message.content for message in state.messages] == self.OLD[1]
         assert (state.source, state.raw) == (str(path), raw)
         assert state.replaced_at.startswith("20")
@@ -209,7 +209,7 @@ class TestGrown:
         """Every state is kept, and an older copy of the file brings nothing."""
         for count in (1, 2, 4):
             read(project, write(tmp_path / "a.jsonl", ("tram", self.NEW[1][:count])))
-        states = ConversationStore(project).earlier_states(1)
+        states = ConversationService(project).earlier_states(1)
         assert [len(state.messages) for state in states] == [2, 1]
         older = read(project, write(tmp_path / "a.jsonl", self.OLD))
         assert counted(older) == {"unchanged": 1}
@@ -228,7 +228,7 @@ class TestGrown:
         assert counted(read(project, path)) == {"grew": 1, "unchanged": 1}
         assert row(project).state == State.UNSCORED
         assert row(project, 2).p_end_normalised == 0.5
-        (state,) = ConversationStore(project).earlier_states(1)
+        (state,) = ConversationService(project).earlier_states(1)
         assert state.score == 0.75
         left = {
             table: [line[0] for line in project.reader().execute(f"SELECT {column} FROM {table}")]
@@ -241,7 +241,7 @@ class TestGrown:
         waits in triage again; note and tags stay in force."""
         read(project, write(tmp_path / "a.jsonl", self.OLD))
         give_scores(project, {1: 0.75})
-        triage = TriageStore(project)
+        triage = TriageService(project)
         triage.give(1, Verdict.COMPLETE, "she knows")
         triage.repeat(1, Verdict.INCOMPLETE)
         triage.tag([1], "tram")
@@ -263,7 +263,7 @@ class TestGrown:
     def test_a_verdict_on_the_new_text(self, project: Project, tmp_path: Path) -> None:
         """A new verdict is in force; taken back, the one on the shorter text is told again."""
         read(project, write(tmp_path / "a.jsonl", self.OLD))
-        triage = TriageStore(project)
+        triage = TriageService(project)
         triage.give(1, Verdict.INCOMPLETE, "no ferry")
         self._grow(project, tmp_path)
         triage.give(1, Verdict.COMPLETE)
@@ -283,7 +283,7 @@ class TestGrown:
         """A longer conversation of the same id in another file, such as one of another model, replaces nothing."""
         read(project, write(tmp_path / "a.jsonl", self.OLD))
         assert counted(read(project, write(tmp_path / "b.jsonl", self.NEW))) == {"new": 1}
-        assert ConversationStore(project).earlier_states(1) == []
+        assert ConversationService(project).earlier_states(1) == []
 
     def test_a_request_by_its_answer(self, project: Project, tmp_path: Path) -> None:
         """Requests of a batch that were imported before their answers arrived grow by them; read again they are known,
@@ -327,7 +327,7 @@ class TestChanged:
             assert "changed ones replaced the stored ones" in stage.summary()
             assert texts(project) == {"tram": talk[1]}
         assert found_by(project, "none") == []
-        states = ConversationStore(project).earlier_states(1)
+        states = ConversationService(project).earlier_states(1)
         assert [state.messages[1].content for state in states] == [self.NEW[1][1], self.OLD[1][1]]
 
     def test_a_later_export_under_another_name(self, project: Project, tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ class TestDuplicates:
         assert counted(read(project, path)) == {"grew": 1, "unchanged": 1}
         assert texts(project) == {"a": ["Hi", "Ho"], "b": ["Hi", "Ho", "Bye"]}
         assert list(truth_of_duplicates(project.reader())) == []
-        (state,) = ConversationStore(project).earlier_states(2)
+        (state,) = ConversationService(project).earlier_states(2)
         assert [message.content for message in state.messages] == ["Hi", "Ho"]
 
     def test_both_grow(self, project: Project, tmp_path: Path) -> None:
@@ -427,7 +427,7 @@ def _score(project: Project, process: ModelProcess) -> list[float | None]:
     for stage in (reading, fitting):
         outcome = JobRunner(project, lambda event: None).run(stage)
         assert isinstance(outcome, JobDone), outcome
-    keys = ConversationStore(project).ids(ListQuery())
+    keys = ConversationService(project).ids(ListQuery())
     return [row(project, key).p_end_normalised for key in sorted(keys)]
 
 

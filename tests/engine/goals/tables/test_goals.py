@@ -275,9 +275,9 @@ class TestClusterings:
         run_id = conversations_with_vectors(project, 2)
         first = PairAnswer(yes=0.5, model="tiny.gguf")
         second = PairAnswer(0.1, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf")
-        for entry in (AnswerEntry("ab", first, 2, 1.0), AnswerEntry("ab", second, 4, 3.0)):
+        for stored in (AnswerEntry("ab", first, 2, 1.0), AnswerEntry("ab", second, 4, 3.0)):
             project.write(
-                partial(goal_answers.add_answers, config_hash="p", run_id=run_id, entries=[entry])
+                partial(goal_answers.add_answers, config_hash="p", run_id=run_id, entries=[stored])
             )
         with project.reading() as conn:
             assert goal_answers.answers(conn, "p") == {"ab": second}

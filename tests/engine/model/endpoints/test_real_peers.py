@@ -20,7 +20,7 @@ from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.client import ModelProcess
 from engine.model.process.model_client import ModelClient
 from engine.model.prompt_files import Prompt
-from engine.simulate.samples import sample_conversations
+from engine.simulate.demo.samples import sample_conversations
 from engine.trees.growth import Budget
 from engine.trees.places import places
 from engine.trees.tree import Kind, Tree, TreeOptions

@@ -20,8 +20,8 @@ from engine.base.errors import UsageError
 from engine.base.events import JobEnded
 from engine.conversations.filters import ListQuery
 from engine.model.catalog import DEFAULT_MODEL
-from engine.opener.workspace import Workspace
-from engine.simulate.samples import write_jsonl
+from engine.opener.open_project import OpenProject
+from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
 from tests.engine.model.http.toy_peer import NAMES, ToyPeer, running, says
 from tests.engine.model.toy import END
@@ -191,8 +191,8 @@ class TestRuns:
         words = ("--alpha", "0.02", "--max-tokens", "2", "--limit", "1")
         done = workbench("run", "trees", project, "--model", "one,two", *words)
         assert done.returncode == 0, done.stderr.decode()
-        with Workspace(project) as workspace:
-            trees = workspace.services().trees
+        with OpenProject(project) as workspace:
+            trees = workspace.trees
             (item,) = trees.items(ListQuery())
             ended: list[JobEnded] = []
             workspace.subscribe(
@@ -206,8 +206,8 @@ class TestRuns:
             (grown,) = trees.items(ListQuery())
             assert grown.row.nodes > item.row.nodes
         assert workbench("models", "remove", "two").returncode == 0
-        with Workspace(project) as workspace:
-            trees = workspace.services().trees
+        with OpenProject(project) as workspace:
+            trees = workspace.trees
             with pytest.raises(UsageError, match=re.escape(peers[1].url)):
                 trees.grow_on(grown, 0, 0.005)
 

@@ -26,7 +26,7 @@ from engine.model.interface import LoadOptions
 from engine.model.service.records import (
     ModelRequest,
 )
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.trees.records import (
     TreeRequest,
 )
@@ -43,23 +43,23 @@ TREES = TreeRequest(TreeOptions(alpha=0.1))
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
+def workspace(tmp_path: Path) -> Iterator[OpenProject]:
     """A project with one conversation; the catalogue has the models `large` and `other` too."""
-    with Workspace(tmp_path / "p.wb", create=True) as opened:
+    with OpenProject(tmp_path / "p.wb", create=True) as opened:
         fill(opened.project, [talk("one", "Hello.", "Hello.")])
         for name in ("large", "other"):
             opened.catalog.add(write_sliding(tmp_path / f"{name}.gguf"), name)
         yield opened
 
 
-def name(workspace: Workspace, request: ModelRequest) -> str:
+def name(workspace: OpenProject, request: ModelRequest) -> str:
     """Name of the model that a request means."""
     entry = workspace.models_in_use.resolve(request).entry
     assert entry is not None
     return entry.name
 
 
-def loaded(workspace: Workspace) -> dict[str, str]:
+def loaded(workspace: OpenProject) -> dict[str, str]:
     """Name of the model that a run of each kind would load."""
     scores = next(s for s in workspace.scoring_runs.run(BASE).stages if isinstance(s, ScoringStage))
     trees = next(s for s in workspace.tree_runs.stages(TREES) if isinstance(s, TreeStage))
@@ -76,34 +76,34 @@ def loaded(workspace: Workspace) -> dict[str, str]:
 
 
 class TestChoice:
-    def test_nothing_chosen(self, workspace: Workspace) -> None:
+    def test_nothing_chosen(self, workspace: OpenProject) -> None:
         """Without a choice the built-in model does all work."""
         assert workspace.models_in_use.chosen() == {}
         assert set(loaded(workspace).values()) == {DEFAULT_MODEL}
 
-    def test_each_work_has_its_own(self, workspace: Workspace) -> None:
+    def test_each_work_has_its_own(self, workspace: OpenProject) -> None:
         """A run takes the model that was chosen for its own kind of work."""
         workspace.models_in_use.use("large", ["scoring"])
         workspace.models_in_use.use("other", ["goals"])
         assert loaded(workspace) == {"scoring": "large", "goals": "other", "trees": DEFAULT_MODEL}
         workspace.models_in_use.use("other", ["trees"])
         assert loaded(workspace)["trees"] == "other"
-        assert workspace.services().trees.models()[0] == "other"
+        assert workspace.trees.models()[0] == "other"
 
-    def test_asked_for_wins(self, workspace: Workspace) -> None:
+    def test_asked_for_wins(self, workspace: OpenProject) -> None:
         """A model that a run names is used instead of the project's choice."""
         workspace.models_in_use.use("large", ["scoring", "simulation"])
         assert name(workspace, ModelRequest("scoring", "other")) == "other"
         assert workspace.models_in_use.for_work("other", "simulation") == "other"
         assert workspace.models_in_use.for_work(None, "simulation") == "large"
 
-    def test_the_built_in_one_forgets(self, workspace: Workspace) -> None:
+    def test_the_built_in_one_forgets(self, workspace: OpenProject) -> None:
         """Choosing the built-in model removes the choice."""
         workspace.models_in_use.use("large", ["scoring", "trees"])
         workspace.models_in_use.use(DEFAULT_MODEL, ["scoring"])
         assert workspace.models_in_use.chosen() == {"trees": "large"}
 
-    def test_a_planned_run_keeps_its_model(self, workspace: Workspace) -> None:
+    def test_a_planned_run_keeps_its_model(self, workspace: OpenProject) -> None:
         """A later choice does not change the model of a run that was planned before."""
         workspace.models_in_use.use("large", ["scoring"])
         (stage, *_) = workspace.scoring_runs.run(BASE).stages
@@ -111,7 +111,7 @@ class TestChoice:
         assert stage.fingerprints["model"] == "large"
 
     def test_a_run_loads_what_it_tuned(
-        self, workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, workspace: OpenProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """After its tuning stage a run loads the tuned file, with the context that was asked for; the next run tunes
         again only where the speed has changed."""
@@ -137,13 +137,13 @@ class TestChoice:
         title = workspace.scoring_runs.run(request).stages[0].title
         assert "again: it reads 20 tokens/s, and 9 when the format was chosen" in title
 
-    def test_unknown(self, workspace: Workspace) -> None:
+    def test_unknown(self, workspace: OpenProject) -> None:
         """An unknown model cannot be chosen."""
         with pytest.raises(UsageError, match="no model 'nobody'"):
             workspace.models_in_use.use("nobody", ["scoring"])
         assert workspace.models_in_use.chosen() == {}
 
-    def test_gone(self, workspace: Workspace) -> None:
+    def test_gone(self, workspace: OpenProject) -> None:
         """A chosen model that left the catalogue is an error that says how to choose another; no other model is used
         instead.
         """
@@ -154,14 +154,14 @@ class TestChoice:
         assert "models use" in caught.value.hint
         assert name(workspace, ModelRequest("scoring", "other")) == "other"
 
-    def test_a_file(self, workspace: Workspace, tmp_path: Path) -> None:
+    def test_a_file(self, workspace: OpenProject, tmp_path: Path) -> None:
         """A file that is in no catalogue is stored by its path."""
         path = write_sliding(tmp_path / "elsewhere.gguf")
         workspace.models_in_use.use(str(path), ["scoring"])
         assert workspace.models_in_use.chosen() == {"scoring": str(path)}
         assert workspace.models_in_use.resolve(BASE.model_request).model.path == path
 
-    def test_endpoints(self, workspace: Workspace) -> None:
+    def test_endpoints(self, workspace: OpenProject) -> None:
         """Endpoints that were added while the project is open can be chosen, several for one run."""
         entries = {
             name: EndpointEntry(name, f"http://127.0.0.1:{port}/v1#m", Capabilities(server="vllm"))
@@ -179,13 +179,13 @@ class TestChoice:
 
 class TestAdapters:
     @pytest.fixture
-    def run(self, workspace: Workspace, tmp_path: Path) -> str:
+    def run(self, workspace: OpenProject, tmp_path: Path) -> str:
         """A training run on the model `other`."""
         made_of = AdapterOrigin(base_name="other", recipe="boundary")
         adapter_file(bare_run(tmp_path / "p.wb", "mine").adapter_gguf, origin=made_of)
         return "mine"
 
-    def test_the_one_in_use_brings_its_model(self, workspace: Workspace, run: str) -> None:
+    def test_the_one_in_use_brings_its_model(self, workspace: OpenProject, run: str) -> None:
         """In mode `tuned` the adapter in use is loaded with the model it was made for, whatever was chosen for
         scoring.
         """
@@ -194,12 +194,12 @@ class TestAdapters:
         assert name(workspace, TUNED.model_request) == "other"
         assert name(workspace, BASE.model_request) == "large"
 
-    def test_one_that_is_asked_for_does_too(self, workspace: Workspace, run: str) -> None:
+    def test_one_that_is_asked_for_does_too(self, workspace: OpenProject, run: str) -> None:
         """An adapter that a run names is also loaded with the model it was made for."""
         workspace.models_in_use.use("large", ["trees"])
         assert name(workspace, ModelRequest("trees", adapter=run)) == "other"
 
-    def test_the_shipped_one_does_not(self, workspace: Workspace) -> None:
+    def test_the_shipped_one_does_not(self, workspace: OpenProject) -> None:
         """The adapter that comes with the program is for the built-in model and does not replace the project's
         choice.
         """
@@ -212,7 +212,7 @@ class TestCommand:
     def test_chosen_and_listed(self, tmp_path: Path) -> None:
         """The command chooses a model for the named work, without a name for all, and lists the choices."""
         project, path = tmp_path / "p.wb", write_sliding(tmp_path / "mine.gguf")
-        with Workspace(project, create=True) as opened:
+        with OpenProject(project, create=True) as opened:
             opened.catalog.add(path, "mine")
         done = workbench(
             "models", "use", project, "mine", "--for", "goals", "--for", "trees", "--json"
@@ -233,10 +233,10 @@ class TestCommand:
 
     def test_read_only(self, tmp_path: Path) -> None:
         """A read-only project refuses another choice."""
-        with Workspace(tmp_path / "p.wb", create=True):
+        with OpenProject(tmp_path / "p.wb", create=True):
             pass
         with (
-            Workspace(tmp_path / "p.wb", read_only=True) as opened,
+            OpenProject(tmp_path / "p.wb", read_only=True) as opened,
             pytest.raises(ProjectReadOnly),
         ):
             opened.models_in_use.use(DEFAULT_MODEL, ["scoring"])

@@ -15,10 +15,10 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.search.triage import TriageStore
+from engine.opener.conversations import ConversationService
 from engine.project.file.repair import repair
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
 
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
             ],
         )
         give_scores(project, {n: n / COUNT for n in range(1, COUNT + 1)})
-        triage = TriageStore(project)
+        triage = TriageService(project)
         for n in range(1, 30):
             triage.give(n, Verdict.COMPLETE)
     return tmp_path / "p.wb"
@@ -84,10 +84,10 @@ def test_a_sound_file(path: Path, tmp_path: Path) -> None:
     with Project.open(path) as old, Project.open(tmp_path / "new.wb") as new:
         for text in ("question 7", "案", "verdict:complete", "p>.5"):
             wanted = ListQuery(parse_filter(text))
-            assert list(ConversationStore(new).ids(wanted)) == list(
-                ConversationStore(old).ids(wanted)
+            assert list(ConversationService(new).ids(wanted)) == list(
+                ConversationService(old).ids(wanted)
             )
-        assert TriageStore(new).tally() == TriageStore(old).tally()
+        assert TriageService(new).tally() == TriageService(old).tally()
 
 
 @pytest.mark.parametrize("table", ["message", "conversation", "score", "verdict"])

@@ -10,9 +10,9 @@ import pytest
 from engine.base.outcomes import (
     Verdict,
 )
-from engine.opener.search.triage import TriageStore
 from engine.project.project import Project
 from engine.questions.service.agreement import people_agreement
+from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, talk
 from workbench.cli import main
 
@@ -21,7 +21,7 @@ def judged(path: Path, people: int) -> Project:
     """Twelve conversations that ann judged; bob, the second, agrees on nine of them, cy judged none of theirs."""
     project = Project.open(path, create=True)
     fill(project, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(16)])
-    triage = TriageStore(project)
+    triage = TriageService(project)
     triage.annotator = "ann"
     for n in range(1, 13):
         triage.give(n, Verdict.COMPLETE if n <= 6 else Verdict.INCOMPLETE)

@@ -14,9 +14,9 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.opener.exports import ExportFiles, verdict_line
-from engine.opener.search.triage import TriageStore
 from engine.project.project import Project
 from engine.questions.service.answers import AnswerReport, import_answers
+from engine.questions.service.triage import TriageService
 from engine.questions.tables import second_verdicts, verdicts
 from tests.engine.project.support import fill, talk
 
@@ -242,7 +242,7 @@ def test_round_trip(project: Project, tmp_path: Path) -> None:
     """What `export verdicts` writes, imported into an empty project, is exported again as it was."""
     other = Project.open(tmp_path / "other.wb", create=True)
     fill(other, [talk(f"c{number}", f"Lamp {number}, please.") for number in range(8)])
-    triage = TriageStore(other)
+    triage = TriageService(other)
     triage.annotator = "ann"
     for key in range(1, 6):
         triage.give(key, Verdict.COMPLETE, "why" if key == 2 else "")

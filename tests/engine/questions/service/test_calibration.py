@@ -15,12 +15,12 @@ from engine.base.outcomes import (
 )
 from engine.completeness.records.scores import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.tables.saved import SavedStore
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.search.triage import TriageStore
-from engine.opener.workspace import Workspace
+from engine.conversations.service.saved import SavedViews
+from engine.opener.conversations import ConversationService
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.service.calibration import CalibrationService
+from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
 
@@ -51,7 +51,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 def judge(project: Project, count: int) -> None:
     """Gives right verdicts to the first conversations of the calibration sample."""
-    triage = TriageStore(project)
+    triage = TriageService(project)
     for item in triage.queue("sample").items[:count]:
         triage.give(item.conversation_id, truth(item.conversation_id))
 
@@ -68,23 +68,23 @@ class TestRule:
         proposal = calibration.report().proposal
         assert proposal is not None
         assert proposal.rule.threshold == pytest.approx(0.3, abs=0.04)
-        assert ConversationStore(project).rule() == DecisionRule()
-        counts = ConversationStore(project).counts()
+        assert ConversationService(project).rule() == DecisionRule()
+        counts = ConversationService(project).counts()
         assert proposal.now == counts.above / counts.scored
         assert told == []
 
         assert calibration.use(proposal.rule) == proposal.rule
         assert told == ["rule"]
-        assert ConversationStore(project).rule() == proposal.rule
+        assert ConversationService(project).rule() == proposal.rule
         assert proposal.rule.source == "calibrated"
-        counts = ConversationStore(project).counts()
+        counts = ConversationService(project).counts()
         assert proposal.then == counts.above / counts.scored
         assert calibration.report().proposal is None
 
     @pytest.mark.parametrize("seed", range(5))
     def test_verdicts_at_chance_propose_nothing(self, project: Project, seed: int) -> None:
         """Verdicts that have nothing to do with the scores propose no threshold, and the reason is told."""
-        triage, coin = TriageStore(project), random.Random(seed)
+        triage, coin = TriageService(project), random.Random(seed)
         for item in triage.queue("sample").items[:45]:
             triage.give(item.conversation_id, coin.choice([Verdict.COMPLETE, Verdict.INCOMPLETE]))
         report = CalibrationService(project).report()
@@ -94,7 +94,7 @@ class TestRule:
     def test_a_useless_interval_proposes_nothing(self, project: Project) -> None:
         """Where most verdicts are wrong near the threshold and the corrected rate could be nearly anything, nothing is
         proposed although the scores agree with the verdicts better than by chance."""
-        triage, coin = TriageStore(project), random.Random(2)
+        triage, coin = TriageService(project), random.Random(2)
         for item in triage.queue("sample").items[:60]:
             number = item.conversation_id
             sure = coin.random() < 0.4
@@ -111,11 +111,11 @@ class TestRule:
         proposal = calibration.report().proposal
         assert proposal is not None
         calibration.use(proposal.rule)
-        TriageStore(project).undo()
+        TriageService(project).undo()
         report = calibration.report()
         assert report.rule == proposal.rule
         assert not report.enough
-        TriageStore(project).redo()
+        TriageService(project).redo()
         accuracy = calibration.report().accuracy
         assert accuracy is not None
         assert accuracy.threshold == proposal.rule.threshold
@@ -147,9 +147,9 @@ class TestRule:
 class TestReport:
     def test_rates(self, project: Project) -> None:
         """The corrected rate is right for all and for a filter; for a filter on scores or states there is none."""
-        SavedStore(project).save_filter("short", "messages<3")
-        SavedStore(project).save_filter("low", "p<.4")
-        SavedStore(project).save_filter("broken", "state:odd")
+        SavedViews(project).save_filter("short", "messages<3")
+        SavedViews(project).save_filter("low", "p<.4")
+        SavedViews(project).save_filter("broken", "state:odd")
         judge(project, 60)
         report = CalibrationService(project).report()
         assert report.rate.conversations == COUNT + 1
@@ -169,7 +169,7 @@ class TestReport:
 
     def test_agreement(self, project: Project) -> None:
         """Agreement with the model is over decided scores, agreement with oneself over the blind repeats in force."""
-        triage = TriageStore(project)
+        triage = TriageService(project)
         for n in range(1, 41):
             triage.give(n, truth(n))
         decided = [n for n in range(1, 41) if not 0.4 < score(n) < 0.6]
@@ -212,7 +212,7 @@ class TestCommand:
         assert "in force (calibrated)" in out
         assert "completion rate" in out
         with Project.open(Path(path), read_only=True) as again:
-            assert ConversationStore(again).rule().source == "calibrated"
+            assert ConversationService(again).rule().source == "calibrated"
 
     def test_pin_and_free(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
         """The command pins a threshold and goes back to the default; one outside 0 to 1 changes nothing."""
@@ -227,7 +227,7 @@ class TestCommand:
         assert main(["calibrate", path, "--pin", "1.2"]) == 2
         assert "must be from 0 to 1" in capsys.readouterr().err
         with Project.open(Path(path), read_only=True) as again:
-            assert ConversationStore(again).rule().source == "default"
+            assert ConversationService(again).rule().source == "default"
 
     def test_too_few(self, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
         """--apply with too few verdicts fails with their number, and changes nothing."""
@@ -246,12 +246,11 @@ def test_listeners_hear_of_verdicts_and_of_the_rule(project: Project) -> None:
     path = Path(project.path)
     project.close()
     heard: list[Event] = []
-    with Workspace(path) as workspace:
+    with OpenProject(path) as workspace:
         workspace.subscribe(heard.append)
-        services = workspace.services()
-        item = random.Random(1).choice(services.triage.queue("sample").items)
-        services.triage.give(item.conversation_id, truth(item.conversation_id))
-        proposal = services.calibration.report().proposal
+        item = random.Random(1).choice(workspace.triage.queue("sample").items)
+        workspace.triage.give(item.conversation_id, truth(item.conversation_id))
+        proposal = workspace.calibration.report().proposal
         assert proposal is not None
-        services.calibration.use(proposal.rule)
+        workspace.calibration.use(proposal.rule)
     assert heard == [DataChanged(frozenset({"verdict"})), DataChanged(frozenset({"rule"}))]

@@ -13,8 +13,8 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.search import conversation_table
-from engine.opener.workspace import Workspace
+from engine.opener import conversation_table
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.records.example_probes import LEAST_OF_EACH, SUCCESS
 from engine.questions.tables import example_probes
@@ -43,156 +43,149 @@ def path(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def workspace(path: str) -> Iterator[Workspace]:
+def workspace(path: str) -> Iterator[OpenProject]:
     """The project, opened."""
-    with Workspace(Path(path)) as workspace:
+    with OpenProject(Path(path)) as workspace:
         yield workspace
 
 
-def judge(workspace: Workspace, count: int) -> None:
+def judge(workspace: OpenProject, count: int) -> None:
     """Gives right verdicts to what the order of triage asks first, one after the other."""
-    services = workspace.services()
     for _ in range(count):
-        services.example_probes.prepare()
-        key = services.triage.queue("informative").items[0].conversation_id
-        services.triage.give(key, Verdict.COMPLETE if succeeded(key) else Verdict.INCOMPLETE)
-        services.example_probes.wait()
+        workspace.example_probes.prepare()
+        key = workspace.triage.queue("informative").items[0].conversation_id
+        workspace.triage.give(key, Verdict.COMPLETE if succeeded(key) else Verdict.INCOMPLETE)
+        workspace.example_probes.wait()
 
 
-def matching(workspace: Workspace, text: str) -> list[int]:
+def matching(workspace: OpenProject, text: str) -> list[int]:
     """Ids that a filter matches."""
-    return list(workspace.services().conversations.ids(ListQuery(parse_filter(text))))
+    return list(workspace.conversations.ids(ListQuery(parse_filter(text))))
 
 
 class TestSuccess:
-    def test_verdicts_teach_it_while_they_are_given(self, workspace: Workspace) -> None:
+    def test_verdicts_teach_it_while_they_are_given(self, workspace: OpenProject) -> None:
         """From enough verdicts of both kinds there is a probability of success for every conversation with states,
         tested out of fold; the completeness scores stay as they were, and screens are told."""
         told: list[Event] = []
         workspace.subscribe(told.append)
-        services = workspace.services()
         judge(workspace, 5)
-        assert services.example_probes.success_in_force() is None
+        assert workspace.example_probes.success_in_force() is None
         judge(workspace, 25)
-        found = services.example_probes.success_in_force()
+        found = workspace.example_probes.success_in_force()
         assert found is not None
         assert found.test is not None
         assert min(found.test.positive, found.test.negative) >= LEAST_OF_EACH
         assert found.test.auroc.value > 0.8
         assert found.test.rate.corrected is not None
         assert found.test.rate.corrected.low < 0.5 < found.test.rate.corrected.high
-        rows = services.conversations.rows(list(range(1, COUNT + 2)))
+        rows = workspace.conversations.rows(list(range(1, COUNT + 2)))
         right = [(row.success or 0) > 0.5 for row in rows[:-1]]
         assert sum(a == succeeded(n) for n, a in enumerate(right, start=1)) > 0.9 * COUNT
         assert rows[-1].success is None
         assert {row.p_end_normalised for row in rows[:-1]} == {0.5}
         assert DataChanged(frozenset({"example probes"})) in told
 
-    def test_newer_verdicts_wait_to_be_taken_over(self, workspace: Workspace) -> None:
+    def test_newer_verdicts_wait_to_be_taken_over(self, workspace: OpenProject) -> None:
         """Verdicts after the first result change nothing that is shown before they are taken over; what they would
         change is counted as it then happens."""
-        services = workspace.services()
         judge(workspace, 30)
-        before = services.example_probes.success_in_force()
+        before = workspace.example_probes.success_in_force()
         shown = matching(workspace, "success>=.5")
         for nth, key in enumerate(matching(workspace, "verdict:none -name:c81")[:10]):
             right = succeeded(key) == (nth % 3 > 0)
-            services.triage.give(key, Verdict.COMPLETE if right else Verdict.INCOMPLETE)
-        services.example_probes.wait()
-        change = services.example_probes.change()
+            workspace.triage.give(key, Verdict.COMPLETE if right else Verdict.INCOMPLETE)
+        workspace.example_probes.wait()
+        change = workspace.example_probes.change()
         assert change is not None
-        assert services.example_probes.success_in_force() == before
+        assert workspace.example_probes.success_in_force() == before
         assert matching(workspace, "success>=.5") == shown
-        services.example_probes.take_over()
+        workspace.example_probes.take_over()
         after = matching(workspace, "success>=.5")
         assert len(set(after) - set(shown)) == change.up
         assert len(set(shown) - set(after)) == change.down
-        assert services.example_probes.success_in_force() == change.then
-        assert services.example_probes.change() is None
+        assert workspace.example_probes.success_in_force() == change.then
+        assert workspace.example_probes.change() is None
 
-    def test_at_chance_nothing_shows_it(self, workspace: Workspace) -> None:
+    def test_at_chance_nothing_shows_it(self, workspace: OpenProject) -> None:
         """Where the interval of the AUROC includes .5, no row, filter, table or reason in triage has a probability;
         newer verdicts that tell the two apart are in force at once."""
-        services = workspace.services()
         for key in range(1, 31):
-            services.triage.give(key, Verdict.COMPLETE if key % 3 else Verdict.INCOMPLETE)
-        services.example_probes.wait()
-        services.example_probes.fit(SUCCESS)
-        found = services.example_probes.success_in_force()
+            workspace.triage.give(key, Verdict.COMPLETE if key % 3 else Verdict.INCOMPLETE)
+        workspace.example_probes.wait()
+        workspace.example_probes.fit(SUCCESS)
+        found = workspace.example_probes.success_in_force()
         assert found is not None
         assert found.test is not None
         assert found.test.enough
         assert not found.tells
-        assert {row.success for row in services.conversations.rows(range(1, COUNT + 2))} == {None}
+        assert {row.success for row in workspace.conversations.rows(range(1, COUNT + 2))} == {None}
         assert matching(workspace, "success>=0") == []
         with workspace.project.reading() as conn:
             assert {row["success"] for row in conversation_table.rows(conn)} == {None}
-        queue = services.triage.queue("informative")
+        queue = workspace.triage.queue("informative")
         assert not [item for item in queue.items if "%" in item.why]
 
         for key in range(1, 61):
             right = Verdict.COMPLETE if succeeded(key) else Verdict.INCOMPLETE
-            services.triage.give(key, right)
-        services.example_probes.fit(SUCCESS)
+            workspace.triage.give(key, right)
+        workspace.example_probes.fit(SUCCESS)
         assert matching(workspace, "success>=.5")
-        assert "likely to have succeeded" in services.triage.queue("informative").items[0].why
+        assert "likely to have succeeded" in workspace.triage.queue("informative").items[0].why
 
     def test_the_command_says_at_chance(
         self, path: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """`run success` says that the probabilities are at chance, and that no list shows them."""
-        with Workspace(Path(path)) as workspace:
+        with OpenProject(Path(path)) as workspace:
             for key in range(1, 31):
                 verdict = Verdict.COMPLETE if key % 3 else Verdict.INCOMPLETE
-                workspace.services().triage.give(key, verdict)
+                workspace.triage.give(key, verdict)
         assert main(["run", "success", path]) == 0
         assert "at chance          no list shows" in capsys.readouterr().out
 
-    def test_what_has_no_place_in_the_order_says_why(self, workspace: Workspace) -> None:
+    def test_what_has_no_place_in_the_order_says_why(self, workspace: OpenProject) -> None:
         """Before ten verdicts of each kind no reason has a probability; one whose verdict was undone, and one without
         hidden states, say why they are not ranked."""
-        services = workspace.services()
         for key in range(1, 8):
             right = Verdict.COMPLETE if succeeded(key) else Verdict.INCOMPLETE
-            services.triage.give(key, right)
-        services.example_probes.fit(SUCCESS)
-        services.triage.undo()
+            workspace.triage.give(key, right)
+        workspace.example_probes.fit(SUCCESS)
+        workspace.triage.undo()
         why = {
-            item.conversation_id: item.why for item in services.triage.queue("informative").items
+            item.conversation_id: item.why for item in workspace.triage.queue("informative").items
         }
         assert why[7] == "not ranked: it had a verdict when the order was made"
         assert "hidden states" in why[COUNT + 1]
         assert not [reason for reason in why.values() if "%" in reason]
 
-    def test_a_verdict_that_is_taken_back_is_no_mark(self, workspace: Workspace) -> None:
+    def test_a_verdict_that_is_taken_back_is_no_mark(self, workspace: OpenProject) -> None:
         """Undone verdicts are no examples."""
-        services = workspace.services()
-        services.triage.give(1, Verdict.COMPLETE)
-        services.triage.give(2, Verdict.UNSURE)
-        services.triage.give(3, Verdict.INCOMPLETE)
-        services.triage.undo()
+        workspace.triage.give(1, Verdict.COMPLETE)
+        workspace.triage.give(2, Verdict.UNSURE)
+        workspace.triage.give(3, Verdict.INCOMPLETE)
+        workspace.triage.undo()
         with workspace.project.reading() as conn:
             assert example_probes.examples(conn, SUCCESS) == {1: True}
 
     def test_without_states(self, tmp_path: Path) -> None:
         """Without hidden states verdicts are taken as ever; the command says what is missing, and fails."""
         path = tmp_path / "n.wb"
-        with Workspace(path, create=True) as workspace:
+        with OpenProject(path, create=True) as workspace:
             fill(workspace.project, [talk("a", "hi"), talk("b", "ho")])
-            services = workspace.services()
-            assert services.triage.place().order == "threshold"
-            services.triage.give(1, Verdict.COMPLETE)
-            services.example_probes.wait()
-            assert services.example_probes.newest_success() is None
-            assert len(services.triage.queue("informative").items) == 1
+            assert workspace.triage.place().order == "threshold"
+            workspace.triage.give(1, Verdict.COMPLETE)
+            workspace.example_probes.wait()
+            assert workspace.example_probes.newest_success() is None
+            assert len(workspace.triage.queue("informative").items) == 1
         assert main(["run", "success", str(path)]) == 2
 
 
 class TestTag:
-    def test_marks(self, workspace: Workspace) -> None:
+    def test_marks(self, workspace: OpenProject) -> None:
         """A tag, the tag that denies it, and verdicts that were given later without it are its marks; verdicts from
         before it was used are not."""
-        triage = workspace.services().triage
+        triage = workspace.triage
         triage.give(1, Verdict.COMPLETE)
         triage.give(2, Verdict.COMPLETE)
         triage.tag([3, 4], "rude")
@@ -211,29 +204,27 @@ class TestTag:
             }
             assert example_probes.examples(conn, "never used") == {}
 
-    def test_it_proposes_and_tags_nothing(self, workspace: Workspace) -> None:
+    def test_it_proposes_and_tags_nothing(self, workspace: OpenProject) -> None:
         """`tag:NAME?` finds what is like the tagged ones and not tagged; a key tags, and takes it out of the
         proposals; nothing else does."""
-        services = workspace.services()
-        services.triage.tag([2, 4, 6, 8, 10], "good")
-        services.triage.tag([1, 3, 5, 7, 9], "not-good")
-        services.example_probes.wait()
+        workspace.triage.tag([2, 4, 6, 8, 10], "good")
+        workspace.triage.tag([1, 3, 5, 7, 9], "not-good")
+        workspace.example_probes.wait()
         found = matching(workspace, "tag:good?")
         assert len(found) > 20
         assert sum(map(succeeded, found)) > 0.9 * len(found)
         assert not set(found) & set(range(1, 11))
         assert matching(workspace, "tag:good") == [2, 4, 6, 8, 10]
-        services.triage.tag([found[0]], "good")
+        workspace.triage.tag([found[0]], "good")
         assert matching(workspace, "tag:good?") == found[1:]
 
     def test_command_and_export(
-        self, path: str, capsys: pytest.CaptureFixture[str], workspace: Workspace
+        self, path: str, capsys: pytest.CaptureFixture[str], workspace: OpenProject
     ) -> None:
         """`run tag` prints the test out of fold and what to judge next, keeps the threshold it is given, and the export
         has a line for every conversation with its probability."""
-        services = workspace.services()
-        services.triage.tag([2, 4, 6, 8], "good")
-        services.triage.tag([1, 3, 5, 7], "not-good")
+        workspace.triage.tag([2, 4, 6, 8], "good")
+        workspace.triage.tag([1, 3, 5, 7], "not-good")
         workspace.close()
         assert main(["run", "tag", path, "good", "--threshold", ".8", "--next", "3"]) == 0
         out = capsys.readouterr().out
@@ -254,7 +245,7 @@ class TestTag:
 
 
 def test_too_few_are_not_put_in_force(
-    path: str, capsys: pytest.CaptureFixture[str], workspace: Workspace
+    path: str, capsys: pytest.CaptureFixture[str], workspace: OpenProject
 ) -> None:
     """With fewer verdicts than ten of each kind --use puts nothing in force, and says what is needed."""
     judge(workspace, 8)
@@ -262,19 +253,18 @@ def test_too_few_are_not_put_in_force(
     assert main(["run", "success", path, "--use"]) == 0
     out = capsys.readouterr().out
     assert "not in force       10 verdicts of each kind are needed" in out
-    with Workspace(Path(path)) as again:
-        assert again.services().example_probes.success_in_force() is None
+    with OpenProject(Path(path)) as again:
+        assert again.example_probes.success_in_force() is None
 
 
 def test_the_command_for_success(
-    path: str, capsys: pytest.CaptureFixture[str], workspace: Workspace
+    path: str, capsys: pytest.CaptureFixture[str], workspace: OpenProject
 ) -> None:
     """`run success` says what newer verdicts would change and changes nothing; with --use they are in force."""
     judge(workspace, 30)
-    services = workspace.services()
     for key in matching(workspace, "verdict:none -name:c81")[:5]:
-        services.triage.give(key, Verdict.INCOMPLETE)
-    services.example_probes.wait()
+        workspace.triage.give(key, Verdict.INCOMPLETE)
+    workspace.example_probes.wait()
     workspace.close()
     assert main(["run", "success", path]) == 0
     assert "--use takes it over" in capsys.readouterr().out

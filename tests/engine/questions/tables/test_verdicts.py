@@ -15,12 +15,10 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.conversation_store import ConversationStore
-from engine.opener.records import (
+from engine.opener.conversations import (
     ConversationRow,
+    ConversationService,
 )
-from engine.opener.search import triage_queue
-from engine.opener.search.triage import TriageStore
 from engine.project import settings as project_settings
 from engine.project.project import Project
 from engine.project.schema import migrate
@@ -29,7 +27,8 @@ from engine.questions.records.triage import (
     TriagePlace,
     VerdictRow,
 )
-from engine.questions.tables import second_verdicts, verdicts
+from engine.questions.service.triage import TriageService
+from engine.questions.tables import second_verdicts, triage_queue, verdicts
 from tests.engine.project.support import content, fill, give_scores, talk
 
 CONVERSATIONS = 3
@@ -167,7 +166,7 @@ def test_any_sequence_behaves_like_two_stacks(actions: list[tuple[object, ...]])
 class TestStore:
     def test_it_is_what_screens_expect(self, project: Project) -> None:
         """The store satisfies the protocol of the screens."""
-        triage = TriageStore(project)
+        triage = TriageService(project)
         assert triage.queue().items == ()
         assert triage.undo() is None
         assert triage.redo() is None
@@ -176,9 +175,9 @@ class TestStore:
         """Verdicts, and the undo of verdicts, outlive the session."""
         with Project.open(tmp_path / "p.wb", create=True) as project:
             fill(project, [talk("a", "hi")])
-            TriageStore(project).give(1, Verdict.UNSURE, "why?")
+            TriageService(project).give(1, Verdict.UNSURE, "why?")
         with Project.open(tmp_path / "p.wb") as project:
-            triage = TriageStore(project)
+            triage = TriageService(project)
             taken = triage.undo()
             assert taken is not None
             assert (taken.verdict, taken.note) == (Verdict.UNSURE, "why?")
@@ -188,7 +187,7 @@ class TestStore:
     def test_an_unknown_conversation(self, project: Project) -> None:
         """A verdict on an unknown conversation is refused."""
         with pytest.raises(ProjectError):
-            TriageStore(project).give(5, Verdict.COMPLETE)
+            TriageService(project).give(5, Verdict.COMPLETE)
 
     def test_read_only(self, project: Project) -> None:
         """A project that is open read-only refuses verdicts."""
@@ -197,15 +196,15 @@ class TestStore:
             Project.open(project.path, read_only=True) as reader,
             pytest.raises(ProjectReadOnly),
         ):
-            TriageStore(reader).give(1, Verdict.COMPLETE)
+            TriageService(reader).give(1, Verdict.COMPLETE)
 
     def test_the_list_shows_the_verdict_that_stands(self, project: Project) -> None:
         """Rows have the newest verdict; a note does not change it, and undo restores the one before."""
         fill(project, [talk("a", "hi")])
-        triage = TriageStore(project)
+        triage = TriageService(project)
 
         def shown() -> Verdict | None:
-            row: ConversationRow = ConversationStore(project).rows([1])[0]
+            row: ConversationRow = ConversationService(project).rows([1])[0]
             return row.verdict
 
         triage.note(1, "hm")
@@ -221,7 +220,7 @@ class TestStore:
     def test_nothing_is_ever_deleted(self, project: Project) -> None:
         """Undoing everything deletes no row."""
         fill(project, [talk("a", "hi")])
-        triage = TriageStore(project)
+        triage = TriageService(project)
         for _ in range(3):
             triage.give(1, Verdict.COMPLETE)
         while triage.undo():
@@ -231,7 +230,7 @@ class TestStore:
     def test_export_gives_each_conversation_once(self, project: Project) -> None:
         """A verdict is exported once, whatever duplicates its conversation has; they are named beside it."""
         fill(project, [talk("a", "hi"), talk("b", "other"), talk("c", "hi")])
-        TriageStore(project).give(1, Verdict.COMPLETE, "ok")
+        TriageService(project).give(1, Verdict.COMPLETE, "ok")
         with project.reading() as conn:
             (judged,) = second_verdicts.export_verdicts(conn)
         assert judged.verdict.verdict == Verdict.COMPLETE
@@ -246,7 +245,7 @@ class TestQueue:
         """Borderline ones come by nearness to the threshold, then incomplete by falling score, then unscored."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 10)])
         give_scores(project, {1: 0.1, 2: 0.9, 3: 0.45, 4: 0.52, 5: None, 6: 0.3, 7: 0.58, 8: 0.2})
-        triage = TriageStore(project)
+        triage = TriageService(project)
         assert [(item.conversation_id, item.why) for item in triage.queue().items] == [
             (4, "borderline: the score is too near the threshold to say"),
             (3, "borderline: the score is too near the threshold to say"),
@@ -270,7 +269,7 @@ class TestQueue:
         give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5, 4: 0.95})
 
         def queued(text: str) -> list[int]:
-            page = TriageStore(project).queue("threshold", ListQuery(parse_filter(text)))
+            page = TriageService(project).queue("threshold", ListQuery(parse_filter(text)))
             assert page.total == len(page.items)
             return [item.conversation_id for item in page.items]
 
@@ -281,7 +280,7 @@ class TestQueue:
         """The lowest score comes first, unscored ones last."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 5)])
         give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5})
-        page = TriageStore(project).queue("lowest")
+        page = TriageService(project).queue("lowest")
         assert [item.conversation_id for item in page.items] == [2, 3, 1, 4]
         assert page.items[-1].why == "unscored: not scored yet"
 
@@ -294,7 +293,7 @@ class TestQueue:
         give_scores(
             project, {1: 0.8, 2: 0.95, 3: 0.3, 4: 0.2, 5: None}, "config-b", make_current=False
         )
-        page = TriageStore(project).queue("disagreement")
+        page = TriageService(project).queue("disagreement")
         assert [item.conversation_id for item in page.items] == [2, 3, 4]
         assert page.total == 3
         assert page.items[0].why == (
@@ -302,12 +301,12 @@ class TestQueue:
         )
         unfinished = project_settings.UNFINISHED
         project.write(lambda conn: project_settings.put(conn, unfinished, "config-b"))
-        assert TriageStore(project).queue("disagreement").total == 0
+        assert TriageService(project).queue("disagreement").total == 0
 
     def test_people_who_disagree(self, project: Project) -> None:
         """The order `people` has what people disagree on, with what each says, until somebody decides."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 5)])
-        triage = TriageStore(project)
+        triage = TriageService(project)
         triage.annotator = "ann"
         for n in (1, 2, 3):
             triage.give(n, Verdict.COMPLETE)
@@ -327,7 +326,7 @@ class TestQueue:
         """The order `list` is that of the list's query, with complete ones and without judged ones."""
         fill(project, [talk(str(n), "hi " * n) for n in range(1, 5)])
         give_scores(project, {1: 0.9, 2: 0.2, 3: 0.5})
-        triage = TriageStore(project)
+        triage = TriageService(project)
         triage.give(3, Verdict.UNSURE)
         page = triage.queue("list", ListQuery(sort="length", descending=True))
         assert [item.conversation_id for item in page.items] == [4, 2, 1]
@@ -339,7 +338,7 @@ class TestQueue:
         """
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 202)])
         give_scores(project, {n: (n * 37 % 200) / 200 for n in range(1, 201)} | {201: None})
-        triage = TriageStore(project)
+        triage = TriageService(project)
         page = triage.queue("sample")
         assert page.total == len(page.items) == 200
         first = [item.conversation_id * 37 % 200 // 10 for item in page.items[:20]]
@@ -369,7 +368,7 @@ class TestAgain:
     def test_what_is_asked_again(self, project: Project) -> None:
         """Blind repeats are of earlier verdicts, without the newest ten, each once, and change no current verdict."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 26)])
-        triage = TriageStore(project)
+        triage = TriageService(project)
         for n in range(1, 26):
             triage.give(n, Verdict.COMPLETE)
         asked = triage.to_repeat(10)
@@ -389,7 +388,7 @@ class TestAgain:
     def test_what_others_judged(self, project: Project) -> None:
         """A person judges second what others judged and they did not; their own repeats are of their own verdicts."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 31)])
-        triage = TriageStore(project)
+        triage = TriageService(project)
         for name, first in (("ann", 1), ("bob", 16)):
             triage.annotator = name
             for n in range(first, first + 15):
@@ -407,7 +406,7 @@ class TestAgain:
     def test_a_bulk_tag_is_one_step(self, project: Project) -> None:
         """Undo removes a tag from everything that one act gave it to, and from nothing else."""
         fill(project, [talk(str(n), f"hi {n}") for n in range(1, 6)])
-        triage = TriageStore(project)
+        triage = TriageService(project)
         triage.tag([2], "late")
         triage.tag([1, 2, 3], " late ")
         taken = triage.undo()
@@ -425,7 +424,7 @@ class TestAgain:
         """Order, filter, conversation and skipped ones are restored when the project is opened again."""
         place = TriagePlace("lowest", "turns>3", 7, (3, 5))
         with Project.open(tmp_path / "p.wb", create=True) as project:
-            assert TriageStore(project).place() == TriagePlace()
-            TriageStore(project).keep_place(place)
+            assert TriageService(project).place() == TriagePlace()
+            TriageService(project).keep_place(place)
         with Project.open(tmp_path / "p.wb") as project:
-            assert TriageStore(project).place() == place
+            assert TriageService(project).place() == place

@@ -14,7 +14,7 @@ from engine.base.errors import UsageError
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
-from engine.opener.conversation_store import ConversationStore
+from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.records.example_probes import ExampleProbe
 from engine.questions.tables import example_probes
@@ -25,8 +25,8 @@ from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Comparison, Difference, Side
 from engine.results.comparison.service import ComparisonService
 from tests.engine.goals.service.goal_project import cluster, stored_goals, texts
-from tests.engine.opener.search.test_unsure_queue import give_trees
 from tests.engine.project.support import fill, give_scores, talk
+from tests.engine.questions.tables.test_unsure_queue import give_trees
 
 PROBE = ExampleProbe("", 0.5, 100, None)
 
@@ -178,7 +178,7 @@ class TestFields:
     def test_parts_are_what_their_filters_select(self, clustered: Project, field: str) -> None:
         """The filter of a part selects as many conversations as the part has, and nothing is lost."""
         found = service_of(clustered).by(field)
-        rows = ConversationStore(clustered)
+        rows = ConversationService(clustered)
         for part in found.parts:
             ids = rows.ids(ListQuery(parse_filter(part.filter)))
             assert len(ids) == part.rate.conversations

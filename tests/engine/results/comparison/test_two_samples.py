@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from engine.results.comparison.two_samples import (
+from engine.results.comparison.differences import (
     cases_needed,
     least_difference,
     mean_difference,

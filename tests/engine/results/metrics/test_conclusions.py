@@ -11,7 +11,7 @@ from engine.base.statistics.records import (
     Contrast,
 )
 from engine.results.metrics import conclusions
-from engine.results.metrics.tables import ClaimTable, claim_tables
+from engine.results.metrics.claims import ClaimTable, claim_tables
 from engine.results.metrics.uncertainty import Case
 
 CLAIM = "reward 0"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.results.metrics.completeness import Place, Values
-from engine.results.metrics.every_boundary import at_share, boundary_rows
+from engine.results.metrics.completeness import Place, Values, at_share, boundary_rows
 
 
 def test_even_odds_become_the_odds_of_the_data() -> None:

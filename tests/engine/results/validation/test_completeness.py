@@ -19,11 +19,11 @@ from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.completeness.truncation import cut_at
 from engine.formats.records import Parsed
 from engine.model.adapter_files import AdapterOrigin
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project import runs
 from engine.project.project import Project
-from engine.training.run_directory.config import Recipe, TrainConfig
-from engine.training.run_directory.events import RunDirectory
+from engine.training.config import Recipe, TrainConfig
+from engine.training.events import RunDirectory
 from engine.training.run_files import runs_folder
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.project.support import fill, talk
@@ -407,8 +407,8 @@ class TestHeldOut:
     def test_for_the_screen(self, path: Path) -> None:
         """The training screen shows the same table."""
         training_run(path, "one", range(1, 13))
-        with Workspace(path, read_only=True) as workspace:
-            table = workspace.services().validation.truncation_test("one")
+        with OpenProject(path, read_only=True) as workspace:
+            table = workspace.validation.truncation_test("one")
         assert (table.run, table.n, len(table.rows)) == ("one", 12, 3)
         assert table.rows[-1].kind == "keywords"
 

@@ -11,9 +11,9 @@ import pytest
 from engine.base.errors import Cancelled, ProjectError
 from engine.base.interval import Interval
 from engine.base.report_table import ReportRow, ReportTable
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.results.validation.records import ValidationProgress, ValidationReport
+from engine.results.records import ValidationProgress, ValidationReport
 from tests.engine.goals.service.goal_project import cluster, texts
 from tests.engine.project.support import fill, talk
 from tests.engine.results.validation.test_completeness import config, rising, score
@@ -40,8 +40,8 @@ def figure_of(row: ReportRow, nth: int) -> float:
 
 def report(path: Path) -> ValidationReport:
     """The report of the service."""
-    with Workspace(path) as workspace:
-        return workspace.services().validation.report(ValidationProgress())
+    with OpenProject(path) as workspace:
+        return workspace.validation.report(ValidationProgress())
 
 
 def test_tables_tell_what_the_command_tells(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,14 +76,14 @@ def test_what_is_missing(path: Path) -> None:
 
 def test_cancel(path: Path) -> None:
     """A cancelled report ends at its next step."""
-    with Workspace(path) as workspace, pytest.raises(Cancelled):
-        workspace.services().validation.report(ValidationProgress(cancelled=True))
+    with OpenProject(path) as workspace, pytest.raises(Cancelled):
+        workspace.validation.report(ValidationProgress(cancelled=True))
 
 
 def test_export(path: Path, tmp_path: Path) -> None:
     """A report is written whole to a new file; an existing file is unchanged."""
-    with Workspace(path) as workspace:
-        port = workspace.services().validation
+    with OpenProject(path) as workspace:
+        port = workspace.validation
         found = port.report(ValidationProgress())
         port.export(found, str(tmp_path / "a.json"))
         with pytest.raises(ProjectError, match="is there already"):
@@ -133,8 +133,8 @@ def test_completeness_and_goals(tmp_path: Path) -> None:
 
 async def test_on_the_screen(path: Path) -> None:
     """V shows the table of a real project."""
-    with Workspace(path) as workspace:
-        app = WorkbenchApp(workspace.services(), workspace.subscribe)
+    with OpenProject(path) as workspace:
+        app = WorkbenchApp(workspace, workspace.subscribe)
         async with app.run_test(size=(100, 30)) as pilot:
             await settle(pilot)
             await press(pilot, "V")

@@ -14,8 +14,8 @@ from engine.base.outcomes import (
 )
 from engine.base.statistics.classification import classify
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.search.triage import TriageStore
 from engine.project.project import Project
+from engine.questions.service.triage import TriageService
 from engine.results.validation import verdicts
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
@@ -39,7 +39,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 
 def judge(project: Project, count: int) -> None:
-    triage = TriageStore(project)
+    triage = TriageService(project)
     for n in range(1, count + 1):
         triage.give(n, Verdict.COMPLETE if n % 3 else Verdict.INCOMPLETE)
     triage.give(1, Verdict.UNSURE)
@@ -60,9 +60,9 @@ def test_rows(project: Project) -> None:
     assert {(one.one, one.other) for one in found.contrasts} == {
         (good.name, other.name), (good.name, keywords.name), (other.name, keywords.name),
     }  # fmt: skip
-    made = verdicts.as_json(found)["verdicts"]
+    made = verdicts.verdicts_json(found)["verdicts"]
     assert made["rows"][1]["auroc"] == other.found.auroc.value
-    assert "a person chose" in verdicts.table(found).notes[1]
+    assert "a person chose" in verdicts.verdict_table(found).notes[1]
 
 
 def test_of_a_filter(project: Project) -> None:

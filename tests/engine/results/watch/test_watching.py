@@ -24,7 +24,7 @@ from engine.model.model_work import RunModel
 from engine.model.process.client import ModelProcess
 from engine.project.project import Project
 from engine.results.watch.watching import Event, WatchStage
-from engine.simulate.samples import sample_conversations, write_jsonl
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored
 
 PAST = 24

@@ -9,13 +9,12 @@ from typing import Any
 
 from engine.base.form_scores import fields
 from engine.model.chat import Call, Completion
-from engine.simulate.forms.form import Form, read_form
+from engine.model.prompt_texts import prompt_texts
+from engine.simulate.forms.form import Form, Profile, read_form
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
-from engine.simulate.forms.profiles import Profile
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.play import Played
-from engine.simulate.prompt_files import prompt_texts
 from tests.engine.simulate.playing import play_all
 
 EVERY_DUMMY = frozenset(module.name for module in MODULES)

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from engine.base.form_scores import Count, fields
-from engine.simulate.forms.correctness import right_fields
-from engine.simulate.forms.form import known_form
-from engine.simulate.forms.profiles import known_profiles
+from engine.simulate.forms.form import known_form, known_profiles, right_fields
 from tests.engine.simulate.forms.playing import leaf
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.simulate.forms.baseline import BAD_OUTPUTS
 from engine.simulate.forms.form_session import FREE_TOKENS
+from engine.simulate.forms.run import BAD_OUTPUTS
 from engine.simulate.forms.table import by_model, by_module
 from tests.engine.simulate.forms.playing import (
     Script,

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from engine.base.errors import UsageError
-from engine.simulate.forms.form import known_form
-from engine.simulate.forms.profiles import (
+from engine.simulate.forms.form import (
     FACTS,
     facts_for,
+    known_form,
     known_profiles,
     people_of_paper,
     profiles_of_file,

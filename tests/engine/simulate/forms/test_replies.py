@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.simulate.forms.form import known_form
-from engine.simulate.forms.replies import (
+from engine.simulate.forms.form_session import (
     alike,
     groups_schema,
     last_object,

@@ -10,9 +10,9 @@ import pytest
 
 from engine.base.form_scores import form_scores
 from engine.simulate.forms.form_session import Rules
-from engine.simulate.forms.run_files import run_files
 from engine.simulate.forms.table import table_of
 from engine.simulate.play import Played
+from engine.simulate.service.forms import run_files
 from tests.engine.simulate.forms.playing import EVERY_DUMMY, Script, as_reply, played, prompt_of
 from tests.shared_data import original_folder
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.simulate.forms.form import known_form
-from engine.simulate.forms.profiles import Profile
+from engine.simulate.forms.form import Profile, known_form
 from tests.engine.simulate.forms.playing import (
     ANNA,
     Script,

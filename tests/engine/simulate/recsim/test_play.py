@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from engine.completeness.turns import by_turns
+from engine.conversations.tables.truth import truth_by_conversation
 from engine.formats.coded.recllmsim import read, recognise
+from engine.model.asking import Ending, Scenario
 from engine.model.chat import Call, Completion
-from engine.simulate.play import Ending, Scenario
-from engine.simulate.prompt_files import prompt_texts
+from engine.model.prompt_texts import prompt_texts
+from engine.project.project import Project
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import (
     MAX_TURNS,
@@ -21,6 +25,7 @@ from engine.simulate.recsim.play import (
     says_goodbye,
 )
 from tests.engine.simulate.playing import play_all
+from workbench.cli import main
 
 SETTING = Setting(prompt_texts("recsim"))
 Answer = Callable[[Call], str]
@@ -232,3 +237,28 @@ class TestMeetings:
         """A task without situations is refused by name."""
         with pytest.raises(ValueError, match="gardening"):
             recsim_scenarios(SETTING, ["gardening"], 1, profiles(), situations())
+
+
+def test_on_the_default_model(
+    tuned_shallow: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A simulated conversation is stored with its profile as truth, hidden from models; a second run asks
+    nothing.
+    """
+    path = tmp_path / "p.wb"
+    words = ["simulate", "recsim", str(path), "--task", "preparing gifts", "--turns", "1"]
+    words += ["--user-tokens", "16", "--assistant-tokens", "16", "--context", "1024", "--json"]
+    words += ["--translate"]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["task"] for one in told["tasks"]] == ["preparing gifts"]
+    assert told["runs"][0]["turns"] == 1
+    with Project.open(path, read_only=True) as opened, opened.reading() as conn:
+        ((_, truth),) = truth_by_conversation(conn)
+    assert truth["goal"] == "preparing gifts"
+    assert all(one["content_zh"] for one in truth["messages"])
+    assert set(truth["profile_mapped"]) >= {"Gender", "Age", "Occupation"}
+    assert main(words) == 0
+    second = capsys.readouterr()
+    assert json.loads(second.out) == told
+    assert "1 were played before" in second.err

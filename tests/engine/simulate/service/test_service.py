@@ -14,16 +14,15 @@ import pytest
 from engine.base.errors import ProjectError, UsageError
 from engine.base.events import Event, JobEnded
 from engine.model.chat import Call, ChatMessage, Completion
-from engine.opener.workspace import Workspace
+from engine.opener.open_project import OpenProject
 from engine.simulate.forms.form import read_form
+from engine.simulate.live import LINES, PLAYS, LivePlays
 from engine.simulate.play import Line
-from engine.simulate.records import PlayRow
-from engine.simulate.service.drafts import opened_drafts
-from engine.simulate.service.live import LINES, PLAYS, LivePlays
-from engine.simulate.service.person_session import PersonSession, asked_fields
-from engine.simulate.service.records import LiveLine, SessionState
-from engine.simulate.service.request import SimulationRequest
+from engine.simulate.records import LiveLine, PlayRow, SessionState
+from engine.simulate.request import SimulationRequest
+from engine.simulate.service.person import PersonSession, asked_fields
 from engine.simulate.service.result_tables import item_of, tables_of
+from engine.simulate.service.sharded import opened_drafts
 
 REQUEST = SimulationRequest("recsim", runs=2, limit=2, tasks=("travel planning",), turns=1)
 RECORD = {
@@ -39,13 +38,13 @@ RECORD = {
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, tuned: None) -> Iterator[Workspace]:
+def workspace(tmp_path: Path, tuned: None) -> Iterator[OpenProject]:
     """An empty project on a machine where the default model was tuned."""
-    with Workspace(tmp_path / "p.wb", create=True) as opened:
+    with OpenProject(tmp_path / "p.wb", create=True) as opened:
         yield opened
 
 
-def played(workspace: Workspace, start: object) -> JobEnded:
+def played(workspace: OpenProject, start: object) -> JobEnded:
     """Waits until a job that is started in this block has ended."""
     ended = threading.Event()
     found: list[JobEnded] = []
@@ -63,11 +62,11 @@ def played(workspace: Workspace, start: object) -> JobEnded:
 
 
 class TestPlaying:
-    def test_from_a_request_to_its_results(self, workspace: Workspace) -> None:
+    def test_from_a_request_to_its_results(self, workspace: OpenProject) -> None:
         """A request is estimated and played; its replies come live, its results are in tables; it is stored and not
         played twice.
         """
-        service = workspace.services().simulations
+        service = workspace.simulations
         request = replace(REQUEST, tasks=(service.offers().tasks[0],))
         assert service.estimate(request).plays == 2
         assert service.sets() == []
@@ -89,9 +88,9 @@ class TestPlaying:
         assert played(workspace, lambda: service.go_on(one.config_hash)).outcome == "done"
         assert service.sets()[0].played == 2
 
-    def test_export(self, workspace: Workspace, tmp_path: Path) -> None:
+    def test_export(self, workspace: OpenProject, tmp_path: Path) -> None:
         """Tables and all plays are written to a new file; an existing file is refused."""
-        service = workspace.services().simulations
+        service = workspace.simulations
         request = replace(REQUEST, limit=1, tasks=(service.offers().tasks[0],))
         played(workspace, lambda: service.start(request))
         key = service.sets()[0].config_hash
@@ -102,9 +101,9 @@ class TestPlaying:
         with pytest.raises(ProjectError, match="there already"):
             service.export(key, str(tmp_path / "out.json"))
 
-    def test_refused(self, workspace: Workspace) -> None:
+    def test_refused(self, workspace: OpenProject) -> None:
         """A request that cannot be played or resumed is refused before anything starts."""
-        service = workspace.services().simulations
+        service = workspace.simulations
         with pytest.raises(UsageError, match="cannot be read"):
             service.estimate(SimulationRequest("sharded", instructions="/none/such.json"))
         with pytest.raises(UsageError, match="not known here") as error:
@@ -114,14 +113,14 @@ class TestPlaying:
 
 class TestAPerson:
     def test_from_a_question_to_the_conversation(
-        self, workspace: Workspace, tmp_path: Path
+        self, workspace: OpenProject, tmp_path: Path
     ) -> None:
         """A person answers the model's questions and stops; the dialogue is a play, a conversation, and in the live
         replies.
         """
         path = tmp_path / "trip.json"
         path.write_text(json.dumps({"Town": {"Name": {"answer": None, "required": True}}}), "utf-8")
-        service = workspace.services().simulations
+        service = workspace.simulations
         talk = service.fill_form(str(path), "baseline", None)
         first = waited(talk, lambda state: state.question is not None)
         talk.answer("Rome")
@@ -133,24 +132,23 @@ class TestAPerson:
         assert over.conversation_id is not None
         assert over.play_id is not None
         assert service.transcript(over.play_id)[1].text == "Rome"
-        messages = workspace.services().conversations.messages(over.conversation_id)
+        messages = workspace.conversations.messages(over.conversation_id)
         assert [one.content for one in messages][:2] == [first.question, "Rome"]
         (one,) = service.sets()
         assert dict(one.models)["user"] == "a person"
         assert service.live()[0].key == over.key
 
-    def test_cut_off(self, workspace: Workspace, tmp_path: Path) -> None:
+    def test_cut_off(self, workspace: OpenProject, tmp_path: Path) -> None:
         """A form whose job is cancelled reports that it was cut off, and how to resume."""
         path = tmp_path / "trip.json"
         path.write_text(json.dumps({"Town": {"Name": {"answer": None, "required": True}}}), "utf-8")
-        services = workspace.services()
-        talk = services.simulations.fill_form(str(path), "baseline", None)
+        talk = workspace.simulations.fill_form(str(path), "baseline", None)
         waited(talk, lambda state: state.question is not None)
-        services.jobs.cancel(talk.job_id)
+        workspace.jobs.cancel(talk.job_id)
         over = waited(talk, lambda state: state.over is not None)
         assert over.over is not None
         assert "cut off" in over.over
-        assert services.simulations.sets()[0].played == 0
+        assert workspace.simulations.sets()[0].played == 0
 
 
 class TestAsked:
@@ -283,17 +281,17 @@ class TestShards:
         path.write_text(json.dumps(RECORD) + "\n", "utf-8")
         drafts = opened_drafts(str(path), list)
         (draft,) = drafts.items()
-        assert draft.lost == ("Ben", "7")
+        assert draft.lost == ["Ben", "7"]
         drafts.edit(0, 2, "Ann has 12 and gives Ben 7.")
         drafts.move(0, 2, -1)
-        assert drafts.decide(0, "approved").lost == ()
+        assert drafts.decide(0, "approved").lost == []
         (again,) = opened_drafts(str(path), list).items()
         assert again.state == "approved"
-        assert [one.text for one in again.shards] == [
+        assert [one.text for one in again.candidates] == [
             "Ann has 12 and gives Ben 7.",
             "How many are left?",
         ]
-        assert [one.by for one in again.shards] == ["person", "model"]
+        assert [one.by for one in again.candidates] == ["person", "model"]
 
     def test_what_the_project_proposed(self, tmp_path: Path) -> None:
         """A new shards file gets the newest proposal for each instruction; without proposals there is no file."""

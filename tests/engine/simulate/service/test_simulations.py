@@ -11,10 +11,10 @@ import pytest
 from engine.base.errors import UsageError
 from engine.model.chat import Role
 from engine.model.interface import Sampling
+from engine.model.prompt_texts import places, prompt_kinds, prompt_texts
 from engine.model.service.prompts import names, shipped
-from engine.opener.workspace import Workspace
-from engine.simulate.prompt_files import places, prompt_kinds, prompt_texts
-from engine.simulate.service.request import SimulationOptions
+from engine.opener.open_project import OpenProject
+from engine.simulate.request import SimulationOptions
 from engine.simulate.service.simulations import Simulation
 from tests.engine.simulate.simulated import scenarios
 from workbench.cli import build_parser, main
@@ -47,17 +47,17 @@ class TestPrompts:
     def test_editing(self, path: Path) -> None:
         """A simulation uses an edited prompt until it is reset."""
         kind, name, text = a_prompt()
-        with Workspace(path, create=True) as workspace:
+        with OpenProject(path, create=True) as workspace:
             edited = f"Please. {text}"
             workspace.prompts.edit(f"{kind}/{name}", edited)
-            assert workspace.simulations().texts(kind)[name] == edited
+            assert workspace.simulation_runs.texts(kind)[name] == edited
             workspace.prompts.edit(f"{kind}/{name}", None)
-            assert workspace.simulations().texts(kind) == prompt_texts(kind)
+            assert workspace.simulation_runs.texts(kind) == prompt_texts(kind)
 
     def test_places_that_nothing_fills(self, path: Path) -> None:
         """An edit with an unknown placeholder is refused with the list of known ones."""
         kind, name, text = a_prompt()
-        with Workspace(path, create=True) as workspace:
+        with OpenProject(path, create=True) as workspace:
             with pytest.raises(UsageError, match=r"\[\[NO_SUCH_PLACE\]\]") as error:
                 workspace.prompts.edit(f"{kind}/{name}", f"{text} [[NO_SUCH_PLACE]]")
             assert f"[[{min(places(text))}]]" in error.value.hint
@@ -66,7 +66,7 @@ class TestPrompts:
     @pytest.mark.parametrize("name", ["sharded/none", "none/user", "/", "../model/prompts/base"])
     def test_there_is_none(self, path: Path, name: str) -> None:
         """An unknown prompt name is refused with the known names."""
-        with Workspace(path, create=True) as workspace:
+        with OpenProject(path, create=True) as workspace:
             with pytest.raises(UsageError, match="no prompt") as error:
                 workspace.prompts.source(name)
             assert "summary" in error.value.hint
@@ -79,8 +79,8 @@ class TestPlaying:
         """A request is played once with the default model; its rows, conversations and transcripts are found."""
         options = SimulationOptions(context=512, parallel=3)
         asks: dict[Role, Sampling] = {"user": Sampling(), "assistant": Sampling()}
-        with Workspace(path, create=True) as workspace:
-            simulations = workspace.simulations()
+        with OpenProject(path, create=True) as workspace:
+            simulations = workspace.simulation_runs
 
             def simulation(count: int) -> Simulation:
                 return simulations.simulation(
@@ -117,10 +117,10 @@ def test_export_of_transcripts(path: Path, tuned_shallow: None) -> None:
     """The transcript export has every call with its reply, for all plays or for those of given conversations."""
     options = SimulationOptions(context=512)
     asks: dict[Role, Sampling] = {"user": Sampling(), "assistant": Sampling()}
-    with Workspace(path, create=True) as workspace:
+    with OpenProject(path, create=True) as workspace:
         played(
             workspace,
-            workspace.simulations().simulation(
+            workspace.simulation_runs.simulation(
                 "chat", lambda _: scenarios()[:2], {}, asks, options, {}
             ),
         )

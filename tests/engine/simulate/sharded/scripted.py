@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.model.asking import Ending, Scenario
 from engine.model.chat import Call, Completion
-from engine.simulate.play import Ending, Scenario
-from engine.simulate.prompt_files import prompt_texts
+from engine.model.prompt_texts import prompt_texts
 from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Case, Condition, Setting

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.simulate.sharded.answers import located
+from engine.simulate.sharded.play import located
 from tests.engine.simulate.sharded.scripted import PlainTask, ScriptedReplies, played, scenario
 
 SQL = "Try this:\n```sql\nSELECT name FROM town\nWHERE size > 4;\n```\nDone."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,10 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import BadInstruction
+from engine.simulate.draft import (
+    Draft,
+    as_draft,
+    by_sentences,
+    lost,
+    placed,
+    says_no_other,
+    state_of,
+)
 from engine.simulate.sharded.instruction import Instruction, as_instruction
-from engine.simulate.sharded.making.draft import Draft, as_draft, state_of
-from engine.simulate.sharded.making.pieces import by_sentences, lost, placed, says_no_other
-from engine.simulate.sharded.making.play import MakingScenario, full_text, holds
+from engine.simulate.sharded.making import MakingScenario, full_text
 from tests.engine.simulate.sharded.scripted import PlainTask, ScriptedReplies, played, setting
 
 TEXT = "Mia buys 3 pens for $2 each. The book costs $7. How much does she pay?"
@@ -180,8 +188,8 @@ class TestProposing:
         }
         draft, _ = made({**good(), **replies}, checks=2)
         assert draft.check == {"full": 1.0, "concat": 0.5}
-        assert not holds(draft.check)
-        assert holds({"full": 0.5, "concat": 0.4})
+        assert not draft.holds
+        assert replace(draft, check={"full": 0.5, "concat": 0.4}).holds
 
     @pytest.mark.parametrize(
         ("record", "text"),

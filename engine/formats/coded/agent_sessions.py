@@ -1,0 +1,301 @@
+"""Sessions of three agents: histories of Cline, telemetry of OpenClaw, and sessions of Gemini CLI as JSON Lines.
+
+Cline and programs made of it write messages of Anthropic, tool calls often as XML in the text. A result of a tool
+stands in a message of the user that begins with `[name for 'what'] Result:`. It becomes the answer of a tool, unless
+the user wrote something in it. Calls in the text stay there, as the model wrote them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from engine.base.conversation import Conversation, Message
+from engine.formats.coded.repeats import MessageTexts
+from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
+from engine.formats.messages.chat_message import ChatMessage
+from engine.formats.messages.normalise import (
+    looks_like_message,
+    messages_of,
+    read_in_turn,
+)
+from engine.formats.messages.times import (
+    as_time,
+    created_at,
+)
+from engine.formats.opening.framing import Frame
+from engine.formats.records import ParsedRecord, Reader
+
+_RESULT = re.compile(r"\s*\[([\w.-]+)(?: for [^\n]*)?\] Result:")
+_FEEDBACK = re.compile(r"<(feedback|user_message|answer)>")
+_DETAILS = "<environment_details>"
+_LOOKED_AT = 6
+
+
+def recognise(record: Any) -> str | None:
+    """Returns in words why a record looks like this format; None if it does not."""
+    if not isinstance(record, list) or not record or not all(map(looks_like_message, record[:1])):
+        return None
+    beginning = json_text(record[:_LOOKED_AT])
+    if "<environment_details>" in beginning and ("<task>" in beginning or "] Result:" in beginning):
+        return "the records are lists of messages with `<environment_details>`, as of Cline"
+    return None
+
+
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+    """Returns the conversation as a draft.
+
+    Raises:
+        BadRecord: It is no list of messages.
+    """
+    if not isinstance(record, list):
+        raise BadRecord("it is no list of messages")
+    messages: list[Message] = []
+    for item in record:
+        messages += messages_of(_with_role(item), len(messages) + 1)
+    if not messages:
+        raise BadRecord("no messages")
+    first = record[0]
+    began = created_at({"timestamp": first.get("ts")}) if isinstance(first, dict) else None
+    return ParsedRecord(Conversation(fallback_id, tuple(messages), created_at=began))
+
+
+def _with_role(item: Any) -> ChatMessage:
+    if not isinstance(item, dict) or item.get("role") != "user":
+        return item  # type: ignore[no-any-return]
+    texts = _texts(item.get("content"))
+    if _has_result(item.get("content")) and all(text.startswith(_DETAILS) for text in texts):
+        return {**item, "role": "tool"}
+    result = _RESULT.match(texts[0]) if texts else None
+    if result is None or any(map(_FEEDBACK.search, texts)):
+        return item
+    return {**item, "role": "tool", "name": result[1]}
+
+
+def _has_result(content: Any) -> bool:
+    return any(part.get("type") == "tool_result" for part in objects_in(content))
+
+
+def _texts(content: Any) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    found = (part.get("text") for part in objects_in(content))
+    return [text for text in found if isinstance(text, str)]
+
+
+CLINE_HISTORY = Reader(
+    "cline_history",
+    recognise,
+    read,
+    conditions=4,
+    title="conversation histories of Cline",
+)
+
+
+# OpenClaw writes a line for each event, of which `agent.start` has the history of the session so far. A session is one
+# conversation: the longest history, then what the events after it tell. Its sub-agents are sessions.
+
+_KINDS = ("message.", "agent.", "tool.", "llm.", "session.")
+_SUB_AGENT = ":subagent:"
+_NOT_THE_USER = "[Inter-session message]"
+_ROLES = {"toolResult": "tool", "custom": "system", "bashExecution": "tool"}
+
+
+def _recognise_openclaw(record: Any) -> str | None:
+    """Returns in words why a record looks like this format; None if it does not."""
+    if not isinstance(record, dict) or not isinstance(record.get("type"), str):
+        return None
+    kind = record["type"]
+    if kind.startswith(_KINDS) and (
+        "sessionKey" in record or (kind.startswith("message.") and "channel" in record)
+    ):
+        return "the records have `type` and `sessionKey` or `channel`, as telemetry of OpenClaw"
+    return None
+
+
+def _arrange_openclaw(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields a frame for each session, in the order of their beginnings; broken lines come first.
+
+    The whole file is in memory at once. Events that name no session that began belong to the session before them.
+    """
+    members: list[Frame] = []
+    for frame in frames:
+        if frame.reason is not None or _recognise_openclaw(frame.value) is None:
+            yield frame._replace(reason=frame.reason or "it is no event of OpenClaw")
+        else:
+            members.append(frame)
+    begun = [frame.value for frame in members if frame.value["type"] == "agent.start"]
+    known = dict.fromkeys(str(event.get("sessionKey")) for event in begun)
+    main = next((key for key in known if _SUB_AGENT not in key), next(iter(known), ""))
+    sessions: dict[str, list[Frame]] = {key: [] for key in known}
+    for frame in members:
+        key = str(frame.value.get("sessionKey"))
+        main = key if key in known and _SUB_AGENT not in key else main
+        sessions.setdefault(key if key in known else main, []).append(frame)
+    for key, events in sessions.items():
+        raw = b"\n".join(frame.raw for frame in events)
+        value = {"id": key, "events": [frame.value for frame in events]}
+        yield Frame(events[0].number, raw, value, name=key or None)
+
+
+def _read_openclaw(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+    """Returns the conversation of the events of a session as a draft.
+
+    Raises:
+        BadRecord: No event has a message.
+    """
+    events = [one for one in as_object(record).get("events", ()) if isinstance(one, dict)]
+    lengths = [len(_history(event)) for event in events]
+    longest = lengths.index(max(lengths)) if any(lengths) else 0
+    items = [_message_of_history(one) for one in _history(events[longest])] if events else []
+    for event in events[longest:]:
+        message = _of_event(event)
+        if message is not None and not any(_same(message, one) for one in items[-_NEAR:]):
+            items.append(message)
+    messages = read_in_turn(items)
+    rest = MessageTexts(messages).without(events)
+    times = (as_time(event.get("timestamp", event.get("ts"))) for event in events)
+    conversation = Conversation(
+        str(record.get("id") or fallback_id),
+        tuple(messages),
+        created_at=next(filter(None, times), None),
+    )
+    return ParsedRecord(conversation, {"events": rest} if rest else {})
+
+
+_NEAR = 3
+"""Messages among which an event may repeat one: `message.sending` and `message.out`, both starts of an agent."""
+
+
+def _history(event: dict[str, Any]) -> list[Any]:
+    found = event.get("messages")
+    return found if isinstance(found, list) and event.get("type") == "agent.start" else []
+
+
+def _message_of_history(item: Any) -> ChatMessage:
+    if not isinstance(item, dict):
+        raise BadRecord("a message of the history is no object")
+    role = item.get("role")
+    rest = {key: item[key] for key in item if key not in ("role", "toolCallId", "toolName")}
+    message = {**rest, "role": _ROLES.get(str(role), role)}
+    if item.get("toolCallId"):
+        message["tool_call_id"] = item["toolCallId"]
+    if item.get("toolName"):
+        message["name"] = item["toolName"]
+    return message
+
+
+def _of_event(event: dict[str, Any]) -> ChatMessage | None:
+    kind = event.get("type")
+    if kind == "agent.start" and event.get("prompt"):
+        prompt = event["prompt"]
+        role = "system" if str(prompt).startswith(_NOT_THE_USER) else "user"
+        return {"role": role, "content": prompt}
+    if kind == "tool.start" and event.get("toolName"):
+        call = {
+            "name": event["toolName"],
+            "arguments": event.get("params"),
+            "id": event.get("toolCallId"),
+        }
+        return {"role": "assistant", "content": "", "tool_calls": [call]}
+    if kind == "tool.end" and event.get("result") is not None:
+        result = event["result"]
+        text = result if isinstance(result, str | list) else json_text(result)
+        found = {"role": "tool", "content": text, "tool_call_id": event.get("toolCallId")}
+        return {**found, "name": event.get("toolName")}
+    if kind in ("message.out", "message.sending") and isinstance(event.get("content"), str):
+        return {"role": "assistant", "content": event["content"]}
+    return None
+
+
+def _same(message: ChatMessage, other: ChatMessage) -> bool:
+    return message == other and message["role"] != "tool" and "tool_calls" not in message
+
+
+OPENCLAW = Reader(
+    "openclaw",
+    _recognise_openclaw,
+    _read_openclaw,
+    arrange=_arrange_openclaw,
+    conditions=4,
+    title="telemetry of OpenClaw",
+    sample="openclaw_telemetry.jsonl",
+)
+
+
+# Gemini CLI writes the session, then a line for each message, as often as it was changed. Lines that change the session
+# (`$set`) or take messages back (`$rewindTo`) are applied; then the session is the object that older versions wrote,
+# which the mapping file reads.
+
+_WORDS = ("user", "gemini", "info", "warning", "error")
+
+
+def gemini_cli_lines(whole: Reader) -> Reader:
+    """The reader of sessions as lines, by the one of sessions that are one object."""
+    return replace(
+        whole,
+        name="gemini_cli_lines",
+        title="sessions of Gemini CLI as JSON Lines",
+        recognise=_recognise_gemini_lines,
+        arrange=_arrange_gemini_lines,
+        sample="",
+    )
+
+
+def _recognise_gemini_lines(record: Any) -> str | None:
+    if not isinstance(record, dict):
+        return None
+    if _is_session(record):
+        return "the first record has `sessionId`, `projectHash` and `startTime`, as sessions of Gemini CLI"
+    if _is_message(record):
+        return "the records have `id`, `timestamp`, `content` and a `type` of Gemini CLI"
+    return None
+
+
+def _is_session(record: dict[str, Any]) -> bool:
+    return record.keys() >= {"sessionId", "projectHash", "startTime"} and "messages" not in record
+
+
+def _is_message(record: dict[str, Any]) -> bool:
+    wanted = {"id", "timestamp", "content", "type"}
+    beside = {"message", "sessionId", "role", "payload"}
+    return record.keys() >= wanted and record["type"] in _WORDS and not record.keys() & beside
+
+
+def _arrange_gemini_lines(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields a frame for each session of a file, after the lines that are broken."""
+    sessions: list[tuple[dict[str, Any], dict[str, Any], list[Frame]]] = []
+    for frame in frames:
+        value = frame.value
+        if frame.reason is not None or not isinstance(value, dict):
+            yield frame._replace(reason=frame.reason or "it is no line of a session")
+            continue
+        if _is_session(value) or not sessions:
+            sessions.append(({}, {}, []))
+        session, messages, members = sessions[-1]
+        if isinstance(value.get("$set"), dict):
+            session.update(value["$set"])
+        elif "$rewindTo" in value:
+            _rewind(messages, value["$rewindTo"])
+        elif _is_message(value):
+            messages[str(value["id"])] = value
+        elif _is_session(value):
+            session.update(value)
+        else:
+            yield frame._replace(reason="it is no line of a session")
+            continue
+        members.append(frame)
+    for session, messages, members in sessions:
+        if members:
+            raw = b"\n".join(frame.raw for frame in members)
+            listed = session.pop("messages", None) or list(messages.values())
+            yield Frame(members[0].number, raw, {**session, "messages": listed})
+
+
+def _rewind(messages: dict[str, Any], last: Any) -> None:
+    """Takes back a message and those after it."""
+    names = list(messages)
+    for name in names[names.index(last) :] if last in names else []:
+        del messages[name]

@@ -1,0 +1,301 @@
+"""Spans of OpenTelemetry, with the conventions of GenAI, OpenInference, OpenLLMetry or the Vercel AI SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from engine.formats.coded.spans import (
+    SESSION_KEYS,
+    Span,
+    as_text,
+    facts_of,
+    fingerprint,
+    first,
+    object_in,
+    time_text,
+)
+from engine.formats.json_values import object_or_empty, objects_in
+from engine.formats.opening.framing import Frame
+from engine.formats.paths import json_within
+
+
+def _nested(value: Any) -> Any:
+    """Attributes whose keys have dots as objects within objects; keys that are all numbers as a list."""
+    if isinstance(value, list):
+        return [_nested(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    root: dict[str, Any] = {}
+    for key, entry in sorted(value.items(), key=lambda item: str(item[0])):
+        *path, last = str(key).split(".")
+        at = root
+        for step in path:
+            if not isinstance(at.get(step), dict):
+                at[step] = {"": at[step]} if step in at else {}
+            at = at[step]
+        inner = _nested(entry)
+        known = at.get(last)
+        at[last] = (
+            {**known, **inner} if isinstance(known, dict) and isinstance(inner, dict) else inner
+        )
+    return _with_lists(root)
+
+
+def _with_lists(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    found = {key: _with_lists(entry) for key, entry in value.items()}
+    numbers = list(filter(_is_position, found))
+    if numbers and all(_is_position(key) or key == "" for key in found):
+        return [found[key] for key in sorted(numbers, key=int)]
+    return found
+
+
+def _is_position(key: str) -> bool:
+    """Whether a key is a number that `int` reads: of "²" and of thousands of digits it raises ValueError."""
+    return key.isdecimal() and len(key) < 20
+
+
+def _plain(value: Any) -> Any:
+    """A value of OTLP, in which each has its type as key."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return value
+    ((kind, inner),) = value.items()
+    if kind == "arrayValue":
+        return [_plain(one) for one in object_in(inner).get("values", [])]
+    if kind == "kvlistValue":
+        return _pairs(object_in(inner).get("values"))
+    return inner if kind.endswith("Value") else value
+
+
+def _pairs(listed: Any) -> dict[str, Any]:
+    if isinstance(listed, dict):
+        return listed
+    return {
+        as_text(one.get("key")): _plain(one.get("value"))
+        for one in (listed if isinstance(listed, list) else ())
+        if isinstance(one, dict)
+    }
+
+
+def _attributes(record: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a span, of any of its forms."""
+    found = record.get("attributes", record.get("tags"))
+    if isinstance(found, list):
+        return _pairs(found)
+    found = json_within(found)
+    if isinstance(found, dict):
+        return found
+    columns = {key[11:]: value for key, value in record.items() if key.startswith("attributes.")}
+    return columns or record
+
+
+_SIGNS = ("gen_ai.", "llm.", "openinference.", "ai.prompt", "ai.response", "traceloop.")
+
+
+def span_of(record: Any) -> Span | None:
+    """A record as a span; None if nothing in it says that a model was called."""
+    if not isinstance(record, dict):
+        return None
+    attributes = _attributes(record)
+    context = object_in(record.get("context"))
+    key = first(record, "spanId", "span_id", "spanID", "context.span_id") or context.get("span_id")
+    own = attributes is not record and key is not None
+    if not own and not any(name.startswith(_SIGNS) for name in attributes):
+        return None
+    trace = first(record, "traceId", "trace_id", "traceID", "context.trace_id")
+    nested = _nested(attributes)
+    given, answered = _messages_of(nested, record)
+    parent = first(record, "parentSpanId", "parent_id", "parentId", "parent_span_id")
+    start = time_text(
+        first(record, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano")
+    )
+    response = object_in(object_in(nested.get("gen_ai")).get("response"))
+    request = object_in(object_in(nested.get("gen_ai")).get("request"))
+    model = response.get("model") or request.get("model")
+    model = model or object_in(nested.get("llm")).get("model_name")
+    usage = object_in(nested.get("gen_ai")).get("usage") or object_in(nested.get("llm")).get(
+        "token_count"
+    )
+    session = first(
+        attributes,
+        *("gen_ai.conversation.id", "session.id", "langfuse.session.id"),
+        *(f"traceloop.association.properties.{one}" for one in SESSION_KEYS),
+    )
+    metadata = object_in(attributes.get("metadata") or nested.get("metadata"))
+    session = session or first(object_in(nested.get("session")), "id")
+    return Span(
+        as_text(trace or context.get("trace_id") or session or key or fingerprint(record)),
+        as_text(key),
+        as_text(parent),
+        as_text(session or first(metadata, *SESSION_KEYS)),
+        _kind(record, attributes, nested),
+        as_text(
+            first(object_in(nested.get("tool")), "name") or first(record, "name", "operationName")
+        ),
+        start,
+        given,
+        answered,
+        facts_of(start, model, usage),
+    )
+
+
+def _kind(record: dict[str, Any], attributes: dict[str, Any], nested: dict[str, Any]) -> Any:
+    kind = as_text(first(attributes, "openinference.span.kind", "traceloop.span.kind", "span_kind"))
+    kind = kind or as_text(
+        object_in(object_in(nested.get("openinference")).get("span")).get("kind")
+    )
+    kind = (kind or as_text(record.get("span_kind"))).upper()
+    operation = as_text(object_in(object_in(nested.get("gen_ai")).get("operation")).get("name"))
+    if kind in ("LLM", "TOOL"):
+        return "model" if kind == "LLM" else "tool"
+    if operation:
+        agent = operation in ("invoke_agent", "create_agent", "invoke_workflow")
+        return "tool" if operation == "execute_tool" else "other" if agent else "model"
+    told = {"gen_ai", "llm"} & nested.keys() and kind in ("", "CLIENT", "INTERNAL")
+    vercel = as_text(attributes.get("ai.operationId")).endswith((".doGenerate", ".doStream"))
+    return "model" if told or vercel else "other"
+
+
+def _messages_of(nested: dict[str, Any], record: dict[str, Any]) -> tuple[Any, Any]:
+    """What a span was given and answered."""
+    gen = object_in(nested.get("gen_ai"))
+    llm = object_in(nested.get("llm"))
+    vercel = object_in(nested.get("ai"))
+    given = json_within(first(object_in(gen.get("input")), "messages"))
+    answered = first(object_in(gen.get("output")), "messages")
+    if given is not None:
+        given = {"messages": given, "system": json_within(gen.get("system_instructions"))}
+    given = given or gen.get("prompt") or _messages(llm.get("input_messages"))
+    answered = answered or gen.get("completion") or llm.get("output_messages")
+    if given is None and "prompt" in vercel:
+        given = first(object_in(vercel["prompt"]), "messages", "") or vercel["prompt"]
+        answered = object_in(vercel.get("response"))
+        answered = {
+            "text": answered.get("text"),
+            "tool_calls": json_within(answered.get("toolCalls")),
+        }
+    events, choices = _of_events(record.get("events") or record.get("logs"))
+    given, answered = given or events, answered or choices
+    tool = object_in(object_in(gen.get("tool")).get("call"))
+    given = given or tool.get("arguments") or first(object_in(nested.get("input")), "value")
+    answered = answered or tool.get("result") or first(object_in(nested.get("output")), "value")
+    if isinstance(nested.get("input"), str) and given is None:
+        given, answered = nested["input"], answered or nested.get("output")
+    return given, answered
+
+
+def _messages(listed: Any) -> Any:
+    listed = json_within(listed)
+    return {"messages": listed} if isinstance(listed, list) else None
+
+
+def _of_events(events: Any) -> tuple[Any, Any]:
+    """The messages in the events of a span, as the conventions had them until version 1.36."""
+    given: list[Any] = []
+    answered: list[Any] = []
+    for event in json_within(events) if isinstance(json_within(events), list) else ():
+        if not isinstance(event, dict):
+            continue
+        name = as_text(event.get("name"))
+        said = _pairs(event.get("attributes"))
+        inner = object_in(_nested(said).get("gen_ai"))
+        if name in ("gen_ai.content.prompt", "gen_ai.content.completion"):
+            listed = json_within(inner.get(name.rpartition(".")[2]))
+            (given if name.endswith("prompt") else answered).extend(
+                listed if isinstance(listed, list) else [listed]
+            )
+        elif name == "gen_ai.client.inference.operation.details":
+            given += json_within(first(object_in(inner.get("input")), "messages")) or []
+            answered += json_within(first(object_in(inner.get("output")), "messages")) or []
+        elif name == "gen_ai.choice":
+            message = json_within(said.get("message")) or {}
+            content = said.get("content", "") if isinstance(message, dict) else message
+            message = object_or_empty(message)
+            answered.append({"role": "assistant", "content": content, **message})
+        elif name.startswith("gen_ai.") and name.endswith(".message"):
+            message = {
+                key: json_within(value) for key, value in said.items() if "gen_ai" not in key
+            }
+            given.append({"role": name.split(".")[1], "content": "", **message})
+            if "id" in message and given[-1]["role"] == "tool":
+                given[-1]["tool_call_id"] = message["id"]
+    return given or None, answered or None
+
+
+def spans_of(record: Any) -> tuple[list[Any], list[Any]]:
+    """The spans of an export: OTLP, Jaeger, or an object of lists of spans."""
+    if not isinstance(record, dict):
+        return [], []
+    if isinstance(record.get("resourceLogs"), list):
+        return _spans_of_logs(record["resourceLogs"])
+    spans: list[Any] = []
+    said: list[Any] = []
+    outer = record.get("resourceSpans", record.get("batches"))
+    for resource in objects_in(outer):
+        scopes = first(resource, "scopeSpans", "instrumentationLibrarySpans", "scope_spans")
+        for scope in objects_in(scopes):
+            spans += objects_in(scope.get("spans"))
+        about = {key: resource[key] for key in resource if key == "resource"}
+        said += [about] if about else []
+    if outer is not None:
+        return spans, said
+    if isinstance(record.get("spans"), list) and ("traceID" in record or "trace_id" in record):
+        return record["spans"], [{key: record[key] for key in record if key != "spans"}]
+    if record and all(_is_spans(value) for value in record.values()):
+        return [span for value in record.values() for span in value], []
+    return [record], []
+
+
+def _spans_of_logs(resources: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The log records of OTLP that are events of GenAI, as events of the spans that they name."""
+    spans: dict[tuple[str, str], dict[str, Any]] = {}
+    others: list[Any] = []
+    for resource in objects_in(resources):
+        others += [{"resource": resource["resource"]}] if "resource" in resource else []
+        for scope in objects_in(resource.get("scopeLogs")):
+            for log in objects_in(scope.get("logRecords")):
+                said = _pairs(log.get("attributes"))
+                name = as_text(log.get("eventName") or said.get("event.name"))
+                if not name.startswith("gen_ai."):
+                    others.append(log)
+                    continue
+                body = json_within(_plain(log.get("body")))
+                body = body if isinstance(body, dict) else {"content": body} if body else {}
+                trace, key = as_text(log.get("traceId")), as_text(log.get("spanId"))
+                start = first(log, "timeUnixNano", "observedTimeUnixNano")
+                span = spans.setdefault(
+                    (trace, key or (trace and "log") or fingerprint(log)),
+                    {"spanId": key or "log", "traceId": trace, "startTimeUnixNano": start},
+                )
+                span["attributes"] = {"gen_ai.operation.name": "chat", **span.get("attributes", {})}
+                span["attributes"] |= {one: said[one] for one in said if one.startswith("gen_ai.")}
+                span.setdefault("events", []).append({"name": name, "attributes": {**said, **body}})
+    return list(spans.values()), others
+
+
+def with_logs_together(frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields records with log records of OTLP as one, since a collector writes the events of a span in several."""
+    logs: list[Frame] = []
+    for frame in frames:
+        value = frame.value
+        if isinstance(value, dict) and isinstance(value.get("resourceLogs"), list):
+            logs.append(frame)
+        else:
+            yield frame
+    if len(logs) > 1:
+        together = {"resourceLogs": [one for frame in logs for one in frame.value["resourceLogs"]]}
+        yield logs[0]._replace(raw=b"\n".join(frame.raw for frame in logs), value=together)
+    else:
+        yield from logs
+
+
+def _is_spans(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and isinstance(value[0], dict)
+        and "attributes" in value[0]
+        and span_of(value[0]) is not None
+    )

@@ -1,0 +1,395 @@
+"""Makes conversations of the spans of traces: one for each session or thread, and one for each sub-agent.
+
+A trace has the calls of models, each with the messages it was given and its answer. Calls whose messages continue
+those of an earlier one are one history; the longest state of it is the conversation. A call in a later trace that
+continues none, as of an application that sends no history, is the next turn. In the same trace it is a history of its
+own: with several calls, as sub-agents have, it becomes a conversation; a single call (a router, a title) stays as
+metadata.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from engine.base.conversation import Conversation, Message
+from engine.formats.coded.repeats import MessageTexts
+from engine.formats.json_values import BadRecord, json_text, object_or_empty
+from engine.formats.messages.call_messages import (
+    messages_answered,
+    messages_given,
+    text_answered,
+    text_given,
+)
+from engine.formats.messages.chat_message import ChatMessage
+from engine.formats.messages.normalise import (
+    messages_of,
+)
+from engine.formats.messages.times import (
+    as_time,
+)
+from engine.formats.opening.framing import Frame
+from engine.formats.paths import json_within
+from engine.formats.records import ParsedRecord
+
+SPANS, ABOUT = "spans", "about"
+"""Keys of a grouped record: its spans, and what is said of their traces."""
+
+_TRUTH = ("scores", "feedback_stats", "assessments", "corrections")
+"""Keys of what people or other models said of a trace."""
+
+
+@dataclass(slots=True)
+class Span:
+    """One step of a trace.
+
+    Attributes:
+        session: The session, thread or conversation that it names, if any.
+        start: ISO 8601, or a text that sorts like it.
+        given: What a model or tool was given.
+        answered: What it answered.
+        facts: Model, usage and time, for the message that it answered.
+    """
+
+    trace: str
+    key: str
+    parent: str
+    session: str
+    kind: Literal["model", "tool", "other"]
+    name: str
+    start: str
+    given: Any
+    answered: Any
+    facts: dict[str, Any]
+
+
+SpanReader = Callable[[Any], Span | None]
+"""Reads a record as a span; None if it is none."""
+
+Exploder = Callable[[Any], tuple[list[Any], list[Any]]]
+"""Returns the spans within a record and what it says of their traces."""
+
+
+@dataclass(slots=True)
+class _History:
+    """Calls of a model of which each continues the one before."""
+
+    depth: int
+    said: _Keyed
+    answers: int = 0
+    facts: dict[int, dict[str, Any]] = field(default_factory=dict)
+    spans: list[int] = field(default_factory=list)
+    traces: set[str] = field(default_factory=set)
+
+
+def arrange_spans(read: SpanReader, explode: Exploder, frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Yields a frame for each session, or trace without one, and for each sub-agent in it; broken frames come first.
+
+    All spans are in memory at once, since those of a session may lie anywhere.
+    """
+    records: list[tuple[Any, Span, Frame]] = []
+    about: dict[str, list[Any]] = {}
+    for frame in frames:
+        if frame.reason is not None:
+            yield frame
+            continue
+        spans, said = explode(frame.value)
+        found = [(one, span, frame) for one in spans if (span := read(one)) is not None]
+        if not found:
+            yield frame._replace(reason="it holds no span of a trace")
+            continue
+        records += found
+        for one in said:
+            about.setdefault(_trace_of(one, found[0][1].trace), []).append(one)
+    sessions: dict[str, str] = {}
+    for _, span, _ in records:
+        if span.session:
+            sessions.setdefault(span.trace, span.session)
+    groups: dict[str, list[tuple[Any, Span, Frame]]] = {}
+    for entry in records:
+        trace = entry[1].trace
+        groups.setdefault(sessions.get(trace, trace), []).append(entry)
+    for key, members in groups.items():
+        spans = [span for _, span, _ in members]
+        traces = dict.fromkeys(span.trace for span in spans)
+        said = [one for trace in traces for one in about.get(trace, ())]
+        sub_agents = _sub_agents(spans)
+        inside = {position for history in sub_agents for position in history.spans}
+        rest = [entry for at, entry in enumerate(members) if at not in inside]
+        yield _grouped(key, rest, said)
+        for number, history in enumerate(sub_agents, 1):
+            yield _grouped(f"{key}/{number}", [members[at] for at in history.spans], [])
+
+
+def _trace_of(said: Any, default: str) -> str:
+    found = said.get("id") if isinstance(said, dict) else None
+    return found if isinstance(found, str) else default
+
+
+def _grouped(key: str, members: list[tuple[Any, Span, Frame]], said: list[Any]) -> Frame:
+    value: dict[str, Any] = {"id": key, SPANS: [record for record, _, _ in members]}
+    if said:
+        value[ABOUT] = said
+    frames = list({id(frame): frame for _, _, frame in members}.values())
+    whole = all(frame.value is record for record, _, frame in members)
+    raw = b"\n".join(frame.raw for frame in frames) if whole else json_text(value).encode()
+    return Frame(frames[0].number, raw, value, name=key)
+
+
+def draft_of_spans(read: SpanReader, record: Any, fallback_id: str) -> ParsedRecord:
+    """Returns the conversation of a group of spans.
+
+    Raises:
+        BadRecord: No span has messages or a text.
+    """
+    records = record.get(SPANS) if isinstance(record, dict) else None
+    if not isinstance(records, list):
+        raise BadRecord("there are no spans")
+    spans = [span for one in records if (span := read(one)) is not None]
+    said = record.get(ABOUT) or []
+    histories = _histories(spans)
+    found, facts = [], {}
+    if histories:
+        main = _main(histories)
+        found, facts = main.said.messages, main.facts
+    else:
+        found = _of_texts(spans)
+    if not found:
+        raise BadRecord("no span has messages")
+    messages: list[Message] = []
+    for position, message in enumerate(found):
+        messages += messages_of(message, len(messages) + 1, facts=facts.get(position))
+    began = min((span.start for span in spans if span.start), default=None)
+    truth = _truth([*said, *records])
+    texts = MessageTexts(messages, frozenset(_TRUTH))
+    fields = {SPANS: texts.without(records), ABOUT: texts.without(said)}
+    fields = {key: value for key, value in fields.items() if value}
+    name = record.get("id") or fallback_id
+    return ParsedRecord(
+        Conversation(str(name), tuple(messages), created_at=began),
+        {**fields, **truth},
+        frozenset(truth),
+    )
+
+
+def _truth(records: list[Any]) -> dict[str, Any]:
+    """What people or other models said of the traces."""
+    truth: dict[str, Any] = {}
+    for record in records:
+        for key in _TRUTH:
+            if isinstance(record, dict) and record.get(key):
+                value = record[key]
+                truth[key] = truth.get(key, []) + value if isinstance(value, list) else value
+    return truth
+
+
+def _histories(spans: list[Span]) -> list[_History]:
+    """The histories of the calls of models; of all steps with messages if no call of a model has any."""
+    calls = [span.kind == "model" for span in spans]
+    return _linked(spans, calls) or _linked(spans, [span.kind == "other" for span in spans])
+
+
+def _linked(spans: list[Span], wanted: list[bool]) -> list[_History]:
+    parents = {span.key: span.parent for span in spans}
+    histories: list[_History] = []
+    for position in sorted(range(len(spans)), key=lambda at: spans[at].start):
+        span = spans[position]
+        if not wanted[position]:
+            continue
+        given = messages_given(span.given)
+        text = text_given(span.given) if not given and span.kind == "model" else None
+        if text is not None and not span.parent:
+            given = [{"role": "user", "content": text}]
+        if not given:
+            continue
+        answered = messages_answered(span.answered)
+        if not answered and (text := text_answered(span.answered)):
+            answered = [{"role": "assistant", "content": text}]
+        asked = _Keyed(given)
+        said = _Keyed(answered)
+        if len(answered) > len(given) and _continues(asked.keys, said.keys):
+            said = said.since(len(given))  # an agent's state has what it was given too
+        history = _history_for(histories, span, asked)
+        if history is None:
+            history = _History(_depth(span, parents), asked)
+            histories.append(history)
+        history.facts[len(history.said)] = span.facts
+        history.said = history.said.followed(said)
+        history.answers = len(said)
+        history.spans.append(position)
+        history.traces.add(span.trace)
+    return histories
+
+
+def _history_for(histories: list[_History], span: Span, given: _Keyed) -> _History | None:
+    """The history that a call continues, brought to what the call was given; None if it begins one."""
+    spoken = given.spoken()
+    for history in reversed(histories):
+        before = history.said.spoken()
+        if before.keys and _continues(before.keys, spoken.keys):  # also with other instructions
+            moved = len(given) - len(spoken) - len(history.said) + len(before)
+            history.facts = {at + moved: facts for at, facts in history.facts.items()}
+            history.said = given
+            return history
+        for known in (len(history.said), len(history.said) - history.answers):
+            keys = history.said.keys[:known]
+            for start in range(max(1, len(keys) - 1)):
+                body = given if start == 0 else spoken
+                again = known < len(history.said) and len(body) == len(keys) - start
+                if again and span.trace not in history.traces:
+                    continue  # the same question, asked another time
+                if _continues(keys[start:], body.keys):
+                    history.said = history.said.until(start).followed(body)
+                    return history
+    for history in reversed(histories):
+        if span.trace not in history.traces and history.said.system() == given.system():
+            history.said = history.said.followed(spoken)
+            return history
+    return None
+
+
+_BEFORE = ("system", "developer")
+_Key = tuple[str, str]
+
+
+class _Keyed:
+    """Messages with what they are compared by."""
+
+    def __init__(self, messages: list[ChatMessage], keys: list[_Key] | None = None) -> None:
+        self.messages = messages
+        self.keys = [_key(message) for message in messages] if keys is None else keys
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def until(self, end: int) -> _Keyed:
+        """Those before a position."""
+        return _Keyed(self.messages[:end], self.keys[:end])
+
+    def since(self, start: int) -> _Keyed:
+        """Those from a position on."""
+        return _Keyed(self.messages[start:], self.keys[start:])
+
+    def followed(self, others: _Keyed) -> _Keyed:
+        """These and others after them."""
+        return _Keyed([*self.messages, *others.messages], [*self.keys, *others.keys])
+
+    def spoken(self) -> _Keyed:
+        """Those that are no instructions."""
+        pairs = zip(self.messages, self.keys, strict=True)
+        kept = [(message, key) for message, key in pairs if key[0] not in _BEFORE]
+        return _Keyed([message for message, _ in kept], [key for _, key in kept])
+
+    def system(self) -> str:
+        """The first instructions; "" without any."""
+        return next((key[1] for key in self.keys if key[0] in _BEFORE), "")
+
+
+def _continues(keys: list[_Key], given: list[_Key]) -> bool:
+    return given[: len(keys)] == keys
+
+
+def _key(message: ChatMessage) -> _Key:
+    """A message as it is compared: role, and text and calls in one form."""
+    try:
+        (read, *_) = messages_of({**message}, 1)
+    except BadRecord:
+        return str(message.get("role")), json_text(message)
+    calls = ",".join(call.name for call in read.tool_calls)
+    return read.role, f"{read.content.strip()}\n{calls}"
+
+
+def _depth(span: Span, parents: dict[str, str]) -> int:
+    depth, at, seen = 0, span.parent, {span.key}
+    while at in parents and at not in seen:
+        seen.add(at)
+        depth, at = depth + 1, parents[at]
+    return depth
+
+
+def _main(histories: list[_History]) -> _History:
+    """The history of the conversation itself: that which lies least deep, then the longest, then the last."""
+    several = [one for one in histories if len(one.spans) > 1]
+    return min(reversed(several or histories), key=lambda one: (one.depth, -len(one.said)))
+
+
+def _sub_agents(spans: list[Span]) -> list[_History]:
+    histories = _histories(spans)
+    if len(histories) < 2:
+        return []
+    main = _main(histories)
+    return [one for one in histories if one is not main and len(one.spans) > 1]
+
+
+def _of_texts(spans: list[Span]) -> list[ChatMessage]:
+    """What the outermost steps were given and answered, with the calls of tools between; for traces without
+    messages."""
+    keys = {span.key for span in spans}
+    found: list[ChatMessage] = []
+    for trace in dict.fromkeys(span.trace for span in sorted(spans, key=lambda one: one.start)):
+        own = sorted((one for one in spans if one.trace == trace), key=lambda one: one.start)
+        roots = [one for one in own if one.parent not in keys or not one.parent]
+        speaking = [one for one in roots if text_given(one.given) or text_answered(one.answered)]
+        speaking = speaking[:1] or [
+            one for one in own if one.kind == "model" and text_given(one.given)
+        ]
+        for span in speaking:
+            if asked := text_given(span.given):
+                found.append({"role": "user", "content": asked})
+            for tool in own if span in roots else ():
+                if tool.kind == "tool":
+                    found += _tool_call(tool)
+            if said := text_answered(span.answered):
+                found.append({"role": "assistant", "content": said, **span.facts})
+    return found
+
+
+def _tool_call(span: Span) -> list[ChatMessage]:
+    call = {"name": span.name, "arguments": span.given, "id": span.key}
+    answer = json_within(span.answered)
+    text = answer if isinstance(answer, str) else json_text(answer)
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": text, "tool_call_id": span.key, "name": span.name},
+    ]
+
+
+def time_text(value: Any) -> str:
+    """The time of a span as a text that sorts: ISO 8601, also of nanoseconds in a text; "" if there is none."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < 20:
+        value = int(value)
+    return as_time(value) or ""
+
+
+SESSION_KEYS = ("thread_id", "session_id", "conversation_id", "threadId", "sessionId")
+"""Names under which tools keep the id of a session."""
+
+
+def first(record: Any, *keys: str) -> Any:
+    """The first value under one of the keys that is neither null nor empty."""
+    if not isinstance(record, dict):
+        return None
+    return next((record[key] for key in keys if record.get(key) not in (None, "", {}, [])), None)
+
+
+def object_in(value: Any) -> dict[str, Any]:
+    """A value as an object, also if it is JSON in a text; an empty one if it is none."""
+    return object_or_empty(json_within(value))
+
+
+def as_text(value: Any) -> str:
+    """A value as a text; null as an empty one."""
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def fingerprint(record: Any) -> str:
+    """An id for a record that has none."""
+    return hashlib.sha1(json_text(record).encode(), usedforsecurity=False).hexdigest()[:16]
+
+
+def facts_of(start: Any, model: Any, usage: Any) -> dict[str, Any]:
+    """The facts of a call that are known: its time, its model and the tokens it used."""
+    found = {"time": start, "model": model, "usage": usage}
+    return {key: value for key, value in found.items() if value not in (None, "", {}, [])}

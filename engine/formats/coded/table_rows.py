@@ -1,0 +1,515 @@
+"""Tables of conversations: a row is a message, a question with its answer, or a whole conversation.
+
+Columns are found by their usual names, whatever their case and the signs between their words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from engine.base.conversation import Conversation, Message, Role
+from engine.formats.json_values import BadRecord, as_object
+from engine.formats.leaks import states_outcome
+from engine.formats.messages.normalise import (
+    looks_like_message,
+    looks_like_messages,
+    messages_of,
+    read_messages,
+    record_id,
+)
+from engine.formats.messages.roles import role_named, role_of_speaker
+from engine.formats.messages.times import (
+    as_time,
+    created_at,
+    in_order,
+    order_keys,
+)
+from engine.formats.opening.framing import Frame
+from engine.formats.opening.text_turns import turns_of
+from engine.formats.records import ParsedRecord, Reader
+
+IDS = (
+    "conversation_id",
+    "session_id",
+    "thread_id",
+    "chat_id",
+    "dialogue_id",
+    "dialog_id",
+    "conv_id",
+    "convo_id",
+    "ticket_id",
+    "case_id",
+    "call_id",
+    "interaction_id",
+    "room_id",
+    "conversation",
+    "session",
+    "ticket",
+)
+_ROLES = (
+    "role",
+    "speaker",
+    "sender",
+    "sender_type",
+    "sender_role",
+    "author_type",
+    "author_role",
+    "message_role",
+    "participant",
+    "participant_role",
+    "author",
+    "from",
+    "actor",
+    "who",
+    "direction",
+)
+_TEXTS = (
+    "content",
+    "text",
+    "message",
+    "body",
+    "utterance",
+    "message_text",
+    "message_body",
+    "message_content",
+    "msg",
+    "value",
+)
+_ASKED = (
+    "prompt",
+    "question",
+    "user_message",
+    "user_input",
+    "user_query",
+    "query",
+    "instruction",
+    "input",
+    "request",
+    "user",
+    "human",
+)
+_ANSWERED = (
+    "response",
+    "answer",
+    "completion",
+    "output",
+    "reply",
+    "assistant_message",
+    "assistant_response",
+    "bot_response",
+    "model_response",
+    "model_output",
+    "assistant",
+    "bot",
+)
+TIMES = (
+    "timestamp",
+    "created_at",
+    "time",
+    "sent_at",
+    "datetime",
+    "date_time",
+    "date",
+    "created",
+    "ts",
+)
+
+
+class RowColumns(NamedTuple):
+    """The names of the columns of a row; the text is what was asked if there is an answer."""
+
+    id: str | None
+    role: str | None
+    text: str
+    answer: str | None
+
+
+def plain_name(name: str) -> str:
+    """`Conversation ID` and `conversationId` as `conversation_id`."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
+    return re.sub(r"[^a-z0-9]+", "_", words.lower())
+
+
+def named_column(
+    row: dict[str, Any], names: tuple[str, ...], types: type | tuple[type, ...]
+) -> str:
+    """The column with the first of some names that has a value of a type; empty if there is none."""
+    known: dict[str, str] = {}
+    for key, value in row.items():
+        if isinstance(value, types) and not isinstance(value, bool) and value != "":
+            known.setdefault(plain_name(key), key)
+    return next((known[name] for name in names if name in known), "")
+
+
+def columns_of(row: Any) -> RowColumns | None:
+    """The columns of a row that is a message, or a question with its answer; None if it is neither."""
+    if not isinstance(row, dict):
+        return None
+    id_key = named_column(row, IDS, (str, int)) or None
+    if looks_like_message(row):
+        role_key = "role" if "role" in row else "from"
+        return RowColumns(id_key, role_key, "content" if "content" in row else "value", None)
+    role = named_column(row, _ROLES, str)
+    text = named_column({key: row[key] for key in row if key not in (id_key, role)}, _TEXTS, str)
+    if role and text:
+        return RowColumns(id_key, role, text, None)
+    asked, answered = named_column(row, _ASKED, str), named_column(row, _ANSWERED, str)
+    return RowColumns(id_key, None, asked, answered) if asked and answered else None
+
+
+def messages_of_row(
+    row: dict[str, Any],
+    columns: RowColumns,
+    facts: dict[str, Any],
+    number: int,
+    speakers: dict[str, Role],
+) -> list[Message]:
+    """The message of a row, or two if it has an answer."""
+    if columns.answer is not None:
+        asked: dict[str, Any] = {"role": "user", "content": row[columns.text]}
+        answered = {"role": "assistant", "content": row[columns.answer]}
+        return [*messages_of(asked, number, facts=facts), *messages_of(answered, number + 1)]
+    word = row[columns.role] if columns.role else None
+    role, name = _role(word, columns.role, speakers, number)
+    message = {"role": role, "content": row[columns.text], **({"name": name} if name else {})}
+    return messages_of(message, number, facts=facts)
+
+
+def _role(
+    word: Any, column: str | None, speakers: dict[str, Role], number: int
+) -> tuple[Role, str | None]:
+    """The role of a speaker, and the name if it is one: the first speaker is the user, all others are the assistant."""
+    if not isinstance(word, str):
+        raise BadRecord(f"message {number} has no role")
+    known = role_of_speaker(word)
+    if known is not None:
+        return known, None
+    if column is not None and plain_name(column).endswith("role"):
+        raise BadRecord(f"message {number} has role {word[:60]!r}")
+    role = speakers.setdefault(word, "assistant" if "user" in speakers.values() else "user")
+    return role, word
+
+
+_ORDERS = (
+    "turn",
+    "turn_id",
+    "turn_index",
+    "turn_number",
+    "message_index",
+    "sequence",
+    "seq",
+    "position",
+    "step",
+    *TIMES,
+)
+_KEPT_AS_ROLES = ("role", "speaker")
+"""Columns whose words are only read as roles; others may tell more, such as a name."""
+
+UNREAD = "rows not read"
+"""Name under which the metadata of a conversation has those of its rows that are no messages."""
+
+_NUMBER = re.compile(r"\d{1,18}(\.\d+)?\Z")
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:|\Z)")
+
+
+def recognise(record: Any) -> str | None:
+    """Returns in words why a record looks like a row of this format; None if it does not."""
+    found = columns_of(record)
+    if found is None or found.id is None:
+        return None
+    what = "message" if found.answer is None else "question with its answer"
+    return f"each record is one {what}, and `{found.id}` names its conversation"
+
+
+def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields a frame for each conversation, in the order of their first rows; frames that are no rows come first.
+
+    All rows are in memory at once, since those of one conversation may lie anywhere.
+    """
+    rows: dict[str, list[Frame]] = {}
+    for frame in frames:
+        found = None if frame.reason is not None else columns_of(frame.value)
+        if frame.reason is not None:
+            yield frame
+        elif found is None or found.id is None:
+            yield frame._replace(reason="the row is no message of a named conversation")
+        else:
+            rows.setdefault(str(frame.value[found.id]), []).append(frame)
+    for name, group in rows.items():
+        raw = b"\n".join(frame.raw for frame in group)
+        value = {"id": name, "messages": [frame.value for frame in group]}
+        yield Frame(group[0].number, raw, value)
+
+
+def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+    """Returns the conversation of a group of rows as a draft; rows of an unknown role are kept as metadata.
+
+    Raises:
+        BadRecord: No row is a message.
+    """
+    record = as_object(record)
+    rows = record.get("messages", [])
+    if isinstance(rows, list):
+        rows = _in_order(rows)
+    first = rows[0] if rows and isinstance(rows[0], dict) else {}
+    found = record_id(record, ("id",), fallback_id)
+    if all(map(_plainly_spoken, rows)) and not any(map(_has_outcome, rows)):
+        return ParsedRecord(Conversation(found, read_messages(rows), created_at=created_at(first)))
+    speakers: dict[str, Role] = {}
+    messages: list[Message] = []
+    outcomes: dict[str, Any] = {}
+    unread: list[Any] = []
+    reason = "no messages"
+    for row in rows:
+        columns = columns_of(row)
+        if columns is None:
+            raise BadRecord(f"message {len(messages) + 1} is no message")
+        time = named_column(row, TIMES, (str, int, float))
+        read_keys = (columns.text, columns.answer, columns.id, *_KEPT_AS_ROLES)
+        facts = {"time" if key == time else key: row[key] for key in row if key not in read_keys}
+        for key in [key for key in facts if states_outcome(key)]:
+            outcomes[key] = facts.pop(key) if facts[key] is not None else outcomes.get(key)
+            facts.pop(key, None)
+        try:
+            messages += messages_of_row(row, columns, facts, len(messages) + 1, speakers)
+        except BadRecord as bad:  # the others are a conversation without it
+            reason = bad.reason
+            unread.append(row)
+    if not messages:
+        raise BadRecord(reason)
+    began = as_time(first.get(named_column(first, TIMES, (str, int, float))))
+    fields = {**outcomes, UNREAD: unread} if unread else outcomes
+    conversation = Conversation(found, tuple(messages), created_at=began)
+    return ParsedRecord(conversation, fields, unknown=tuple(map(_unread_row, unread)))
+
+
+def _plainly_spoken(row: Any) -> bool:
+    """Whether a row is a message of one of the usual roles."""
+    return looks_like_message(row) and role_named(row.get("role", row.get("from"))) is not None
+
+
+def _has_outcome(row: dict[str, Any]) -> bool:
+    """Whether a column of a row states how the conversation ended."""
+    return any(
+        states_outcome(key) for key in row if key not in ("role", "from", "content", "value")
+    )
+
+
+def _unread_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A row that was not read, as the account names it."""
+    word = row.get("role", row.get("from"))
+    return {"type": f"row of {word}" if isinstance(word, str) else "row", "row": row}
+
+
+def _in_order(rows: list[Any]) -> list[Any]:
+    """The rows by their turn or time, if each has one that can be compared; else as they are."""
+    if not all(isinstance(row, dict) for row in rows):
+        return rows
+    for name in _ORDERS:
+        column = next((key for key in rows[0] if plain_name(key) == name), None) if rows else None
+        if column is None:
+            continue
+        values = [row.get(column) for row in rows]
+        if order_keys(values) is not None:
+            return in_order(rows, values)
+    return rows
+
+
+ROWS = Reader(
+    "rows",
+    recognise,
+    read,
+    arrange=arrange,
+    conditions=2,
+    title="rows that are a message, or a question with its answer, of a named conversation",
+    sample="doc/messages.csv",
+)
+
+
+_SYSTEMS = ("system", "system_prompt", "system_message")
+_TRANSCRIPTS = (
+    "transcript",
+    "conversation",
+    "dialogue",
+    "dialog",
+    "chat",
+    "chat_log",
+    "messages",
+    "log",
+    "text",
+    "content",
+)
+_EXCHANGES = (
+    "conversation",
+    "conversations",
+    "dialogue",
+    "dialog",
+    "chat",
+    "chat_log",
+    "history",
+    "chat_history",
+    "turns",
+    "exchanges",
+)
+_LISTS = (
+    "transcript",
+    "dialogue",
+    "dialog",
+    "chat",
+    "chat_log",
+    "chat_history",
+    "message_history",
+    "conversation_history",
+    "conversation_log",
+    "messages_json",
+    "turns",
+)
+"""Names of columns with a list of messages, beside those of the chat logs."""
+
+
+class _Whole(NamedTuple):
+    """The columns of a record with its conversation: of a list of messages, of a transcript, or of a list of questions
+    with their answers and of the question with its answer that follows them."""
+
+    messages: str = ""
+    transcript: str = ""
+    exchanges: str = ""
+    pair: RowColumns | None = None
+
+
+def _whole(record: Any) -> _Whole | None:
+    if not isinstance(record, dict) or looks_like_message(record):
+        return None
+    listed = named_column(record, _LISTS, list)
+    if listed and looks_like_messages(record[listed]):
+        return _Whole(messages=listed)
+    columns = columns_of(record)
+    exchanges = next((key for name in _EXCHANGES if (key := _exchanges(record, name))), "")
+    if columns is not None and columns.answer is not None:
+        return _Whole(exchanges=exchanges, pair=columns)
+    if exchanges:
+        return _Whole(exchanges=exchanges)
+    for name in _TRANSCRIPTS:
+        key = named_column(record, (name,), (str, list))
+        said = record[key] if key else None
+        if turns_of(said) is not None if isinstance(said, str) else _are_turns(said):
+            return _Whole(transcript=key)
+    return None
+
+
+def _exchanges(record: dict[str, Any], name: str) -> str:
+    """The column of this name if it lists questions with their answers: objects, or lists of two texts; else empty."""
+    key = named_column(record, (name,), list)
+    listed = record[key] if key else []
+    if not listed or not all(map(_is_exchange, listed)):
+        return ""
+    firsts = [item[0] for item in listed if isinstance(item, list)]
+    # of ["Ann", "Hello"] the first text is who speaks
+    speakers = len(firsts) > 2 * len(set(firsts)) or any(map(role_of_speaker, firsts))
+    return "" if speakers else key
+
+
+def _is_exchange(item: Any) -> bool:
+    if isinstance(item, list):
+        return len(item) == 2 and all(isinstance(text, str) for text in item)
+    columns = columns_of(item)
+    return columns is not None and columns.answer is not None
+
+
+def _asked_and_answered(item: Any, number: int) -> list[Message]:
+    """The messages of a question with its answer."""
+    if isinstance(item, list):
+        return [Message("user", item[0]), Message("assistant", item[1])]
+    columns = columns_of(item)
+    assert columns is not None
+    rest = {key: item[key] for key in item if key not in (columns.text, columns.answer)}
+    return messages_of_row(item, columns, rest, number, {})
+
+
+def _are_turns(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(turn, dict) and {"speaker", "content"} <= turn.keys() for turn in value)
+    )
+
+
+def _recognise_conversation(record: Any) -> str | None:
+    found = _whole(record)
+    if found is None:
+        return None
+    if found.pair is not None:
+        return f"the records have `{found.pair.text}` and `{found.pair.answer}`"
+    if found.exchanges:
+        return (
+            f"each record is a conversation, whose questions and answers are in `{found.exchanges}`"
+        )
+    where = found.messages or found.transcript
+    return f"each record is a conversation, which is in `{where}`"
+
+
+def _arrange_conversations(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
+    """Yields the records with the turns of a transcript in place of its text."""
+    for frame in frames:
+        found = None if frame.reason is not None else _whole(frame.value)
+        if found is not None and found.transcript:
+            said = frame.value[found.transcript]
+            divided = turns_of(said) if isinstance(said, str) else None
+            if divided is not None:
+                turns = {found.transcript: divided["messages"]}
+                before = {"preamble": divided["preamble"]} if "preamble" in divided else {}
+                frame = frame._replace(value={**frame.value, **turns, **before})
+        yield frame
+
+
+def _read_conversation(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+    """Returns the conversation that is in a column of a record as a draft.
+
+    Raises:
+        BadRecord: It has none.
+    """
+    record = as_object(record)
+    found = _whole(record)
+    if found is None:
+        raise BadRecord("the row has no conversation")
+    used: set[str] = set()
+    messages: list[Message] = []
+    if found.pair is not None or found.exchanges:
+        if system := named_column(record, _SYSTEMS, str):
+            used.add(system)
+            messages.append(Message("system", record[system]))
+        if found.exchanges:
+            used.add(found.exchanges)
+            for item in record[found.exchanges]:
+                messages += _asked_and_answered(item, len(messages) + 1)
+        if found.pair is not None:
+            used |= {found.pair.text, found.pair.answer or ""}
+            messages += messages_of_row(record, found.pair, {}, len(messages) + 1, {})
+    elif found.messages:
+        used.add(found.messages)
+        messages += read_messages(record[found.messages])
+    else:
+        used.add(found.transcript)
+        speakers: dict[str, Role] = {}
+        for turn in record[found.transcript]:
+            number = len(messages) + 1
+            columns = RowColumns(None, "speaker", "content", None)
+            rest = {key: turn[key] for key in turn if key not in ("speaker", "content")}
+            messages += messages_of_row(turn, columns, rest, number, speakers)
+    id_key = named_column(record, ("id", *IDS), (str, int))
+    used.add(id_key)
+    external_id = str(record[id_key]) if id_key else fallback_id
+    rest = {key: value for key, value in record.items() if key not in used}
+    conversation = Conversation(external_id, tuple(messages), created_at=created_at(record))
+    return ParsedRecord(conversation, rest)
+
+
+CONVERSATION_ROWS = Reader(
+    "conversation_rows",
+    _recognise_conversation,
+    _read_conversation,
+    arrange=_arrange_conversations,
+    title="rows that are a conversation: a list of messages, a transcript, or questions with their answers",
+)

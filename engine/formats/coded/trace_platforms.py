@@ -1,0 +1,340 @@
+"""Readers of traces: how the records of each platform are spans. OpenTelemetry has a module of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from engine.formats.coded import opentelemetry
+from engine.formats.coded.spans import (
+    SESSION_KEYS,
+    Exploder,
+    Span,
+    SpanReader,
+    arrange_spans,
+    as_text,
+    draft_of_spans,
+    facts_of,
+    first,
+    object_in,
+    time_text,
+)
+from engine.formats.json_values import list_or_empty, objects_in
+from engine.formats.paths import json_within
+from engine.formats.records import Reader
+
+
+def _langsmith_span(run: Any) -> Span | None:
+    """A run as a span; None if the record is none."""
+    if not isinstance(run, dict) or not isinstance(run.get("run_type"), str) or "id" not in run:
+        return None
+    kind = run["run_type"]
+    metadata = object_in(object_in(run.get("extra")).get("metadata"))
+    start = time_text(run.get("start_time"))
+    usage = first(object_in(run.get("outputs")), "usage_metadata")
+    return Span(
+        as_text(first(run, "trace_id", "id")),
+        as_text(run["id"]),
+        as_text(run.get("parent_run_id")),
+        as_text(first(run, "thread_id") or first(metadata, *SESSION_KEYS)),
+        "model" if kind in ("llm", "chat_model") else "tool" if kind == "tool" else "other",
+        as_text(run.get("name")),
+        start,
+        run.get("inputs"),
+        run.get("outputs"),
+        facts_of(start, first(metadata, "ls_model_name"), usage),
+    )
+
+
+def _langsmith_spans(record: Any) -> tuple[list[Any], list[Any]]:
+    """Runs as the API takes them, created and then updated, or as they are stored."""
+    if not isinstance(record, dict) or not isinstance(record.get("post"), list):
+        return list(_with_children(record, None)), []
+    runs: dict[str, dict[str, Any]] = {}
+    patch = record.get("patch")
+    for run in [*record["post"], *list_or_empty(patch)]:
+        if isinstance(run, dict):
+            known = runs.setdefault(as_text(run.get("id")), {})
+            known.update({key: run[key] for key in run if run[key] not in (None, "", {}, [])})
+    return list(runs.values()), []
+
+
+def _with_children(run: Any, trace: Any) -> Iterator[Any]:
+    """A run and those within it, as the tree of a trace is exported; each is told its trace."""
+    children = run.get("child_runs") if isinstance(run, dict) else None
+    if not isinstance(run, dict) or not isinstance(children, list) or not (children or trace):
+        yield run
+        return
+    trace = run.get("trace_id") or trace or run.get("id")
+    yield {**{key: run[key] for key in run if key != "child_runs"}, "trace_id": trace}
+    for child in objects_in(children):
+        yield from _with_children(
+            {"parent_run_id": run.get("id"), "child_runs": [], **child}, trace
+        )
+
+
+_TYPES = frozenset(
+    (
+        *("GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR"),
+        *("EMBEDDING", "GUARDRAIL"),
+    )
+)
+
+
+def _langfuse_span(record: Any) -> Span | None:
+    """An observation or a trace as a span; None if the record is neither."""
+    if not isinstance(record, dict) or not isinstance(record.get("id"), str):
+        return None
+    kind = as_text(record.get("type"))
+    trace = first(record, "traceId", "trace_id")
+    if (kind not in _TYPES or trace is None) and not _is_trace(record):
+        return None
+    start = time_text(first(record, "startTime", "start_time", "timestamp"))
+    model = first(record, "model", "providedModelName", "provided_model_name")
+    usage = first(record, "usageDetails", "usage_details", "usage")
+    return Span(
+        as_text(trace or record["id"]),
+        record["id"] if trace else f"trace {record['id']}",
+        as_text(first(record, "parentObservationId", "parent_observation_id")),
+        as_text(first(record, "sessionId", "session_id")),
+        "model" if kind == "GENERATION" else "tool" if kind == "TOOL" else "other",
+        as_text(record.get("name")),
+        start,
+        record.get("input"),
+        record.get("output"),
+        facts_of(start, model, usage) if kind == "GENERATION" else {},
+    )
+
+
+def _is_trace(record: dict[str, Any]) -> bool:
+    return record.keys() >= {"id", "timestamp", "input", "output"} and bool(
+        record.keys() & {"bookmarked", "sessionId", "session_id", "projectId", "project_id", "tags"}
+    )
+
+
+def _langfuse_spans(record: Any) -> tuple[list[Any], list[Any]]:
+    """Observations of a trace or of the traces of a session, and the traces without them."""
+    if not isinstance(record, dict):
+        return [], []
+    if isinstance(record.get("traces"), list):
+        found: tuple[list[Any], list[Any]] = ([], [])
+        rest = {key: value for key, value in record.items() if key != "traces"}
+        for trace in record["traces"]:
+            session = {"sessionId": record.get("id")} if isinstance(trace, dict) else {}
+            spans, said = _langfuse_spans({**session, **trace} if session else trace)
+            found = ([*found[0], *spans], [*found[1], *said])
+        return found[0], [*found[1], rest]
+    if not isinstance(record.get("observations"), list):
+        return [record], []
+    trace = record.get("trace")
+    if not isinstance(trace, dict):
+        trace = {key: value for key, value in record.items() if key != "observations"}
+    spans = [one for one in record["observations"] if isinstance(one, dict)]
+    own = trace.get("id")
+    spans = [one if first(one, "traceId", "trace_id") else {**one, "traceId": own} for one in spans]
+    keys = ("scores", "corrections")
+    judged = {key: trace[key] for key in keys if trace.get(key)}
+    root = {key: value for key, value in trace.items() if key not in (*keys, "observations")}
+    if "timestamp" in root:  # the trace itself is its outermost step
+        root = {"input": None, "output": None, "tags": [], **root}
+        return [root, *spans], [{"id": own, **judged}] if judged else []
+    return spans, [{**root, **judged}]
+
+
+def _mlflow_span(record: Any) -> Span | None:
+    """A span of a trace that `spans_of` gave; None for other records."""
+    if not isinstance(record, dict) or "mlflow.trace" not in record:
+        return None
+    info = object_in(record["mlflow.trace"])
+    attributes = {
+        key: json_within(value) for key, value in object_in(record.get("attributes")).items()
+    }
+    context = object_in(record.get("context"))
+    kind = as_text(attributes.get("mlflow.spanType"))
+    given = record.get("inputs") or attributes.get("mlflow.spanInputs")
+    start = time_text(first(record, "start_time_unix_nano", "start_time_ns", "start_time"))
+    usage = attributes.get("mlflow.chat.tokenUsage")
+    return Span(
+        as_text(first(info, "trace_id", "request_id")),
+        as_text(first(record, "span_id") or context.get("span_id")),
+        as_text(first(record, "parent_span_id", "parent_id")),
+        as_text(info.get("session")),
+        "model" if kind in ("CHAT_MODEL", "LLM") else "tool" if kind == "TOOL" else "other",
+        as_text(record.get("name")),
+        start,
+        given,
+        record.get("outputs") or attributes.get("mlflow.spanOutputs"),
+        facts_of(start, attributes.get("mlflow.llm.model"), usage),
+    )
+
+
+def _mlflow_spans(record: Any) -> tuple[list[Any], list[Any]]:
+    """The spans of a trace; each is told the trace and the session, which it does not name itself."""
+    data = object_in(object_in(record).get("data"))
+    info = object_in(object_in(record).get("info"))
+    flat = object_in(record)
+    if isinstance(flat.get("spans"), list) and first(flat, "trace_id", "request_id"):  # a table
+        data, info = flat, {key: flat[key] for key in flat if key != "spans"}
+        if not any(
+            "mlflow.spanType" in object_in(one.get("attributes"))
+            for one in objects_in(flat["spans"])
+        ):
+            return [record], []
+    if not info or not isinstance(data.get("spans"), list):
+        return [record], []
+    metadata = object_in(first(info, "trace_metadata", "request_metadata"))
+    own = {
+        "trace_id": first(info, "trace_id", "request_id"),
+        "session": first(metadata, "mlflow.trace.session"),
+    }
+    spans = [{**span, "mlflow.trace": own} for span in data["spans"] if isinstance(span, dict)]
+    return spans, [{**info, "id": own["trace_id"]}]
+
+
+_MODEL_CALLS = (
+    *("chat.completions", "completions.create", "messages.create", "messages.stream", "chat"),
+    *("generate_content", "responses.create", "litellm.completion", "converse"),
+)
+
+
+def _weave_span(call: Any) -> Span | None:
+    """A call as a span; None if the record is none."""
+    if not isinstance(call, dict) or not isinstance(call.get("op_name"), str):
+        return None
+    if "trace_id" not in call or "inputs" not in call:
+        return None
+    name = call["op_name"].rpartition("/")[2].partition(":")[0]
+    attributes = object_in(call.get("attributes"))
+    start = time_text(call.get("started_at"))
+    inputs = object_in(call["inputs"])
+    tool = "tool" in name.lower() or attributes.get("kind") == "tool"
+    model = name.endswith(_MODEL_CALLS) or "messages" in inputs
+    return Span(
+        as_text(call["trace_id"]),
+        as_text(call.get("id")),
+        as_text(call.get("parent_id")),
+        as_text(first(call, "thread_id") or first(attributes, *SESSION_KEYS)),
+        "model" if model else "tool" if tool else "other",
+        name,
+        start,
+        inputs,
+        call.get("output"),
+        facts_of(start, inputs.get("model"), object_in(call.get("summary")).get("usage")),
+    )
+
+
+def _helicone_span(record: Any) -> Span | None:
+    """A request of Helicone as a span; None if the record is none."""
+    flat = isinstance(record, dict) and "request_body" in record and "response_body" in record
+    if not flat and not (
+        isinstance(record, dict) and {"request", "response", "provider"} <= record.keys()
+    ):
+        return None
+    key = as_text(first(record, "request_id", "id", "helicone_request_id"))
+    given = json_within(
+        first(record, "request_body") or object_in(record.get("request")).get("body")
+    )
+    answered = json_within(
+        first(record, "response_body") or object_in(record.get("response")).get("body")
+    )
+    if not isinstance(given, dict) or not (flat or key):
+        return None
+    said = object_in(first(record, "request_properties", "properties"))
+    start = time_text(first(record, "request_created_at", "created_at"))
+    model = first(record, "request_model", "response_model", "model") or given.get("model")
+    session = first(said, "Helicone-Session-Id", "helicone-session-id", *SESSION_KEYS)
+    return Span(
+        key,
+        key,
+        "",
+        as_text(session),
+        "model",
+        "",
+        start,
+        given,
+        answered,
+        facts_of(start, model, None),
+    )
+
+
+def _openpipe_span(record: Any) -> Span | None:
+    """A request of OpenPipe as a span; None if the record is none."""
+    if not isinstance(record, dict):
+        return None
+    given = json_within(first(record, "reqPayload", "req_payload"))
+    if not isinstance(given, dict):
+        return None
+    key = as_text(first(record, "id")) or as_text(object_in(record.get("respPayload")).get("id"))
+    start = time_text(first(record, "requestedAt", "requested_at", "startTime"))
+    said = object_in(first(record, "metadata", "tags"))
+    session = as_text(first(said, *SESSION_KEYS))
+    answered = first(record, "respPayload", "resp_payload")
+    facts = facts_of(start, given.get("model"), None)
+    return Span(key or start, key, "", session, "model", "", start, given, answered, facts)
+
+
+_LOOKED_AT = 5
+"""Spans of an object that are looked at to recognise it."""
+
+
+def _alone(record: Any) -> tuple[list[Any], list[Any]]:
+    return [record], []
+
+
+def _reader(
+    name: str,
+    title: str,
+    sample: str,
+    read: SpanReader,
+    explode: Exploder = _alone,
+    conditions: int = 4,
+) -> Reader:
+    def recognise(record: Any) -> str | None:
+        if not isinstance(record, dict):
+            return None
+        spans, _ = explode(record)
+        if any(read(span) is not None for span in spans[:_LOOKED_AT]):
+            return f"the records are {title}"
+        return None
+
+    return Reader(
+        name,
+        recognise,
+        lambda record, fallback_id, _: draft_of_spans(read, record, fallback_id),
+        arrange=lambda frames, _: arrange_spans(
+            read, explode, opentelemetry.with_logs_together(frames)
+        ),
+        conditions=conditions,
+        title=title,
+        sample=sample,
+    )
+
+
+TRACES: tuple[Reader, ...] = (
+    _reader(
+        "langsmith",
+        "runs of LangSmith",
+        "made/langsmith_runs.jsonl",
+        _langsmith_span,
+        _langsmith_spans,
+    ),
+    _reader(
+        "langfuse",
+        "traces or observations of Langfuse",
+        "langfuse/openai-agents-2025-09-30.trace.json",
+        _langfuse_span,
+        _langfuse_spans,
+    ),
+    _reader("mlflow", "traces of MLflow", "made/mlflow_trace.json", _mlflow_span, _mlflow_spans),
+    _reader("weave", "calls of Weights & Biases Weave", "", _weave_span),
+    _reader("helicone", "requests of Helicone", "", _helicone_span),
+    _reader("openpipe", "requests of OpenPipe", "", _openpipe_span),
+    _reader(
+        "opentelemetry",
+        "spans of OpenTelemetry (GenAI, OpenInference, OpenLLMetry)",
+        "phoenix/pxi_turn_trace.json",
+        opentelemetry.span_of,
+        opentelemetry.spans_of,
+        conditions=3,
+    ),
+)

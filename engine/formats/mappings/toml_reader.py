@@ -1,0 +1,422 @@
+"""Reads records as conversations by a mapping file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from engine.base.conversation import Conversation, Message, Role
+from engine.formats.json_values import BadRecord, json_text, kind_of
+from engine.formats.mappings.arranging import OTHER_BRANCHES, arranged
+from engine.formats.mappings.mapping import (
+    FIRST_SPEAKER,
+    OTHER_SPEAKERS,
+    CallMapping,
+    Destination,
+    Group,
+    Mapping,
+    MessageList,
+    MessageRule,
+)
+from engine.formats.messages.normalise import (
+    messages_of,
+)
+from engine.formats.messages.roles import role_named, role_of_speaker
+from engine.formats.messages.times import (
+    TIMES,
+    as_time,
+    created_at,
+    in_time_order,
+)
+from engine.formats.opening.framing import Frame
+from engine.formats.paths import Found, Path, Trail, as_word, decoded, read_path, without
+from engine.formats.records import ParsedRecord, Reader
+
+_DEFAULT_ROLE = read_path("role | from")
+
+_OWN_KEY = "@key"
+"""Path of the name of a tool call that is the key under which the call stands."""
+
+_RECORD = "record"
+"""Field for what of the record has a name that the mapping gives to something else."""
+
+_SHARED = "shared"
+"""Field for the rest of the object from which records were split, if it is small."""
+
+_MOST_SHARED = 2_000
+"""Characters of JSON up to which that rest is kept with every conversation."""
+
+
+def reader_of(mapping: Mapping) -> Reader:
+    """Returns the reader of a mapping."""
+    return Reader(
+        mapping.name,
+        partial(_recognise, mapping),
+        lambda value, fallback_id, outer: _Reading(mapping, value, outer).draft(fallback_id),
+        arrange=partial(_arrange, mapping) if _arranges(mapping) else None,
+        conditions=len(mapping.when),
+        title=mapping.title,
+        sample=mapping.sample,
+        thread_of=_thread_of(mapping.group),
+    )
+
+
+def _thread_of(group: Group | None) -> Callable[[Any], str] | None:
+    if group is None or group.by is None or not group.across_files:
+        return None
+    by = group.by
+    return lambda record: as_word(by.first(record))
+
+
+def _arranges(mapping: Mapping) -> bool:
+    ways = (
+        mapping.split,
+        mapping.subrecords,
+        mapping.attachments,
+        mapping.transcript,
+        mapping.group,
+        mapping.tree,
+    )
+    return any(ways)
+
+
+def _arrange(mapping: Mapping, frames: Iterable[Frame], all_branches: bool) -> Iterator[Frame]:
+    return arranged(mapping, frames, all_branches)
+
+
+def _recognise(mapping: Mapping, record: Any) -> str | None:
+    if mapping.by_name or not all(one.holds(record, record) for one in mapping.when):
+        return None
+    asked = " and ".join(
+        f"`{condition.path.text}`" for condition in mapping.when if not condition.absent
+    )
+    return f"the records have {asked}, as {mapping.title}"
+
+
+class _Reading:
+    """Reads one record; collects what of it was used."""
+
+    def __init__(self, mapping: Mapping, record: Any, outer: Any) -> None:
+        self._mapping = mapping
+        self._record = record
+        self._outer = outer
+        self._used: list[Trail] = []
+        self._used_inside: dict[Trail, list[Trail]] = {}
+        self._messages: list[Message] = []
+        self._events: list[Any] = []
+        self._unknown: list[Any] = []
+        self._left_out: dict[Trail, tuple[int, str | int]] = {}
+        self._speakers: dict[str, Role] = {}
+        self._user_is_named = False
+
+    def draft(self, fallback_id: str) -> ParsedRecord:
+        """Returns the conversation.
+
+        Raises:
+            BadRecord: An item is no message, or there is none.
+        """
+        mapping = self._mapping
+        truth = self._named(mapping.truth.items())
+        meta = self._named(mapping.metadata.items())
+        for path in mapping.left_out:
+            for found in path.find(self._record, self._record):
+                self._leave_out(found.trail, found.value)
+        for trail in self._used:  # messages do not have these as facts
+            for end in range(1, len(trail)):
+                self._used_inside.setdefault(trail[:end], []).append(trail[end:])
+        for items in mapping.items:
+            self._read_items(items)
+        if not self._messages:
+            raise BadRecord("no messages")
+        messages = tuple(_with_thoughts(self._messages))
+        words = [as_word(path.first(self._record, None, self._outer)) for path in mapping.id]
+        if len(mapping.split) > 1:
+            truth["side"] = side = fallback_id.rpartition("/")[2]
+            words = [*words, side] if any(words) else [fallback_id]
+        external_id = "/".join(filter(None, words)) or fallback_id
+        began = self._began()
+        rest = without(self._record, self._used)
+        fields = rest if isinstance(rest, dict) else {"rest": rest} if rest is not None else {}
+        taken = {key: fields[key] for key in fields if key in meta or key in truth}
+        if taken:  # the mapping gives these names to something else
+            fields = {key: fields[key] for key in fields if key not in taken} | {_RECORD: taken}
+        if self._events:
+            fields = {**fields, "events": self._events}
+        return ParsedRecord(
+            Conversation(external_id, messages, meta, created_at=began),
+            {**fields, **self._shared(), **truth},
+            frozenset(truth),
+            left_out=frozenset(self._left_out.values()),
+            unknown=tuple(self._unknown),
+        )
+
+    def _began(self) -> str | None:
+        path = self._mapping.created_at
+        found = as_time(path.first(self._record, None, self._outer)) if path else None
+        record = self._record
+        return found or (created_at(record) if isinstance(record, dict) else None)
+
+    def _shared(self) -> dict[str, Any]:
+        outer = self._outer
+        if not isinstance(outer, dict):
+            return {}
+        named = (*self._mapping.truth.values(), *self._mapping.metadata.values())
+        taken = [trail for path in named for trail in path.outside(outer, self._record)]
+        rest = without({key: outer[key] for key in outer if key != OTHER_BRANCHES}, taken)
+        return {_SHARED: rest} if rest and len(json_text(rest)) <= _MOST_SHARED else {}
+
+    def _find(self, path: Path) -> list[Found]:
+        found = path.find(self._record, self._record, self._outer)
+        self._used += [one.trail for one in found if one.trail]
+        return found
+
+    def _named(self, paths: Iterable[tuple[str, Path]]) -> dict[str, Any]:
+        named: dict[str, Any] = {}
+        for name, path in paths:
+            found = [one.value for one in self._find(path)]
+            if found:
+                named[name] = found[0] if len(found) == 1 else found
+        return named
+
+    def _leave_out(self, trail: Trail | None, value: Any) -> None:
+        """Leaves a value in the original record only; within JSON in a text it becomes metadata, since the text is no
+        list or object that could be named."""
+        if not trail:
+            return
+        parent = self._record
+        for step in trail[:-1]:
+            parent = None if isinstance(parent, str) else parent[step]
+            if parent is None:
+                break
+        self._used.append(trail)
+        if isinstance(parent, dict | list):
+            self._left_out[trail] = (id(parent), trail[-1])
+        else:
+            self._events.append(value)
+
+    def _read_items(self, items: MessageList) -> None:
+        found = items.each.find(self._record, self._record, self._outer)
+        time = items.turns[0].time
+        times = [time.first(one.value) if time else _plain_time(one.value) for one in found]
+        role = items.turns[0].role
+        if FIRST_SPEAKER in self._mapping.roles and not isinstance(role, tuple):
+            words = (as_word((role or _DEFAULT_ROLE).first(one.value)) for one in found)
+            self._user_is_named = any(self._known_role(word) == "user" for word in words)
+        # among the items that are messages: where two take turns, a note is nobody's turn
+        position = 0
+        for one in in_time_order(found, times):
+            try:
+                position += self._read_item(items, one, position)
+            except BadRecord:
+                if self._mapping.group is None:
+                    raise
+                self._used += [one.trail] if one.trail else []
+                self._events.append(one.value)  # the other records are a conversation without it
+                self._unknown.append(one.value)
+
+    def _read_item(self, items: MessageList, item: Found, position: int) -> bool:
+        """Reads an item; returns whether it meets the conditions of a message."""
+        whole_record = item.trail == ()
+        drafts: list[dict[str, Any]] = []
+        used: list[Trail] = list(self._used_inside.get(item.trail or (), ()))
+        matched = False
+        for turn in items.turns:
+            if not all(one.holds(item.value, self._record, self._outer) for one in turn.when):
+                continue
+            matched = True
+            parts = (
+                turn.each.find(item.value, self._record) if turn.each else [Found(item.value, ())]
+            )
+            for part in parts:
+                drafts += self._message(turn, part, item, position, used)
+        trail = item.trail
+        if whole_record:
+            self._used += used
+        elif trail is not None:
+            self._used.append(trail)
+        if not matched:
+            self._events.append(item.value)
+            self._unknown.append(item.value)
+            return False
+        rest = None if whole_record else without(_opened(item.value), used)
+        if not drafts and rest is not None and trail:
+            if trail not in self._left_out:
+                self._events.append(rest)
+            return True
+        for message in drafts:
+            facts = {} if rest is None else rest if isinstance(rest, dict) else {"rest": rest}
+            self._messages += messages_of(message, len(self._messages) + 1, facts=facts)
+            rest = None
+        return True
+
+    def _message(
+        self, turn: MessageRule, part: Found, item: Found, position: int, used: list[Trail]
+    ) -> list[dict[str, Any]]:
+        """Returns the message of a part of an item in the form of a chat API; [] if it has none."""
+        value, within = part.value, part.trail or ()
+
+        def take(path: Path | None) -> list[Any]:
+            found = path.find(value, self._record, self._outer) if path else []
+            used.extend((*within, *one.trail) for one in found if one.trail is not None)
+            return [one.value for one in found]
+
+        role, speaker = self._role(turn, value, position)
+        if role == "left out":
+            if item.trail:
+                self._leave_out((*item.trail, *within), value)
+            return []
+        if role == "metadata":
+            self._events.append(value)
+            used.append(within)
+            return []
+        if not turn.text and turn.calls is None and turn.reasoning is None:
+            if not isinstance(value, dict):
+                raise BadRecord(f"message {len(self._messages) + 1} is {kind_of(value)}")
+            name = {"name": speaker} if speaker and "name" not in value else {}
+            used_inside = (
+                self._used_inside.get((*item.trail, *within)) if item.trail is not None else None
+            )
+            used.append(within)
+            return [
+                {
+                    **(without(value, used_inside) or {} if used_inside else value),
+                    "role": role,
+                    **name,
+                }
+            ]
+        texts = [text for path in turn.text for text in take(path) if text != ""]
+        if turn.join is not None and texts:
+            texts = [turn.join.join(_words(texts))]
+        calls = self._calls(turn.calls, Found(value, within), used) if turn.calls else []
+        reasoning = take(turn.reasoning)
+        if not texts and not calls and not reasoning:
+            return []
+        message: dict[str, Any] = {"role": role, "content": _content(texts)}
+        if calls:
+            message["tool_calls"] = calls
+        if reasoning:
+            message["reasoning"] = "\n".join(map(as_word, reasoning))
+        if answers := take(turn.answers):
+            message["tool_call_id"] = as_word(answers[0])
+        names = take(turn.name)
+        if names or speaker:
+            message["name"] = as_word(names[0]) if names else speaker
+        if times := take(turn.time):
+            message["time"] = times[0]
+        return [message]
+
+    def _calls(self, calls: CallMapping, part: Found, used: list[Trail]) -> list[Any]:
+        made: list[Any] = []
+        for found in calls.each.find(part.value, self._record):
+            inside = (*(part.trail or ()), *(found.trail or ()))
+            if calls.name is None:  # in the form of a chat API
+                used.append(inside)
+                made.append(found.value)
+                continue
+            places = {"name": calls.name, "arguments": calls.arguments, "id": calls.id}
+            call: dict[str, Any] = {}
+            if calls.name.text == _OWN_KEY:
+                call["name"] = str(found.trail[-1]) if found.trail else ""
+                del places["name"]
+            for key, path in places.items():
+                for one in path.find(found.value, self._record)[:1] if path else ():
+                    call[key] = one.value
+                    used.append((*inside, *(one.trail or ())))
+            if "name" in call:
+                made.append(call)
+        return made
+
+    def _known_role(self, word: str) -> Destination | None:
+        """The role of a word that the word alone says; where speakers may be anybody, also `customer` or `agent`."""
+        if (role := self._mapped_role(word)) is not None:
+            return role
+        of_people = FIRST_SPEAKER in self._mapping.roles
+        return role_of_speaker(word) if of_people else role_named(word)
+
+    def _mapped_role(self, word: str) -> Destination | None:
+        """The role that the mapping gives a word."""
+        roles = self._mapping.roles
+        return roles.get(word) or roles.get(word.lower())
+
+    def _role(self, turn: MessageRule, value: Any, position: int) -> tuple[Destination, str | None]:
+        """Returns the role of an item, and the name of a speaker whose role is told by the order of speaking."""
+        if isinstance(turn.role, tuple):
+            return turn.role[position % len(turn.role)], None
+        found = (turn.role or _DEFAULT_ROLE).first(value, self._record, self._outer)
+        word = as_word(found)
+        known = self._mapped_role(word)
+        if known is not None:
+            return known, None
+        user = self._mapping.user
+        if user is not None and word:
+            asked = as_word(user.first(self._record, self._record, self._outer))
+            if asked:
+                return ("user" if word == asked else "assistant"), word
+        if word and (role := self._known_role(word)) is not None:
+            return role, None
+        if word in self._speakers:
+            return self._speakers[word], word
+        roles = self._mapping.roles
+        first, other = roles.get(FIRST_SPEAKER), roles.get(OTHER_SPEAKERS)
+        is_first = not self._speakers and not self._user_is_named
+        chosen = first if first is not None and is_first else other
+        if chosen is None:
+            number = len(self._messages) + 1
+            has = f"role {word[:60]!r}" if found is not None else "no role"
+            raise BadRecord(f"message {number} has {has}")
+        if chosen == "metadata" or chosen == "left out":
+            return chosen, None
+        self._speakers[word] = chosen
+        return chosen, word
+
+
+def _with_thoughts(messages: list[Message]) -> Iterator[Message]:
+    """Yields the messages; one that has nothing but reasoning is put before that of the assistant's next message."""
+    thoughts: list[Message] = []
+    for message in messages:
+        if message.role != "assistant":
+            yield from thoughts
+            thoughts = []
+        elif message.reasoning and not message.content and not message.tool_calls:
+            thoughts.append(message)
+            continue
+        elif thoughts:
+            reasoning = [one.reasoning for one in (*thoughts, message) if one.reasoning]
+            facts = json.loads(message.facts or "{}")
+            facts["thoughts"] = [json.loads(one.facts) for one in thoughts if one.facts]
+            message = replace(message, reasoning="\n".join(reasoning), facts=json_text(facts))
+            thoughts = []
+        yield message
+    yield from thoughts
+
+
+def _plain_time(item: Any) -> Any:
+    return (
+        next((item[key] for key in TIMES if key in item), None) if isinstance(item, dict) else None
+    )
+
+
+def _opened(item: Any) -> Any:
+    return decoded(item) if isinstance(item, str) else item
+
+
+def _words(texts: Iterable[Any]) -> Iterator[str]:
+    """The words of texts, of lists of texts, and of objects with a text."""
+    for text in texts:
+        if isinstance(text, list):
+            yield from _words(text)
+        else:
+            yield as_word(text["text"] if isinstance(text, dict) and "text" in text else text)
+
+
+def _content(texts: list[Any]) -> str | list[Any]:
+    """Texts as the content of a message: one text, or a list of parts."""
+    if len(texts) == 1 and isinstance(texts[0], str):
+        return texts[0]
+    parts: list[Any] = []
+    for text in texts:
+        parts += text if isinstance(text, list) else [text]
+    return [part if isinstance(part, str | dict) else as_word(part) for part in parts]

@@ -1,0 +1,337 @@
+"""Splits JSON text into records: consecutive JSON values, or the elements of a JSON list. After a broken value it goes
+on with the next one that looks like a record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from engine.formats.json_values import MAX_DEPTH, BadRecord, json_text, nested_deeper, storable
+from engine.formats.opening.framing import (
+    DECODER,
+    KEPT_OF_OVERSIZED,
+    MAX_RECORD,
+    Envelope,
+    Frame,
+    JsonCursor,
+    checked,
+    reason_of,
+    too_large,
+)
+from engine.formats.opening.source import CHUNK, Source
+
+_RECORD_START = re.compile(r"""(?<=[,\s])(?:\{(?=\s*(?:"|\Z))|\[(?=\s*(?:[\[{]|\Z)))""")
+_MOST_EFFORT = 256 << 20
+"""Most characters that are parsed in vain while searching for the record after a broken one."""
+
+_LEAST_EFFORT = 1000
+"""Least cost of one failed attempt, in characters."""
+
+
+class Values:
+    """Iterates over the frames of consecutive JSON values or of the elements of a JSON list.
+
+    Args:
+        in_list: Whether the input is one list, whose elements are the records.
+        is_record: Whether a value is a record; used to find the next record after a broken one.
+    """
+
+    def __init__(self, source: Source, in_list: bool, is_record: Callable[[Any], bool]) -> None:
+        self._cursor = JsonCursor(source)
+        self._in_list = in_list
+        self._is_record = is_record
+
+    def __iter__(self) -> Iterator[Frame]:
+        cursor = self._cursor
+        number = 0
+        list_open = self._in_list and cursor.skip_blanks()
+        if list_open:
+            cursor.at += 1
+        while cursor.skip_blanks():
+            number += 1
+            if list_open and cursor.text[cursor.at] == "]":
+                list_open = False
+                cursor.at += 1
+                if cursor.skip_blanks():
+                    yield rest_of(cursor, number, "there is something else after the list")
+                    return
+                break
+            frame = self._next(number)
+            if frame.reason and cursor.ended and cursor.at == len(cursor.text):
+                yield frame._replace(reason=cursor.error or frame.reason)
+                return
+            if number == 1 and not self._in_list and not cursor.skip_blanks():
+                frame = frame._replace(number=None)
+            yield frame
+        if cursor.error:
+            yield Frame(number + 1, b"", None, cursor.error)
+        elif list_open:
+            yield Frame(number + 1, b"", None, "the list is not closed: the file was cut off")
+
+    def _next(self, number: int) -> Frame:
+        cursor = self._cursor
+        while True:
+            try:
+                value, end = DECODER.raw_decode(cursor.text, cursor.at)
+            except (ValueError, RecursionError) as error:
+                if not cursor.unfinished(error):
+                    return self._broken(number, reason_of(error, "element", cursor.at))
+                if len(cursor.text) - cursor.at > MAX_RECORD:
+                    return self._broken(number, too_large())
+                cursor.more()
+                continue
+            # A number at the end of the text in memory may have more digits.
+            if end < len(cursor.text) or not cursor.more():
+                break
+        text = cursor.text[cursor.at : end]
+        cursor.at = end
+        return _frame(number, text, value)
+
+    def _broken(self, number: int, reason: str) -> Frame:
+        """Skips to the next record and returns the skipped text as a frame with a reason."""
+        cursor = self._cursor
+        skipped = _Skipped()
+        cursor.text, cursor.at = cursor.text[cursor.at :], 0
+        search = 1
+        effort = _MOST_EFFORT
+        while effort > 0:
+            # The decoder counts the lines before each error, so the text before the place of search is dropped.
+            if search > max(CHUNK, len(cursor.text) // 16):
+                skipped.add(cursor.text[: search - 1])
+                cursor.text, search = cursor.text[search - 1 :], 1
+            match = _RECORD_START.search(cursor.text, search)
+            if match is None:
+                search = max(1, len(cursor.text))
+                if not cursor.more():
+                    break
+                continue
+            search = match.start()
+            try:
+                value, end = DECODER.raw_decode(cursor.text, search)
+            except (ValueError, RecursionError) as error:
+                if cursor.unfinished(error) and len(cursor.text) - search <= MAX_RECORD:
+                    cursor.more()
+                    continue
+                effort -= getattr(error, "pos", search) - search + search // 8 + _LEAST_EFFORT
+            else:
+                if self._is_record(value):
+                    skipped.add(cursor.text[:search])
+                    cursor.at = search
+                    return Frame(number, skipped.raw(), None, reason)
+                effort -= end - search + _LEAST_EFFORT // 2
+            search += 1
+        return rest_of(cursor, number, reason, skipped)
+
+
+def rest_of(cursor: JsonCursor, number: int, reason: str, skipped: _Skipped | None = None) -> Frame:
+    """Reads to the end of the input and returns the rest, after what was `skipped`, as one frame with a reason."""
+    skipped = skipped or _Skipped()
+    while True:
+        skipped.add(cursor.text[cursor.at :])
+        cursor.at = len(cursor.text)
+        if not cursor.more():
+            return Frame(number, skipped.raw(), None, reason)
+
+
+class _Skipped:
+    """Collects text that belongs to no record, up to `KEPT_OF_OVERSIZED` bytes."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._size = 0
+
+    def add(self, piece: str) -> None:
+        if self._size <= MAX_RECORD:
+            self._pieces.append(piece)
+            self._size += len(piece)
+            if self._size > MAX_RECORD:
+                self._pieces = ["".join(self._pieces)[:KEPT_OF_OVERSIZED]]
+
+    def raw(self) -> bytes:
+        return _bytes("".join(self._pieces).rstrip(", \t\r\n"))[:MAX_RECORD]
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _frame(number: int, text: str, value: Any) -> Frame:
+    raw = _bytes(text)
+    if len(raw) > MAX_RECORD:
+        return Frame(number, raw[:KEPT_OF_OVERSIZED], None, too_large())
+    try:
+        raw.decode("utf-8")
+        return Frame(number, raw, checked(raw, value))
+    except UnicodeDecodeError as error:
+        return Frame(number, raw, None, f"broken UTF-8 at byte {error.start}")
+    except BadRecord as bad:
+        return Frame(number, raw, None, bad.reason)
+
+
+LARGE = 8 << 20
+"""Size in characters from which an object is read in slices, if its records lie in a list within it."""
+
+SLICE = 4 << 20
+"""Size in characters of a slice of a large object."""
+
+_LARGEST_FIELD = 8 << 20
+_LEAST_ENTRIES = 20
+"""Number of entries from which a large object of objects is read in slices."""
+
+
+class _TooLarge(Exception):
+    """A value is larger than it may be."""
+
+
+class Slices:
+    """Iterates over the slices of one JSON object that is too large to be read at once.
+
+    A slice is an object with some of the elements of a long list and the fields before that list; the last one has the
+    fields after it too. Of an object of objects, a slice has some of the entries.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._cursor = JsonCursor(source)
+        self._late: dict[str, Any] = {}
+
+    def needed(self) -> bool:
+        """Whether the source begins with a large object."""
+        cursor = self._cursor
+        if not cursor.skip_blanks() or cursor.text[cursor.at] != "{":
+            return False
+        try:
+            self._value(LARGE)
+        except _TooLarge:
+            return True
+        except BadRecord:
+            return False
+        return False
+
+    def __iter__(self) -> Iterator[Frame]:
+        cursor = self._cursor
+        cursor.skip_blanks()
+        cursor.at += 1
+        held: tuple[dict[str, Any], int] | None = None
+        reason: str | None = None
+        try:
+            for value, before in self._slices():
+                if held is not None:
+                    yield _slice(*held)
+                held = value, before
+            if cursor.skip_blanks():
+                reason = "there is something else after the object"
+        except _TooLarge:
+            reason = too_large()
+        except BadRecord as bad:
+            reason = bad.reason
+        if held is not None:
+            last = _slice({**held[0], **self._late}, held[1])
+            yield last._replace(outer=Envelope(None, True)) if self._late else last
+        if reason is not None:
+            yield rest_of(cursor, 1, reason)._replace(number=None)
+
+    def _slices(self) -> Iterator[tuple[dict[str, Any], int]]:
+        cursor = self._cursor
+        fields: dict[str, Any] = {}
+        size = before = 0
+        in_list = False
+        while self._left() != "}":
+            key = self._key()
+            try:
+                fields[key], length = self._value(_LARGEST_FIELD)
+            except _TooLarge:
+                if cursor.text[cursor.at] != "[":
+                    raise
+                for elements in self._elements():
+                    yield {**fields, key: elements}, before
+                    before += len(elements)
+                in_list = True
+                continue
+            size += length
+            if in_list:
+                self._late[key] = fields[key]
+            elif size > SLICE and len(fields) >= _LEAST_ENTRIES and _all_objects(fields):
+                yield fields, before
+                before += len(fields)
+                fields, size = {}, 0
+            if size > MAX_RECORD:
+                raise _TooLarge
+        cursor.at += 1
+        if fields and not in_list:
+            yield fields, before
+
+    def _elements(self) -> Iterator[list[Any]]:
+        """Yields the elements of a list, many at a time."""
+        cursor = self._cursor
+        cursor.at += 1
+        elements: list[Any] = []
+        size = 0
+        try:
+            while self._left() != "]":
+                value, length = self._value(MAX_RECORD)
+                elements.append(value)
+                size += length
+                if size > SLICE:
+                    yield elements
+                    elements, size = [], 0
+            cursor.at += 1
+        except (BadRecord, _TooLarge):
+            if elements:
+                yield elements
+            raise
+        if elements:
+            yield elements
+
+    def _key(self) -> str:
+        cursor = self._cursor
+        key, _ = self._value(_LARGEST_FIELD)
+        if not isinstance(key, str) or self._left() != ":":
+            raise BadRecord("the object is not JSON: a key with a colon is expected")
+        cursor.at += 1
+        self._left()
+        return key
+
+    def _left(self) -> str:
+        """The next character that is neither blank nor a comma."""
+        cursor = self._cursor
+        if not cursor.skip_blanks():
+            raise BadRecord(cursor.error or "the file was cut off")
+        return cursor.text[cursor.at]
+
+    def _value(self, most: int) -> tuple[Any, int]:
+        """The value that begins here, and its size; if it is larger than `most`, its beginning is still the place."""
+        cursor = self._cursor
+        while True:
+            try:
+                value, end = DECODER.raw_decode(cursor.text, cursor.at)
+            except (ValueError, RecursionError) as error:
+                if not cursor.unfinished(error):
+                    reason = reason_of(error, "element", cursor.at)
+                    if cursor.cut_off(error):
+                        reason = cursor.error or "the file was cut off"
+                    raise BadRecord(reason) from None
+                if len(cursor.text) - cursor.at > most:
+                    raise _TooLarge from None
+                cursor.more()
+                continue
+            if end < len(cursor.text) or not cursor.more():
+                length = end - cursor.at
+                cursor.at = end
+                return value, length
+
+
+def _all_objects(fields: dict[str, Any]) -> bool:
+    return all(isinstance(value, dict) for value in fields.values())
+
+
+def _slice(value: dict[str, Any], before: int) -> Frame:
+    try:
+        raw = json_text(value).encode()
+    except UnicodeEncodeError:
+        value = storable(value)
+        raw = json_text(value).encode()
+    except RecursionError:
+        return Frame(None, b"", None, "nesting too deep", before=before)
+    reason = "nesting too deep" if nested_deeper(value, MAX_DEPTH) else None
+    return Frame(None, raw, value, reason, before=before)

@@ -1,0 +1,141 @@
+"""All readers: mapping files of the person, of installed packages and of the program, and the readers in code."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from engine.base.errors import FormatError
+from engine.base.folders import config_dir
+from engine.formats.coded import form_runs
+from engine.formats.coded.agent_sessions import CLINE_HISTORY, OPENCLAW, gemini_cli_lines
+from engine.formats.coded.chat_logs import CHAT_LOGS, MODEL_CALLS
+from engine.formats.coded.claude_code import CLAUDE_CODE
+from engine.formats.coded.codex import CODEX
+from engine.formats.coded.langchain import LANGCHAIN
+from engine.formats.coded.openhands import OPENHANDS
+from engine.formats.coded.recllmsim import RECLLMSIM
+from engine.formats.coded.sharded_logs import SHARDED_LOGS
+from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
+from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
+from engine.formats.coded.task_dialogues import SGD, TASKMASTER_CALLS
+from engine.formats.coded.trace_platforms import TRACES
+from engine.formats.mappings.mapping import load_mapping
+from engine.formats.mappings.toml_reader import reader_of
+from engine.formats.records import Reader
+
+PLUGINS = "conversation_workbench.formats"
+"""Entry point group of packages that add formats: each entry point is a `Reader` or the path of a mapping file."""
+
+_MAPPINGS = Path(__file__).parent / "mappings"
+
+_CODED: tuple[Reader, ...] = (
+    SHARDED_LOGS,
+    RECLLMSIM,
+    SGD,
+    TASKMASTER_CALLS,
+    gemini_cli_lines(reader_of(load_mapping(_MAPPINGS / "gemini_cli.toml"))),
+    ROWS,
+    CONVERSATION_ROWS,
+    CLAUDE_CODE,
+    CODEX,
+    LANGCHAIN,
+    CLINE_HISTORY,
+    OPENHANDS,
+    SWE_AGENT,
+    MINI_SWE_AGENT,
+    SWE_INSTANCES,
+    OPENCLAW,
+    *TRACES,
+    *MODEL_CALLS,
+    *CHAT_LOGS,
+)
+
+
+def mapping_folder() -> Path:
+    """Folder of the person's own mapping files."""
+    return config_dir() / "formats"
+
+
+@cache
+def built_in() -> tuple[Reader, ...]:
+    """The readers of the program; those that ask for more come first."""
+    mapped = [reader_of(load_mapping(file)) for file in sorted(_MAPPINGS.glob("*.toml"))]
+    readers = [form_runs.with_files(one) if one.name == "form_filling" else one for one in mapped]
+    return tuple(sorted((*readers, *_CODED), key=lambda reader: -reader.conditions))
+
+
+def all_readers() -> tuple[Reader, ...]:
+    """The readers in the order of preference: the person's own, those of packages, those of the program.
+
+    A mapping file of the person and a format of a package that cannot be used are passed over; `unusable` names them.
+    """
+    return (*_own_now()[0], *_from_packages()[0], *built_in())
+
+
+def unusable() -> tuple[FormatError, ...]:
+    """Why mapping files of the person and formats of packages cannot be used."""
+    return (*_own_now()[1], *_from_packages()[1])
+
+
+def reader_named(name: str) -> Reader:
+    """Returns the reader of a format.
+
+    Raises:
+        FormatError: There is none.
+    """
+    known = all_readers()
+    for reader in known:
+        if reader.name == name:
+            return reader
+    names = ", ".join(reader.name for reader in known)
+    raise FormatError(f"There is no format {name!r}.", f"Choose one of {names}.")
+
+
+def recognised(record: Any) -> bool:
+    """Whether a value is a record of any format."""
+    return any(reader.recognise(record) for reader in all_readers())
+
+
+def _own_now() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
+    files = sorted(mapping_folder().glob("*.toml"))
+    return _own(tuple((file, file.stat().st_mtime_ns) for file in files))
+
+
+@lru_cache(maxsize=1)
+def _own(
+    files: tuple[tuple[Path, int], ...],
+) -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
+    """The readers of the person's mapping files, those that ask for more first, and why others cannot be used; read
+    again when one was changed."""
+    found: list[Reader] = []
+    errors: list[FormatError] = []
+    for file, _ in files:
+        try:
+            found.append(reader_of(load_mapping(file)))
+        except FormatError as error:
+            errors.append(error)
+    return tuple(sorted(found, key=lambda reader: -reader.conditions)), tuple(errors)
+
+
+@cache
+def _from_packages() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
+    """The readers of installed packages, and why others cannot be used."""
+    readers: list[Reader] = []
+    errors: list[FormatError] = []
+    for point in metadata.entry_points(group=PLUGINS):
+        try:
+            found = point.load()
+            readers.append(
+                found if isinstance(found, Reader) else reader_of(load_mapping(Path(found)))
+            )
+        except Exception as error:  # noqa: BLE001 -- anything may go wrong in another package
+            errors.append(
+                FormatError(
+                    f"The format {point.name} of an installed package cannot be used: {error}.",
+                    "Update or remove the package.",
+                )
+            )
+    return tuple(readers), tuple(errors)

@@ -1,0 +1,354 @@
+"""The list of conversations: rows joined of what all subjects know of each, counts, and what a screen reads of one."""
+
+from __future__ import annotations
+
+import sqlite3
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.base.outcomes import (
+    State,
+    Verdict,
+)
+from engine.completeness.records.scores import (
+    DecisionRule,
+    Histogram,
+    RemainingRow,
+    ScoreRow,
+    StateCounts,
+)
+from engine.completeness.tables import remaining, scores
+from engine.completeness.tables.fields import in_state
+from engine.conversations.check_counts import CheckCounts
+from engine.conversations.filters import Filter, ListQuery
+from engine.conversations.records import (
+    EarlierState,
+    LeakRow,
+    MessageRow,
+    QuarantineRow,
+)
+from engine.conversations.shared_text import SharedText
+from engine.conversations.tables import (
+    checks,
+    earlier_states,
+    quarantine,
+    selecting,
+    shared_text,
+    sources,
+    text_search,
+)
+from engine.conversations.tables.conversations import by_name, dates, leaks, messages, original
+from engine.conversations.tables.selecting import matching
+from engine.goals.records import GoalOfConversation
+from engine.goals.tables import groups as goal_groups
+from engine.project import settings
+from engine.project.idset import IdSet
+from engine.project.project import Project
+from engine.project.sql import chunks, placeholders, snapshot
+from engine.questions.tables import example_probes
+from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of, verdict_sql
+from engine.results.comparison import field_values
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """One row of the conversation list.
+
+    Attributes:
+        opening: The beginning of the first user message that says more than what conversations share.
+        success: Probability of success, fitted to verdicts; None before there are enough, and without hidden states.
+        messages_before: Number of messages of the text that an import last replaced; None if none was.
+    """
+
+    id: int
+    external_id: str
+    source: str
+    opening: str
+    messages: int
+    turns: int
+    chars: int
+    created_at: str | None
+    p_end: float | None
+    p_end_normalised: float | None
+    state: State
+    reason: str | None
+    verdict: Verdict | None
+    tags: tuple[str, ...] = ()
+    success: float | None = None
+    messages_before: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts(StateCounts):
+    """Counts of a project or of the conversations that a query matches, with the states under the current scores.
+
+    `complete + incomplete + borderline + unscored == conversations`.
+    """
+
+    conversations: int = 0
+    messages: int = 0
+    turns: int = 0
+    sources: int = 0
+    duplicates: int = 0
+    quarantined: int = 0
+    leaks: int = 0
+    verdicts: int = 0
+
+
+def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRow]:
+    """Rows for these ids in the order asked; ids that do not exist are left out."""
+    found: dict[int, ConversationRow] = {}
+    with snapshot(conn):
+        rule = settings.rule(conn)
+        config = settings.score_config(conn)
+        tags_by_id = tags_of(conn, wanted)
+        success = example_probes.success_of(conn, wanted)
+        for keys in chunks(wanted):
+            for row in conn.execute(
+                "SELECT c.id, c.external_id, source.label, c.opening, c.messages, c.turns, c.chars,"
+                " c.created_at, s.p_end, s.p_end_normalised, s.reason,"
+                f" {verdict_sql('c.id')},"
+                " (SELECT e.messages FROM earlier_state AS e WHERE e.conversation_id = c.id"
+                " ORDER BY e.id DESC LIMIT 1)"
+                " FROM conversation AS c JOIN source ON source.id = c.source_id"
+                " LEFT JOIN score AS s ON s.conversation_id = c.id AND s.config_hash = ?"
+                f" WHERE c.id IN ({placeholders(keys)})",
+                (config, *keys),
+            ):
+                found[row[0]] = _conversation_row(
+                    row, rule, tags_by_id.get(row[0], ()), success.get(row[0])
+                )
+    return [found[key] for key in wanted if key in found]
+
+
+def _conversation_row(
+    row: tuple[Any, ...],
+    rule: DecisionRule,
+    tags: tuple[str, ...],
+    success: float | None,
+) -> ConversationRow:
+    return ConversationRow(
+        id=row[0],
+        external_id=row[1],
+        source=row[2],
+        opening=row[3],
+        messages=row[4],
+        turns=row[5],
+        chars=row[6],
+        created_at=row[7],
+        p_end=row[8],
+        p_end_normalised=row[9],
+        state=rule.state(row[9]),
+        reason=row[10],
+        verdict=None if row[11] is None else Verdict(row[11]),
+        tags=tags,
+        success=success,
+        messages_before=row[12],
+    )
+
+
+def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
+    """Counts of the project, or of what matches a query.
+
+    `quarantined` counts records of all sources: they are not conversations, so no query applies to them.
+    """
+    with snapshot(conn):
+        within = matching(conn, (query or ListQuery()).filter)
+        chosen, flags = within.condition("id")
+        messages, turns, sources = conn.execute(
+            "SELECT coalesce(sum(messages), 0), coalesce(sum(turns), 0), count(DISTINCT source_id)"
+            f" FROM conversation WHERE {chosen}",
+            flags,
+        ).fetchone()
+        rule, config = settings.rule(conn), settings.score_config(conn)
+        states = {
+            state: _count(conn, within, *in_state(rule, config, state))
+            for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
+        }
+        near, values = in_state(rule, config, State.BORDERLINE)
+        near_above = f"{near} AND p_end_normalised >= ?", (*values, rule.threshold)
+        return Counts(
+            conversations=len(within),
+            messages=messages,
+            turns=turns,
+            sources=sources,
+            complete=states[State.COMPLETE],
+            incomplete=states[State.INCOMPLETE],
+            borderline=states[State.BORDERLINE],
+            unscored=len(within) - sum(states.values()),
+            above=states[State.COMPLETE] + _count(conn, within, *near_above),
+            duplicates=_count(conn, within, "SELECT conversation_id FROM alias"),
+            leaks=_count(conn, within, "SELECT conversation_id FROM leak"),
+            verdicts=_count(conn, within, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"),
+            quarantined=quarantine.count(conn),
+        )
+
+
+def histogram(conn: sqlite3.Connection, query: ListQuery | None, bins: int) -> Histogram:
+    """Histogram of the normalised scores in `bins` equal parts, over the project or over what a query matches.
+
+    Raises:
+        ValueError: `bins` is not positive.
+    """
+    if bins < 1:
+        raise ValueError(f"a histogram of {bins} parts")
+    with snapshot(conn):
+        within = matching(conn, (query or ListQuery()).filter)
+        chosen, flags = within.condition("conversation_id")
+        places = dict(
+            conn.execute(
+                "SELECT min(CAST(p_end_normalised * ? AS INTEGER), ?), count(*) FROM score"
+                " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
+                f" AND {chosen} GROUP BY 1",
+                (bins, bins - 1, settings.score_config(conn), *flags),
+            ).fetchall()
+        )
+    return Histogram(
+        tuple(places.get(place, 0) for place in range(bins)), len(within) - sum(places.values())
+    )
+
+
+def _count(conn: sqlite3.Connection, within: IdSet, ids: str, values: Sequence[Any] = ()) -> int:
+    """Number of rows of a statement whose conversation is in a set; a conversation selected twice counts twice."""
+    chosen, flags = within.condition("conversation_id")
+    sql = f"SELECT count(*) FROM ({ids}) WHERE {chosen}"
+    return int(conn.execute(sql, (*values, *flags)).fetchone()[0])
+
+
+class ConversationService:
+    """Reads the conversations of one open project, from any thread.
+
+    `rows`, `leaks`, `goals`, `score`, `remaining`, `rule`, `dates` and `hits` read by key and are quick enough for the
+    thread that draws; the other methods may take seconds on a million conversations.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def ids(self, query: ListQuery) -> array[int]:
+        """Ids of the conversations that match, in order."""
+        with self._project.reading() as conn:
+            return selecting.ids(conn, query)
+
+    def named(self, external_id: str) -> list[int]:
+        """Ids of the conversations that were imported with this id, of any source."""
+        with self._project.reading() as conn:
+            return by_name(conn, external_id)
+
+    def rows(self, ids: Sequence[int]) -> list[ConversationRow]:
+        """Rows for these ids in the order asked."""
+        with self._project.reading() as conn:
+            return rows(conn, ids)
+
+    def messages(self, conversation_id: int) -> list[MessageRow]:
+        """All messages in order."""
+        with self._project.reading() as conn:
+            return messages(conn, conversation_id)
+
+    def original(self, conversation_id: int) -> bytes:
+        """The record as imported, byte for byte."""
+        with self._project.reading() as conn:
+            return original(conn, conversation_id)
+
+    def earlier_states(self, conversation_id: int) -> list[EarlierState]:
+        """What the conversation was before imports replaced its text, the newest first."""
+        with self._project.reading() as conn:
+            return earlier_states.of_conversation(conn, conversation_id)
+
+    def leaks(self, conversation_id: int) -> list[LeakRow]:
+        """What the leak guard kept from the model."""
+        with self._project.reading() as conn:
+            return leaks(conn, conversation_id)
+
+    def goals(self, conversation_id: int) -> list[GoalOfConversation]:
+        """Its goals in the clustering that is shown, without second ones that a person removed."""
+        with self._project.reading() as conn:
+            return goal_groups.of_conversation(conn, conversation_id)
+
+    def score(self, conversation_id: int) -> ScoreRow | None:
+        """The current score."""
+        with self._project.reading() as conn:
+            return scores.score(conn, conversation_id)
+
+    def remaining(self, conversation_id: int) -> RemainingRow | None:
+        """The remaining tasks that belong to the current score."""
+        with self._project.reading() as conn:
+            return remaining.current(conn, conversation_id)
+
+    def counts(self, query: ListQuery | None = None) -> Counts:
+        """Counts of the project, or of what matches a query."""
+        with self._project.reading() as conn:
+            return counts(conn, query)
+
+    def reports(self) -> list[str]:
+        """What was read from each source that was read to its end, as JSON, in the order of the first imports."""
+        with self._project.reading() as conn:
+            return sources.reports(conn)
+
+    def checks(self) -> CheckCounts | None:
+        """Languages, personal data and near duplicates that were found; None if nothing was looked at."""
+        with self._project.reading() as conn:
+            return checks.found(conn)
+
+    def quarantined(self, limit: int) -> list[QuarantineRow]:
+        """The first records that could not be imported, in the order of import."""
+        with self._project.reading() as conn:
+            return quarantine.rows(conn, limit=limit)
+
+    def by_value(self, field: str) -> Mapping[str, array[int]]:
+        """Ids of the conversations by their value of a field that can be compared by; those without one are left out.
+
+        Raises:
+            UsageError: There is no such field.
+        """
+        with self._project.reading() as conn:
+            return field_values.conversations_by_value(conn, field)
+
+    def values(self, field: str, rest: Filter) -> Sequence[tuple[str, int | None]]:
+        """Values of a field of filters with the number of conversations that also match the rest of the filter.
+
+        The most frequent come first, months in their order. For `meta` and `truth` they are the keys, whose number
+        is None if there are too many conversations to count them.
+
+        Raises:
+            WorkbenchError: The rest of the filter cannot be answered.
+        """
+        with self._project.reading() as conn:
+            return selecting.values(conn, field, rest)
+
+    def sources(self) -> list[str]:
+        """Labels of the sources, in order of import."""
+        with self._project.reading() as conn:
+            return sources.labels(conn)
+
+    def shared_text(self) -> SharedText:
+        """The text that many conversations share, as the last import found it."""
+        with self._project.reading() as conn:
+            return shared_text.stored(conn)
+
+    def rule(self) -> DecisionRule:
+        """The current decision rule."""
+        with self._project.reading() as conn:
+            return settings.rule(conn)
+
+    def tags(self) -> list[tuple[str, int]]:
+        """Tags in force in alphabetical order, each with its number of conversations."""
+        with self._project.reading() as conn:
+            return tags(conn)
+
+    def histogram(self, query: ListQuery | None, bins: int) -> Histogram:
+        """Histogram of the normalised scores of the project, or of what matches a query."""
+        with self._project.reading() as conn:
+            return histogram(conn, query, bins)
+
+    def dates(self) -> tuple[str, str] | None:
+        """When the first and the last conversation took place; None where no date is known."""
+        with self._project.reading() as conn:
+            return dates(conn)
+
+    def hits(self, conversation_id: int, filter: Filter) -> list[int]:
+        """Indices of the messages in which a word or phrase of the filter occurs, in order."""
+        with self._project.reading() as conn:
+            return text_search.hits(conn, conversation_id, filter)

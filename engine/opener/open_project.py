@@ -1,0 +1,436 @@
+"""An open project, and the services that screens and commands are handed to read and change it.
+
+A part is made when it is first used, and what it needs is imported then: a command or a first frame that needs no model
+does not wait for one. Methods of services may be called from any thread. Those whose docstring begins with *Quick* read
+by key and are fit for the thread that draws; the others belong in a thread worker.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
+
+from engine.base import folders
+from engine.base.errors import Cancelled, WorkbenchError
+from engine.base.events import DataChanged, Event, Listener, ModelRestarted
+from engine.conversations.service.saved import SavedViews
+from engine.goals.tables import groups as goal_groups
+from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
+from engine.opener.conversations import ConversationService
+from engine.opener.filter_fields import declare_fields
+from engine.project.network import NetworkService
+from engine.project.project import Project
+from engine.questions.service.triage import TriageService
+
+if TYPE_CHECKING:
+    from engine.completeness.service.one_conversation import ConversationScorer
+    from engine.completeness.service.requests import RequestService
+    from engine.completeness.service.runs import ScoringRuns
+    from engine.completeness.service.sets import ScoreSets
+    from engine.goals.service.runs import GoalStages
+    from engine.goals.service.service import GoalService
+    from engine.goals.views.merge_queue import MergeQueueCache
+    from engine.jobs.contract import Stage
+    from engine.model.catalog import Catalog
+    from engine.model.process.routing import RoutedProcess
+    from engine.model.service.endpoints import Endpoints
+    from engine.model.service.in_use import ModelsInUse
+    from engine.model.service.prompts import ProjectPrompts
+    from engine.model.service.run_setup import RunSetup
+    from engine.model.service.service import ModelService
+    from engine.opener.exports import ExportFiles
+    from engine.opener.jobs import JobService
+    from engine.opener.project_file import ProjectFileService
+    from engine.questions.service.calibration import CalibrationService
+    from engine.questions.service.example_probes import ExampleProbeService
+    from engine.results.comparison.service import ComparisonService
+    from engine.results.validation.service import ValidationService
+    from engine.results.watch.service import WatchService
+    from engine.simulate.service.service import SimulationService
+    from engine.simulate.service.simulations import ProjectSimulations
+    from engine.training.service import TrainingService
+    from engine.trees.service import TreeRuns, TreeService
+
+T = TypeVar("T")
+
+_GUARD = threading.RLock()
+
+GOAL_STAGES = (
+    "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
+)  # fmt: skip
+
+TABLES = {
+    "import": frozenset({"conversation", "message", "source"}),
+    "check": frozenset({"conversation"}),
+    "complete": frozenset({"score"}),
+    "fit": frozenset({"score"}),
+    "remaining": frozenset({"remaining"}),
+    "trees": frozenset({"tree"}),
+    "grow": frozenset({"tree"}),
+    "tune": frozenset({"model"}),
+    "watch": frozenset({"conversation", "message", "source"}),
+    "simulate": frozenset({"conversation", "message", "source", "play"}),
+    **dict.fromkeys(GOAL_STAGES, frozenset({"goal"})),
+}
+
+
+class made_once(functools.cached_property[T]):
+    """A `cached_property` that makes its value once, also where several threads ask for it at the same time."""
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type | None = None) -> Any:
+        with _GUARD:
+            return super().__get__(instance, owner)
+
+
+class OpenProject:
+    """One open project with everything that works on it. Close it, or use it as a context manager.
+
+    Attributes:
+        project: The file, for what has no service.
+        name: The last part of its path, for titles.
+        read_only: Why the project cannot be written, as screens tell it; None while it can.
+    """
+
+    def __init__(
+        self, path: Path, *, create: bool = False, read_only: bool = False, upgrade: bool = True
+    ) -> None:
+        """Opens a project; see `Project.open`.
+
+        Raises:
+            ProjectError: The file cannot be opened.
+        """
+        declare_fields()
+        self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
+        try:
+            self.network = NetworkService(self.project)  # at once: an offline project stays offline
+        except BaseException:
+            self.project.close()
+            raise
+        self.path = self.project.path
+        self.name = Path(self.path).name
+        self.read_only = self.project.read_only
+        self._listeners: list[Listener] = []
+        self._guard = threading.Lock()
+        self.runner = JobRunner(
+            self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
+        )
+        try:
+            self._complete_goal_index()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> OpenProject:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stops jobs at once, ends the model process and closes the project; what was committed stays."""
+        made = self.__dict__
+        if "file" in made:
+            self.file.close()
+        if "models" in made:
+            self.models.close()
+        if "example_probes" in made:
+            self.example_probes.close()
+        self.runner.stop()  # before the process ends, so that the runs count as interrupted
+        if "process" in made:
+            self.process.close()
+        self.runner.close()
+        if "endpoints" in made:
+            self.endpoints.close()
+        self.network.close()
+        self.project.close()
+
+    def _complete_goal_index(self) -> None:
+        """Stores the groups of clusterings that an earlier version made."""
+        with self.project.reading() as conn:
+            missing = goal_groups.missing(conn)
+        if missing:
+            from engine.goals.views.decision_log import complete_goal_index
+
+            complete_goal_index(self.project)
+
+    # Parts
+
+    @made_once
+    def catalog(self) -> Catalog:
+        """The models of this machine.
+
+        Raises:
+            ModelFileError: The catalogue cannot be read.
+        """
+        from engine.model.catalog import Catalog
+
+        return Catalog(folders.data_dir(), folders.cache_dir())
+
+    @made_once
+    def endpoints(self) -> Endpoints:
+        """The endpoints that were added."""
+        from engine.model.service.endpoints import Endpoints
+
+        return Endpoints(folders.data_dir(), folders.cache_dir())
+
+    @made_once
+    def process(self) -> RoutedProcess:
+        """Runs the models of this machine, and passes requests on to endpoints."""
+        from engine.model.process.routing import RoutedProcess
+
+        return RoutedProcess(
+            folders.log_dir() / "model.log",
+            self.endpoints.connect,
+            lambda reason: self._emit(ModelRestarted(reason)),
+        )
+
+    @made_once
+    def run_setup(self) -> RunSetup:
+        from engine.model.service.run_setup import RunSetup
+
+        return RunSetup(self.project, self.process, self.catalog, self.endpoints)
+
+    @property
+    def prompts(self) -> ProjectPrompts:
+        """The prompts as the project has them."""
+        return self.run_setup.prompts
+
+    @property
+    def models_in_use(self) -> ModelsInUse:
+        """The model of a request."""
+        return self.run_setup.models
+
+    @made_once
+    def scoring_runs(self) -> ScoringRuns:
+        """The stages of scoring runs."""
+        from engine.completeness.service.runs import ScoringRuns
+
+        return ScoringRuns(self.run_setup)
+
+    @made_once
+    def conversation_scorer(self) -> ConversationScorer:
+        """Scores one conversation that is in no project."""
+        from engine.completeness.service.one_conversation import ConversationScorer
+
+        return ConversationScorer(self.run_setup, self.scoring_runs)
+
+    @made_once
+    def tree_runs(self) -> TreeRuns:
+        """The stages of tree runs."""
+        from engine.trees.service import TreeRuns
+
+        return TreeRuns(self.run_setup)
+
+    @made_once
+    def merge_queue_cache(self) -> MergeQueueCache:
+        """The views of the clusterings, read once until something of them changes."""
+        from engine.goals.views.decision_log import DecisionLog
+        from engine.goals.views.merge_queue import MergeQueueCache
+
+        folder = folders.cache_dir() / "neighbours"
+        return MergeQueueCache(self.project, DecisionLog(self.project), folder)
+
+    @made_once
+    def training(self) -> TrainingService:
+        """Training runs, which belong to the machine."""
+        from engine.training.service import TrainingService
+
+        return TrainingService(self.project, self.catalog)
+
+    @made_once
+    def example_probes(self) -> ExampleProbeService:
+        """Probes fitted to what a person said."""
+        from engine.questions.service.example_probes import ExampleProbeService
+
+        return ExampleProbeService(self.project, self.change_notifier("example probes"))
+
+    @made_once
+    def file(self) -> ProjectFileService:
+        """The project's file, and what others do to it."""
+        from engine.opener.project_file import ProjectFileService
+
+        tables = frozenset[str]().union(*TABLES.values(), {"verdict", "goal_decision", "run"})
+        return ProjectFileService(self.project, self._emit, tables)
+
+    @made_once
+    def models(self) -> ModelService:
+        """The models of this machine as a person manages them."""
+        from engine.model.service.service import ModelService
+
+        return ModelService(
+            self.run_setup, self.runner, folders.config_dir(), self.change_notifier("model")
+        )
+
+    @made_once
+    def conversations(self) -> ConversationService:
+        return ConversationService(self.project)
+
+    @made_once
+    def triage(self) -> TriageService:
+        return TriageService(self.project, self.verdict_changed)
+
+    @made_once
+    def saved(self) -> SavedViews:
+        return SavedViews(self.project)
+
+    @made_once
+    def jobs(self) -> JobService:
+        from engine.opener.jobs import JobService
+
+        return JobService(self.project, self.runner, lambda: self.scoring_runs)
+
+    @made_once
+    def score_sets(self) -> ScoreSets:
+        from engine.completeness.service.sets import ScoreSets
+
+        return ScoreSets(self.project, self.change_notifier("score"))
+
+    @made_once
+    def requests(self) -> RequestService:
+        from engine.completeness.service.requests import RequestService
+
+        return RequestService(self.project, self.change_notifier("request"))
+
+    @made_once
+    def exports(self) -> ExportFiles:
+        from engine.opener.exports import ExportFiles
+
+        return ExportFiles(self.project)
+
+    @made_once
+    def calibration(self) -> CalibrationService:
+        from engine.questions.service.calibration import CalibrationService
+
+        return CalibrationService(self.project, self.change_notifier("rule"))
+
+    @made_once
+    def comparison(self) -> ComparisonService:
+        from engine.results.comparison.service import ComparisonService
+
+        return ComparisonService(self.project, self.merge_queue_cache)
+
+    @made_once
+    def trees(self) -> TreeService:
+        from engine.trees.service import TreeService
+
+        return TreeService(
+            self.project,
+            self.process,
+            self.tree_runs,
+            self.runner,
+            self.change_notifier("tree"),
+        )
+
+    @made_once
+    def goals(self) -> GoalService:
+        from engine.goals.service.service import GoalService
+
+        return GoalService(
+            self.project,
+            self.goal_stages(),
+            self.runner,
+            self.change_notifier("goal_decision"),
+        )
+
+    @made_once
+    def validation(self) -> ValidationService:
+        from engine.results.validation.service import ValidationService
+
+        return ValidationService(self.project, self.catalog)
+
+    @made_once
+    def simulations(self) -> SimulationService:
+        from engine.simulate.service.service import SimulationService
+
+        return SimulationService(self.project, self.simulation_runs, self.runner)
+
+    @made_once
+    def watches(self) -> WatchService:
+        from engine.results.watch.service import WatchService
+
+        return WatchService(
+            self.project,
+            self.runner,
+            lambda: self.scoring_runs,
+            self.goal_stages,
+        )
+
+    # Events
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Adds a listener; the function that is returned removes it."""
+        with self._guard:
+            self._listeners.append(listener)
+
+        def unsubscribe() -> None:
+            with self._guard:
+                self._listeners.remove(listener)
+
+        return unsubscribe
+
+    def _emit(self, event: Event) -> None:
+        with self._guard:
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener(event)
+
+    def change_notifier(self, table: str) -> Callable[[], None]:
+        """Returns a function that notifies the listeners that rows of a table changed."""
+        return lambda: self._emit(DataChanged(frozenset({table})))
+
+    def verdict_changed(self) -> None:
+        """A person gave a verdict, a note or a tag, or took one back."""
+        self._emit(DataChanged(frozenset({"verdict"})))
+        self.example_probes.noticed()
+
+    # Runs
+
+    def run(self, stages: Sequence[Stage], listener: Listener | None = None) -> None:
+        """Runs stages one after another while the caller waits; what was committed stays if one fails.
+
+        Args:
+            listener: Called with the events of these stages.
+
+        Raises:
+            WorkbenchError: A stage failed.
+            Cancelled: A stage was cancelled, such as from the keyboard.
+        """
+        unsubscribe = self.subscribe(listener) if listener else None
+        try:
+            for stage in stages:
+                outcome = self.runner.run(stage)
+                if isinstance(outcome, JobFailed):
+                    raise WorkbenchError(outcome.message, outcome.hint, outcome.code)
+                if isinstance(outcome, JobCancelled):
+                    raise Cancelled(outcome.message)
+        finally:
+            if unsubscribe:
+                unsubscribe()
+
+    def goal_stages(self) -> GoalStages:
+        """The stages of goal runs, made for this project."""
+        from engine.goals.service.runs import GoalStages
+
+        return GoalStages(self.run_setup, self.merge_queue_cache)
+
+    @made_once
+    def simulation_runs(self) -> ProjectSimulations:
+        """The simulations of this project."""
+        from engine.simulate.service.simulations import ProjectSimulations
+
+        return ProjectSimulations(self.run_setup)

@@ -1,0 +1,496 @@
+"""The report on a project: puts it together from what the services give, asks no model, and writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from engine.base import folders
+from engine.base.errors import NotFound, UsageError
+from engine.base.interval import wilson
+from engine.base.number_format import counted, figure
+from engine.base.text import one_line
+from engine.completeness.service.sets import in_force, name_of, reliability
+from engine.conversations.filters import Filter, ListQuery
+from engine.conversations.personal_data import KINDS, NAMES
+from engine.opener.conversations import ConversationService
+from engine.opener.open_project import OpenProject
+from engine.project.records import RunRow
+from engine.questions.records.calibration import CompletionRate
+from engine.results.comparison.formatting import (
+    breakdown_blocks,
+    breakdown_tables,
+    clear_examples,
+    comparison_blocks,
+)
+from engine.results.comparison.measured import Measured
+from engine.results.comparison.records import Breakdown, Comparison
+from engine.results.document import (
+    Bars,
+    Block,
+    Columns,
+    Document,
+    Paragraph,
+    Points,
+    Quote,
+    Section,
+    Table,
+)
+from engine.results.document_files import WrittenDocument, check_place, write_document
+from engine.results.paper_figures import (
+    clustering_figures,
+    largest_goals,
+    top_tenth,
+    tree_figures,
+    with_best_leaf,
+)
+from engine.results.validation.all_metrics import validation_blocks
+from engine.trees.records import TreeItem
+
+MOST_GOALS = 30
+WORST_GOALS = 3
+TO_READ = 8
+LEAST_SCORED = 5
+"""Scored conversations below which a goal is not called one of the worst."""
+TELLING = 30
+"""Characters of an opening that says more than a greeting."""
+QUOTED = 400
+"""Characters of a message that are quoted."""
+MOST_POINTS = 600
+BINS = 20
+_KIND_NAMES: Mapping[str, str] = {kind: NAMES[kind] for kind in KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A comparison to report on, and what its conversations are read from: one store for each side, which may be the
+    same."""
+
+    comparison: Comparison | Breakdown
+    stores: tuple[ConversationService, ConversationService]
+
+
+def write_report(
+    services: OpenProject,
+    path: Path,
+    filter: Filter,
+    *,
+    redact: bool = False,
+    validate: bool = True,
+    compared: Compared | None = None,
+    force: bool = False,
+) -> WrittenDocument:
+    """Writes the report on the conversations of a filter, completely or not at all, in the form that the ending of the
+    name says.
+
+    Args:
+        filter: An empty one stands for the whole project.
+        redact: Whether personal data is replaced.
+        validate: Whether the tables of validation are added, which take seconds.
+        compared: A comparison that becomes a section.
+        force: Whether a file that is there already may be written over.
+
+    Raises:
+        UsageError: The name has another ending, or no conversation matches.
+        ProjectError: The file is there already, or cannot be written.
+        WorkbenchError: The project cannot evaluate the filter.
+    """
+    check_place(path, force=force)
+    measured = services.comparison.measured(filter)
+    if filter and not len(measured.ids):
+        raise NotFound("No conversation matches the filter.", "Write a report without --filter.")
+    document = _Report(services, filter, measured).document(validate, compared)
+    return write_document(document, path, redact=redact)
+
+
+class _Report:
+    """The sections of one report, each as the blocks that it consists of."""
+
+    def __init__(self, services: OpenProject, filter: Filter, measured: Measured) -> None:
+        self._services, self._filter, self._measured = services, filter, measured
+        self._sets = services.score_sets.all()
+
+    def document(self, validate: bool, compared: Compared | None) -> Document:
+        services, filter, total = self._services, self._filter, len(self._measured.ids)
+        sections = {
+            "What is here": self._contents(),
+            "Did users get what they wanted?": self._completion(),
+            "What users wanted": self._goals(),
+            "What to read first": self._to_read(),
+            "How sure the model was": self._trees(),
+            "Over time": self._over_time(),
+        }
+        if compared is not None:
+            sections["What differs"] = _comparison(compared)
+        if validate and not filter:
+            sections["The metrics against what is known"] = validation_blocks(
+                services.validation, total
+            )
+        sections["How this was measured"] = self._method()
+        of = f"Conversations that match {filter}. " if filter else ""
+        dates = services.conversations.dates()
+        span = f"From {dates[0][:10]} to {dates[1][:10]}. " if dates and not filter else ""
+        made = f"Made by Conversation Workbench {folders.version()}."
+        return Document(
+            f"Report on {services.name}",
+            f"{of}{span}{made}",
+            tuple(Section(title, tuple(blocks)) for title, blocks in sections.items()),
+        )
+
+    def _contents(self) -> Iterator[Block]:
+        """Yields numbers of conversations, sources, languages, personal data, copies."""
+        store = self._services.conversations
+        counts = store.counts(ListQuery(self._filter) if self._filter else None)
+        yield Paragraph(
+            f"{counted(counts.conversations, 'conversation')} with {counted(counts.messages, 'message')} and"
+            f" {counted(counts.turns, 'turn')}, from {counted(counts.sources, 'source')}."
+            + (f" Exact duplicates left out: {counts.duplicates:,}." if counts.duplicates else "")
+            + (
+                f" Records that could not be read: {counts.quarantined:,}."
+                if counts.quarantined
+                else ""
+            )
+        )
+        for title, field in (
+            ("Sources", "source"),
+            ("Languages", "language"),
+            ("Models that answered", "model"),
+        ):
+            values = store.values(field, self._filter)
+            if values:
+                yield Table(
+                    title,
+                    ("", "conversations"),
+                    tuple((value, f"{count:,}") for value, count in values[:12]),
+                    frozenset((1,)),
+                )
+        personal = [
+            f"{_KIND_NAMES.get(value, value)} in {count:,}"
+            for value, count in store.values("personal", self._filter)
+            if count
+        ]
+        copies = sum(count or 0 for _, count in store.values("copies", self._filter))
+        sentences = []
+        if personal:
+            sentences.append(f"Personal data was found: {', '.join(personal)} conversations.")
+        if copies:
+            sentences.append(f"{copies:,} conversations are near copies of others.")
+        if sentences:
+            yield Paragraph(" ".join(sentences))
+
+    def _completion(self) -> Iterator[Block]:
+        """Yields the completion rate with its interval, corrected by verdicts, and the histogram of scores."""
+        states = self._measured.states()
+        now = in_force(self._sets)
+        if states.rate is None or now is None:
+            yield Paragraph("Nothing is scored. `workbench run complete PROJECT` scores.", True)
+            return
+        rule = self._services.conversations.rule()
+        yield Paragraph(
+            f"{states.rate.value:.0%} of the scored conversations are complete by their score"
+            f" (95% interval {states.rate.low:.0%} to {states.rate.high:.0%}):"
+            f" {states.above:,} have {figure(rule.threshold)} or more;"
+            f" {states.scored:,} of {len(self._measured.ids):,} are scored.",
+            True,
+        )
+        if states.borderline:
+            yield Paragraph(
+                f"{states.borderline:,} of the scored ones are borderline: within {figure(rule.band)} of"
+                " the threshold, and counted on their side of it."
+            )
+        yield from _corrected(
+            self._measured.rate(by_score=self._services.comparison.goes_by_score(self._filter))
+        )
+        report = reliability(now, self._sets)
+        yield Paragraph(
+            f"Scores in force: {name_of(now)}. {report.test[:1].upper()}{report.test[1:]}."
+            + (f" Doubt: {report.doubt}." if report.doubt else "")
+        )
+        values = self._measured.score[self._measured.scored]
+        bins, _ = np.histogram(values, bins=BINS, range=(0.0, 1.0))
+        yield Columns(
+            "Conversations by score (0: goes on, 1: ends here)",
+            tuple((f"{nth / BINS:.2f}", int(count)) for nth, count in enumerate(bins)),
+            (rule.threshold, f"threshold {figure(rule.threshold)}"),
+        )
+
+    def _goals(self) -> Iterator[Block]:
+        """Yields the goals with shares, completion and examples, and the map."""
+        if not self._measured.goals:
+            yield Paragraph(
+                "Nothing is clustered. `workbench run cluster PROJECT` groups conversations by goal.",
+                True,
+            )
+            return
+        parts = self._parts
+        total = len(self._measured.ids)
+        rows = []
+        for label, part in parts[:MOST_GOALS]:
+            above, scored = part.counts()
+            count = len(part.ids)
+            shares = _share(count, total), _share(above, scored)
+            rows.append((label, f"{count:,}", *shares, self._example(part)))
+        yield Table(
+            "Goals, the most frequent first",
+            (
+                "goal",
+                "conversations",
+                "share (95% interval)",
+                "complete (95% interval)",
+                "for example",
+            ),
+            tuple(rows),
+            frozenset((1, 2, 3)),
+        )
+        unlisted = len(parts) - MOST_GOALS
+        without = total - sum(len(part.ids) for _, part in parts)
+        if unlisted > 0 or without:
+            more = f"{counted(unlisted, 'goal')} more are not listed. " if unlisted > 0 else ""
+            none = f"{counted(without, 'conversation')} in no goal." if without else ""
+            yield Paragraph(f"{more}{none}")
+        yield largest_goals([(label, len(part.ids)) for label, part in parts], total)
+        yield Bars(
+            "Completion by goal, the lowest first",
+            tuple(
+                (label, above / scored, f"{above / scored:.0%} of {scored:,}")
+                for label, above, scored in self._by_completion[:15]
+            ),
+        )
+        if not self._filter:
+            yield self._map([label for label, _ in parts])
+            measurements = self._services.goals.measurements()
+            if measurements is not None:
+                yield from clustering_figures(measurements)
+
+    def _map(self, labels: Sequence[str]) -> Block:
+        numbers = {label: number for number, label in enumerate(labels)}
+        names = {group.id: group.label for group in self._services.goals.groups()}
+        return Points(
+            "Map of goals: near conversations want similar things",
+            tuple(
+                (place.x, place.y, numbers.get(names.get(place.group or "", ""), -1))
+                for place in self._services.goals.map(MOST_POINTS)
+            ),
+            tuple(labels),
+        )
+
+    def _to_read(self) -> Iterator[Block]:
+        """Yields conversations of the goals with the lowest completion, quoted, and a list of the least complete
+        ones."""
+        lowest = [one for one in self._by_completion if one[2] >= LEAST_SCORED][:WORST_GOALS]
+        parts = dict(self._parts)
+        for label, above, scored in lowest:
+            yield Paragraph(f"“{label}”: {above:,} of {scored:,} complete. The least complete one:")
+            part = parts[label]
+            yield self._quote(int(part.ids[np.nanargmin(part.score)]))
+        ids = self._measured.ids[np.argsort(self._measured.score, kind="stable")]
+        count = min(int(self._measured.scored.sum()), TO_READ)
+        rows = self._services.conversations.rows(ids[:count].tolist())
+        if not rows:
+            yield Paragraph("Nothing is scored, so nothing can be put first.")
+            return
+        yield Table(
+            "The conversations that are least complete",
+            ("conversation", "score", "begins with", "what is left to do"),
+            tuple(
+                (
+                    row.external_id,
+                    figure(row.p_end_normalised or 0.0),
+                    one_line(row.opening, 120),
+                    self._remaining(row.id),
+                )
+                for row in rows
+            ),
+            frozenset((1,)),
+        )
+
+    def _trees(self) -> Iterator[Block]:
+        """Yields how sure the model was, and the conversations in which it was least sure."""
+        measured = self._measured.part(~np.isnan(self._measured.entropy))
+        if not len(measured.ids):
+            yield Paragraph(
+                "No response trees. `workbench run trees PROJECT` grows them, which takes a model minutes.",
+                True,
+            )
+            return
+        items = self._services.trees.items(ListQuery(self._filter))
+        trees = [item for item in items if item.row.reason is None]
+        sources = self._services.conversations.by_value("source")
+        yield from tree_figures(measured, trees, sources)
+        yield from self._least_sure(measured, with_best_leaf(trees))
+
+    def _least_sure(self, measured: Measured, trees: Sequence[TreeItem]) -> Iterator[Block]:
+        top = top_tenth(measured, trees)
+        order = np.lexsort((-measured.entropy, ~top.both))[:TO_READ]
+        ids = measured.ids[order].tolist()
+        rows = {row.id: row for row in self._services.conversations.rows(ids)}
+        cells = []
+        for index, key in zip(order, ids, strict=True):
+            if key in rows:
+                goal = int(measured.goal[index])
+                log_prob = top.log_probs[index]
+                cells.append(
+                    (
+                        rows[key].external_id,
+                        f"{measured.entropy[index]:.2f}",
+                        f"{measured.leaves[index]:.0f}",
+                        "–" if np.isnan(log_prob) else f"{log_prob:.2f}",
+                        "yes" if top.both[index] else "",
+                        rows[key].state,
+                        one_line(measured.goals[goal], 60) if goal >= 0 else "",
+                        one_line(rows[key].opening, 90),
+                    )
+                )
+        yield Table(
+            "The conversations in which the model was least sure",
+            ("conversation", "entropy in bits", "leaves", "best log-probability", "top tenth of both",
+             "state", "goal", "begins with"),
+            tuple(cells),
+            frozenset((1, 2, 3)),
+        )  # fmt: skip
+        if top.leaves is not None:
+            yield Paragraph(
+                f"{counted(int(top.both.sum()), 'conversation')} in the top tenth of both, as in C.2.2 of"
+                " Soroka et al.:"
+                f" at least {top.leaves:.0f} leaves, and a best log-probability of {top.log_prob:.2f} or less."
+            )
+
+    def _over_time(self) -> Iterator[Block]:
+        """Yields completion and uncertainty by month, each with the change from the month before."""
+        try:
+            months = self._services.comparison.breakdown(self._measured, "month", self._filter)
+        except UsageError:
+            yield Paragraph("The conversations have no dates.")
+            return
+        yield from breakdown_tables(
+            months, "by month; change against the month before, p corrected for all tests"
+        )
+        if months.without:
+            yield Paragraph(f"{counted(months.without, 'conversation')} without a date.")
+
+    def _method(self) -> Iterator[Block]:
+        """Yields sets of scores, runs with their hashes, and what the report does not say."""
+        if self._sets:
+            yield Table(
+                "Sets of scores",
+                ("set", "in force", "scored", "hash"),
+                tuple(
+                    (
+                        name_of(score_set),
+                        "yes" if score_set.in_force else "",
+                        f"{score_set.scored:,}",
+                        score_set.config_hash[:16],
+                    )
+                    for score_set in self._sets
+                ),
+                frozenset((2,)),
+            )
+        latest: dict[str, RunRow] = {}
+        for run in self._services.jobs.history():
+            latest.setdefault(run.stage, run)
+        yield Table(
+            "The latest run of each stage",
+            ("stage", "state", "begun", "version", "hash of parameters, prompts and model"),
+            tuple(
+                (run.stage, run.state, run.started_at[:16], run.code_version, run.config_hash)
+                for run in latest.values()
+            ),
+        )
+        yield Paragraph(
+            "A score is the probability that a conversation ends where it ends, by a local model; it is no judgment of"
+            " the answers. Goals are clusters of what users wrote, named by phrases of their members, merged where a"
+            " person agreed. Intervals are 95%. Conversations count as independent of each other."
+        )
+        yield Paragraph(
+            "Soroka et al.: “Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions”, the paper whose"
+            " tables and figures are named here."
+        )
+
+    @cached_property
+    def _parts(self) -> list[tuple[str, Measured]]:
+        """The goals that have conversations, with these, the most frequent first, as in every list of them."""
+        parts = [
+            (label, self._measured.part(self._measured.goal == number))
+            for number, label in enumerate(self._measured.goals)
+        ]
+        return sorted((one for one in parts if len(one[1].ids)), key=lambda one: -len(one[1].ids))
+
+    @cached_property
+    def _by_completion(self) -> list[tuple[str, int, int]]:
+        """(label, at or above the threshold, scored) of the goals that have scored conversations, the lowest rate
+        first."""
+        counts = [(label, *part.counts()) for label, part in self._parts]
+        return sorted((one for one in counts if one[2]), key=lambda one: one[1] / one[2])
+
+    def _example(self, part: Measured) -> str:
+        """The opening of one of the first conversations that says more than a greeting."""
+        rows = self._services.conversations.rows(part.ids[:10].tolist())
+        telling = sorted(rows, key=lambda row: len(row.opening) < TELLING)
+        return one_line(telling[0].opening, 90) if telling else ""
+
+    def _remaining(self, key: int) -> str:
+        remaining = self._services.conversations.remaining(key)
+        return "" if remaining is None else one_line(remaining.text, 200)
+
+    def _quote(self, key: int) -> Quote:
+        """The first message of the user, and the last two messages with text."""
+        store = self._services.conversations
+        messages = [
+            message
+            for message in store.messages(key)
+            if message.content.strip() and message.role != "system"
+        ]
+        first = next((n for n, message in enumerate(messages) if message.role == "user"), 0)
+        chosen = sorted({first, *range(max(0, len(messages) - 2), len(messages))})
+        quoted = [
+            (messages[n].role, one_line(messages[n].content, QUOTED))
+            for n in chosen
+            if n < len(messages)
+        ]
+        name = next((row.external_id for row in store.rows([key])), str(key))
+        return Quote(f"{name}, {counted(len(messages), 'message')}", tuple(quoted))
+
+
+def _corrected(rate: CompletionRate) -> Iterator[Block]:
+    """Yields the completion rate without the errors of the scores, or why it is not known."""
+    if rate.corrected is not None:
+        interval = rate.corrected
+        yield Paragraph(
+            "Without the errors of the scores, as verdicts show them:"
+            f" {interval.value:.0%} (95% interval {interval.low:.0%} to {interval.high:.0%})"
+            " of the conversations are complete."
+        )
+    elif rate.why:
+        yield Paragraph(f"The rate is not corrected by verdicts: {rate.why}.")
+
+
+def _comparison(compared: Compared) -> Iterator[Block]:
+    """Yields what differs, and conversations to read."""
+    comparison, stores = compared.comparison, compared.stores
+    if isinstance(comparison, Breakdown):
+        yield from breakdown_blocks(comparison)
+    else:
+        yield from comparison_blocks(comparison, projects=stores[0] is not stores[1])
+    cells = []
+    for label, difference in clear_examples(comparison):
+        for row in stores[difference.examples_in].rows(difference.examples):
+            score = "" if row.p_end_normalised is None else figure(row.p_end_normalised)
+            cells.append((label, row.external_id, score, one_line(row.opening, 100)))
+    if cells:
+        yield Table(
+            "What differs most: its least complete conversations",
+            ("what", "conversation", "score", "begins with"),
+            tuple(cells),
+            frozenset((2,)),
+        )
+
+
+def _share(part: int, of: int) -> str:
+    if not of:
+        return "unscored"
+    share = wilson(part, of)
+    return f"{part / of:.0%} ({share.low:.0%} to {share.high:.0%})"

@@ -1,0 +1,147 @@
+"""The triage queue, verdicts, notes and tags of one open project."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
+
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.completeness.tables import hidden_states
+from engine.conversations.filters import ListQuery
+from engine.project import settings
+from engine.project.project import Project
+from engine.questions.records.triage import (
+    QueueOrder,
+    TriagePage,
+    TriagePlace,
+    VerdictRow,
+)
+from engine.questions.tables import second_verdicts, triage_queue, verdicts
+
+PLACE = "triage.place"
+"""Setting: where triage goes on: order, filter, what was skipped."""
+FORMER_INFORMATIVE = "teaching"
+"""The name of the order `informative` in places that earlier versions stored."""
+RECENT = 10
+"""Number of newest verdicts that are not asked again, because a person may still remember them."""
+
+
+class TriageService:
+    """The triage queue and the verdicts of one project, and the name of the person who judges.
+
+    Attributes:
+        annotator: Stored with every act; empty without a name.
+
+    `current`, `tally` and `place` are fast enough for the user-interface thread. Methods that write raise
+    ProjectReadOnly if the project cannot be written.
+    """
+
+    def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed` is called after every act of a person that was stored."""
+        self.annotator = ""
+        self._project = project
+        self._changed = changed
+
+    def queue(
+        self,
+        order: QueueOrder = "threshold",
+        query: ListQuery | None = None,
+        only: Collection[int] | None = None,
+    ) -> TriagePage:
+        """Conversations that wait for a verdict, the most valuable first, of `only` where that is given;
+        `engine.questions.tables.triage_queue` explains the orders."""
+        with self._project.reading() as conn:
+            return triage_queue.queue(conn, order, query, only=only)
+
+    def give(self, conversation_id: int, verdict: Verdict, note: str = "") -> VerdictRow:
+        """Records a verdict."""
+        row = self._project.write(
+            lambda conn: verdicts.give(conn, conversation_id, verdict, note, self.annotator)
+        )
+        self._changed()
+        return row
+
+    def repeat(self, conversation_id: int, verdict: Verdict) -> VerdictRow:
+        """Records a second verdict, given blind; the current verdict does not change."""
+        row = self._project.write(
+            lambda conn: verdicts.repeat(conn, conversation_id, verdict, self.annotator)
+        )
+        self._changed()
+        return row
+
+    def note(self, conversation_id: int, note: str) -> VerdictRow:
+        """Records a note and leaves the verdict as it is."""
+        row = self._project.write(
+            lambda conn: verdicts.note(conn, conversation_id, note, self.annotator)
+        )
+        self._changed()
+        return row
+
+    def tag(self, conversation_ids: Sequence[int], tag: str) -> None:
+        """Tags conversations in one act."""
+        self._project.write(lambda conn: verdicts.tag(conn, conversation_ids, tag, self.annotator))
+        self._changed()
+
+    def untag(self, conversation_ids: Sequence[int], tag: str) -> None:
+        """Takes a tag from conversations in one act."""
+        self._project.write(
+            lambda conn: verdicts.untag(conn, conversation_ids, tag, self.annotator)
+        )
+        self._changed()
+
+    def undo(self) -> VerdictRow | None:
+        """Undoes the newest act in force and returns it; None when nothing is left."""
+        row = self._project.write(verdicts.undo)
+        self._changed()
+        return row
+
+    def redo(self) -> VerdictRow | None:
+        """Redoes the act that the newest undo took back; None when there is none."""
+        row = self._project.write(verdicts.redo)
+        self._changed()
+        return row
+
+    def current(self, conversation_id: int) -> VerdictRow | None:
+        """The current verdict, note and tags of a conversation; None when it has none of them."""
+        with self._project.reading() as conn:
+            return verdicts.current(conn, conversation_id)
+
+    def tally(self) -> dict[Verdict, int]:
+        """Number of conversations with each verdict; every verdict is a key."""
+        with self._project.reading() as conn:
+            return verdicts.tally(conn)
+
+    def to_repeat(self, count: int) -> list[int]:
+        """Ids of at most `count` conversations to judge again, at random among those that this person judged once and
+        not recently."""
+        with self._project.reading() as conn:
+            return second_verdicts.to_repeat(
+                conn, count, RECENT, random.Random(count), self.annotator
+            )
+
+    def to_judge_second(self, count: int) -> list[int]:
+        """Ids of at most `count` conversations at random that others judged and this person did not."""
+        with self._project.reading() as conn:
+            return second_verdicts.to_judge_second(
+                conn, count, random.Random(count), self.annotator
+            )
+
+    def place(self) -> TriagePlace:
+        """The stored place of the person in the queue; where there is none, the beginning of the order that suits the
+        project: the most informative first where hidden states are kept."""
+        with self._project.reading() as conn:
+            kept = settings.get(conn, PLACE)
+            if kept is None and hidden_states.fullest(conn) is not None:
+                # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
+                return TriagePlace("informative")
+            kept = kept or {}
+        if kept.get("order") == FORMER_INFORMATIVE:
+            kept = {**kept, "order": "informative"}
+        return TriagePlace(**{**kept, "skipped": tuple(kept.get("skipped", ()))})
+
+    def keep_place(self, place: TriagePlace) -> None:
+        """Stores the place of the person in the queue."""
+        self._project.write(lambda conn: settings.put(conn, PLACE, asdict(place)))

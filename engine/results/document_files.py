@@ -1,0 +1,210 @@
+"""Documents as HTML and Markdown, and written into files of these forms."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from engine.base.errors import ProjectError, UsageError
+from engine.base.text import display_safe
+from engine.conversations.personal_data import Kind, Redactor
+from engine.conversations.service.line_files import written_beside
+from engine.results import svg
+from engine.results.document import (
+    Bars,
+    Block,
+    Columns,
+    Document,
+    Paragraph,
+    Plot,
+    Quote,
+    Ranges,
+    Section,
+    Table,
+)
+
+_STYLE = (Path(__file__).parent / "report.css").read_text("utf-8").strip()
+_MARKDOWN_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~])")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenDocument:
+    """The size of a document that was written, and how many different pieces of personal data were replaced, by
+    kind."""
+
+    bytes: int
+    redacted: Mapping[Kind, int]
+
+
+def check_place(path: Path, *, force: bool) -> None:
+    """Checks that a document can be written under this name.
+
+    Args:
+        force: Whether a file that is there already may be written over.
+
+    Raises:
+        UsageError: The name has an ending that stands for no form.
+        ProjectError: The file is there already.
+    """
+    if path.suffix.lower() not in _FORMS:
+        raise UsageError(
+            f"A report cannot be written as {path.name}.", "Name a file.html or a file.md."
+        )
+    if os.path.exists(path) and not force:
+        raise ProjectError(f"{path} is there already.", "Choose another name; nothing was written.")
+
+
+def write_document(document: Document, path: Path, *, redact: bool = False) -> WrittenDocument:
+    """Writes a document in the form that the ending of the name says, completely or not at all, over a file that is
+    there already.
+
+    Args:
+        redact: Whether personal data is replaced.
+
+    Raises:
+        ProjectError: The file cannot be written.
+    """
+    # whoever prints the file on a terminal gets no control of it either
+    document = document.mapped(display_safe)
+    redactor = Redactor()
+    if redact:
+        document = document.mapped(redactor.text)
+    text = _FORMS[path.suffix.lower()](document)
+    with written_beside(path) as part:
+        part.write_text(text, encoding="utf-8")
+    return WrittenDocument(path.stat().st_size, redactor.counts)
+
+
+# HTML: no script, nothing from elsewhere; readable on a telephone and on paper
+
+
+def to_html(document: Document) -> str:
+    """Returns the document as the text of one HTML file."""
+    contents = "".join(
+        f'<li><a href="#s{number}">{escape(section.title)}</a></li>'
+        for number, section in enumerate(document.sections)
+    )
+    body = "\n".join(
+        _html_section(number, section) for number, section in enumerate(document.sections)
+    )
+    title = escape(document.title)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>\n{_STYLE}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
+        f'<p class="subtitle">{escape(document.subtitle)}</p>\n</header>\n'
+        f'<nav aria-label="Contents"><ul>{contents}</ul></nav>\n<main>\n{body}\n</main>\n</body>\n</html>\n'
+    )
+
+
+def _html_section(number: int, section: Section) -> str:
+    blocks = "\n".join(map(_html_block, section.blocks))
+    return f'<section id="s{number}">\n<h2>{escape(section.title)}</h2>\n{blocks}\n</section>'
+
+
+def _html_block(block: Block) -> str:
+    if isinstance(block, Paragraph):
+        kind = ' class="important"' if block.important else ""
+        # what is between backticks becomes code, as in Markdown
+        text = re.sub("`([^`]+)`", r"<code>\1</code>", escape(block.text))
+        return f"<p{kind}>{text}</p>"
+    if isinstance(block, Table):
+        return _html_table(block)
+    if isinstance(block, Quote):
+        messages = "".join(
+            f"<p><strong>{escape(speaker)}:</strong> {escape(text)}</p>"
+            for speaker, text in block.messages
+        )
+        return f"<blockquote>{messages}<p><cite>{escape(block.source)}</cite></p></blockquote>"
+    if isinstance(block, Bars):
+        return _html_figure(block.title, svg.bars(block))
+    if isinstance(block, Columns):
+        return _html_figure(block.title, svg.columns(block))
+    if isinstance(block, Ranges):
+        return _html_figure(block.title, svg.ranges(block))
+    if isinstance(block, Plot):
+        # a plot with lines has their names in the picture
+        caption = block.title if block.lines else f"{block.title}. {block.says}"
+        return _html_figure(caption, svg.plot(block))
+    return _html_figure(f"{block.title}. {' · '.join(svg.key_of(block))}", svg.points(block))
+
+
+def _html_figure(caption: str, picture: str) -> str:
+    return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def _html_table(table: Table) -> str:
+    kinds = [' class="number"' if n in table.numbers else "" for n in range(len(table.columns))]
+    head = "".join(
+        f'<th scope="col"{kind}>{escape(title)}</th>'
+        for kind, title in zip(kinds, table.columns, strict=True)
+    )
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(name)}</th>'
+        + "".join(
+            f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds[1:], cells, strict=True)
+        )
+        + "</tr>"
+        for name, *cells in table.rows
+    )
+    return (
+        f'<div class="wide"><table><caption>{escape(table.caption)}</caption>\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+# Markdown: charts become tables, or a sentence where the figures are in a table anyway
+
+
+def to_markdown(document: Document) -> str:
+    """Returns the document as the text of a Markdown file."""
+    lines = [f"# {_markdown(document.title)}", "", _markdown(document.subtitle), ""]
+    for section in document.sections:
+        lines += [f"## {_markdown(section.title)}", ""]
+        for block in section.blocks:
+            if block_lines := _markdown_block(block):
+                lines += [*block_lines, ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _markdown_block(block: Block) -> list[str]:
+    if isinstance(block, Paragraph):
+        text = _markdown(block.text)
+        return [f"**{text}**" if block.important else text]
+    if isinstance(block, Quote):
+        messages = [
+            f"> **{_markdown(speaker)}:** {_markdown(text)}" for speaker, text in block.messages
+        ]
+        lines = [line for message in messages for line in (message, ">")]
+        return [*lines, f"> {_markdown(block.source)}"]
+    if isinstance(block, Table):
+        return _markdown_table(block)
+    if isinstance(block, Bars):
+        rows = tuple((label, text) for label, _, text in block.values)
+        return _markdown_table(Table(block.title, ("", ""), rows, frozenset((1,))))
+    if isinstance(block, Columns):
+        rows = tuple((label, f"{count:,}") for label, count in block.values)
+        return _markdown_table(Table(block.title, ("", block.of), rows, frozenset((1,))))
+    if isinstance(block, Ranges):
+        return []  # its figures are in the table before it
+    says = block.says if isinstance(block, Plot) else "; ".join(svg.key_of(block))
+    return [f"{_markdown(block.title)} (the picture is in the HTML report): {_markdown(says)}"]
+
+
+def _markdown_table(table: Table) -> list[str]:
+    rule = ["--:" if n in table.numbers else "---" for n in range(len(table.columns))]
+    head, *rows = (f"| {' | '.join(map(_markdown, row))} |" for row in (table.columns, *table.rows))
+    return [_markdown(table.caption), "", head, f"| {' | '.join(rule)} |", *rows]
+
+
+def _markdown(text: str) -> str:
+    """Returns the text on one line, with the signs of Markdown made harmless."""
+    return _MARKDOWN_SIGNS.sub(r"\\\1", " ".join(text.split()))
+
+
+_FORMS = {".html": to_html, ".htm": to_html, ".md": to_markdown}
+"""How a document is written, by the ending of the file's name."""

@@ -1,0 +1,303 @@
+"""Tables of how well each figure (tree measure or baseline) predicts each claim, and of the figures' correlations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from engine.base.interval import Interval
+from engine.base.statistics.correlation import Correlation, correlate
+from engine.base.statistics.curves import rejection, roc
+from engine.base.statistics.ranking import Placements, auroc, placements
+from engine.base.statistics.records import (
+    Contrast,
+    Curve,
+)
+from engine.base.statistics.resampling import NAMES, Bools, Ranking, Resampling
+from engine.base.statistics.significance import above_chance, corrected, differ, holm
+from engine.results.metrics.uncertainty import FIGURES, PLAIN, Case, Figure
+
+_AP, _KEPT, _RATIO = (NAMES.index(one) for one in NAMES[1:])
+
+OnStep = Callable[[str], None]
+"""Called with the name of each step before it is computed; may raise to cancel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """How well one figure predicts a claim.
+
+    Attributes:
+        positives, negatives: Number of cases with the figure for which the claim holds, and does not hold.
+        area: Area under the ROC curve: P(the figure is higher where the claim holds).
+        average_precision: At chance level `positives / (positives + negatives)`.
+        kept_accuracy: Share of negatives among the k cases with the lowest figure, averaged over all k; at chance
+            level `negatives / (positives + negatives)`.
+        rejection_ratio: `kept_accuracy` on a scale from chance (0) to the perfect order (1).
+        p: Two-sided p value of the hypothesis that the area is 0.5.
+        corrected: `p` after Holm's correction over the figures of the table.
+    """
+
+    figure: str
+    positives: int
+    negatives: int
+    area: Interval
+    average_precision: Interval
+    kept_accuracy: Interval
+    rejection_ratio: Interval
+    p: float
+    corrected: float
+    roc: Curve
+    rejection: Curve
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTable:
+    """All figures as predictors of one claim.
+
+    Attributes:
+        holds, fails: Number of cases for which the claim holds, and does not hold.
+        rows: One for each figure; empty when the claim has one value for all.
+        contrasts: Each measure of the tree against each baseline of `PLAIN`, by area.
+    """
+
+    claim: str
+    holds: int
+    fails: int
+    rows: tuple[Ranked, ...]
+    contrasts: tuple[Contrast, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two figures and their correlation."""
+
+    first: str
+    second: str
+    found: Correlation
+
+
+def claim_tables(
+    cases: Sequence[Case], claims: Sequence[str], on_step: OnStep = lambda step: None
+) -> list[ClaimTable]:
+    """Returns a table for each claim that is decided for some case, except claims that have the same answers as an
+    earlier one."""
+    tables = []
+    seen: list[list[bool | None]] = []
+    for claim in claims:
+        answers = [case.claims.get(claim) for case in cases]
+        holds, fails = answers.count(True), answers.count(False)
+        if not holds + fails or answers in seen:
+            continue
+        seen.append(answers)
+        about = _ClaimCases([case for case in cases if claim in case.claims], claim, on_step)
+        tables.append(ClaimTable(claim, holds, fails, about.rows(), about.contrasts()))
+    return tables
+
+
+class _ClaimCases:
+    """The cases for which one claim is decided; caches what several rows need."""
+
+    def __init__(self, cases: Sequence[Case], claim: str, on_step: OnStep) -> None:
+        self._claim, self._on_step = claim, on_step
+        self._wrong = np.array([case.claims[claim] for case in cases])
+        self._groups = [case.conversation for case in cases]
+        self._values: Mapping[str, list[float | None]] = {
+            name: [case.figures[name] for case in cases] for name in cases[0].figures
+        }
+        self._there = {
+            name: np.array([one is not None for one in values])
+            for name, values in self._values.items()
+        }
+        self._made: Resampling | None = None
+        self._rankings: dict[tuple[str, bytes], Ranking] = {}
+        self._placed: dict[tuple[str, bytes], Placements] = {}
+
+    def rows(self) -> tuple[Ranked, ...]:
+        """Returns a row for each figure that both classes have."""
+        found = [self._row(name) for name in self._values if self._usable(self._there[name])]
+        fixed = holm([one.p for one in found])
+        return tuple(
+            replace(one, corrected=p) for one, p in zip(found, fixed, strict=True) if p is not None
+        )
+
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Returns contrasts of each measure with each baseline of the same summary, over the cases that have both."""
+        found = [
+            self._contrast(name, other)
+            for name in self._values
+            if FIGURES[name].is_measure
+            for other in self._plain(name)
+            if self._usable(self._there[name] & self._there[other])
+        ]
+        return corrected(found)
+
+    def _plain(self, name: str) -> list[str]:
+        wanted = [Figure(plain, FIGURES[name].summary).name for plain in PLAIN]
+        return [
+            other if other in self._values else plain
+            for plain, other in zip(PLAIN, wanted, strict=True)
+            if {plain, other} & self._values.keys()
+        ]
+
+    def _usable(self, among: Bools) -> bool:
+        wrong = self._wrong[among]
+        return bool(wrong.any()) and not wrong.all()
+
+    def _row(self, name: str) -> Ranked:
+        self._on_step(f"{self._claim}: {name}")
+        among = self._there[name]
+        values, wrong, groups = self._some(name, among)
+        ranking = self._ranking(name, among)
+        positives = sum(wrong)
+        return Ranked(
+            name,
+            positives,
+            len(wrong) - positives,
+            auroc(values, wrong, groups),
+            ranking.figure(_AP),
+            ranking.figure(_KEPT),
+            ranking.figure(_RATIO),
+            p := above_chance(self._places(name, among)),
+            p,
+            roc(values, wrong),
+            rejection(values, wrong),
+        )
+
+    def _contrast(self, name: str, other: str) -> Contrast:
+        self._on_step(f"{self._claim}: {name} against {other}")
+        among = self._there[name] & self._there[other]
+        first, second = self._places(name, among), self._places(other, among)
+        off = self._ranking(name, among).difference(self._ranking(other, among), 0)
+        return Contrast(
+            "AUROC",
+            name,
+            other,
+            int(among.sum()),
+            first.area,
+            second.area,
+            Interval(off.value, off.low, off.high),
+            differ(first, second),
+        )
+
+    def _some(self, name: str, among: Bools) -> tuple[list[float], list[bool], list[int]]:
+        values = [v for v, there in zip(self._values[name], among, strict=True) if there]
+        groups = [g for g, there in zip(self._groups, among, strict=True) if there]
+        return [0.0 if v is None else v for v in values], self._wrong[among].tolist(), groups
+
+    def _ranking(self, name: str, among: Bools) -> Ranking:
+        key = name, among.tobytes()
+        if key not in self._rankings:
+            self._made = self._made or Resampling(self._groups)
+            values = [0.0 if v is None else v for v in self._values[name]]
+            self._rankings[key] = self._made.rank(values, self._wrong.tolist(), among)
+        return self._rankings[key]
+
+    def _places(self, name: str, among: Bools) -> Placements:
+        key = name, among.tobytes()
+        if key not in self._placed:
+            self._placed[key] = placements(*self._some(name, among))
+        return self._placed[key]
+
+
+def pairs(cases: Sequence[Case]) -> list[Pair]:
+    """Returns the correlation of every two figures that both vary, over the cases that have both."""
+    found = []
+    for first, second in combinations(cases[0].figures if cases else (), 2):
+        both = [
+            (x, y)
+            for case in cases
+            if (x := case.figures[first]) is not None and (y := case.figures[second]) is not None
+        ]
+        correlation = correlate([x for x, _ in both], [y for _, y in both])
+        if correlation is not None:
+            found.append(Pair(first, second, correlation))
+    return found
+
+
+_EITHER = "unanswerable or underspecified"
+
+CLAIMS: Mapping[str, str] = {
+    "reward 0": "the reward is 0, against more",
+    "reward below 1": "the reward is below 1, against 1",
+    "not complete": "the source says that the goal was not reached, against reached",
+    "success below 1": "the success rate is below 1, against 1",
+    _EITHER: "the last question cannot be answered or is not clear, against answerable",
+    "unanswerable": "the last question cannot be answered, against answerable",
+    "underspecified": "the last question is not clear, against answerable",
+    "hallucinated": "this answer holds something made up, against not",
+    "not satisfied": "the user rated this answer 3 or less of 5, against more",
+}
+"""Name of each claim, and what counts as yes and as no; other conversations are left out."""
+
+OF_AN_ANSWER = frozenset({"hallucinated", "not satisfied"})
+"""Claims about one answer; the others are about a whole conversation."""
+
+SATISFIED = 4
+"""Least rating that counts as satisfied: RecLLMSim asks users for a reason only below it."""
+
+_ANSWERABILITY: Mapping[str, Mapping[str, bool]] = {
+    "ANSWERABLE": {_EITHER: False, "unanswerable": False, "underspecified": False},
+    "UNANSWERABLE": {_EITHER: True, "unanswerable": True},
+    "UNDERSPECIFIED": {_EITHER: True, "underspecified": True},
+}
+
+
+def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
+    """Returns the claims about a conversation that its truth decides."""
+    found: dict[str, bool] = {}
+    reward, success = truth.get("reward"), truth.get("success")
+    if _is_number(reward):
+        found["reward 0"] = reward <= 0
+        found["reward below 1"] = reward < 1
+    if _is_number(success):
+        found["success below 1"] = success < 1
+    complete = truth.get("complete")
+    if isinstance(complete, bool):
+        found["not complete"] = not complete
+    found.update(_ANSWERABILITY.get(str(truth.get("answerability", "")).upper(), {}))
+    return found
+
+
+def judges_answers(truth: Mapping[str, Any]) -> bool:
+    """Whether truth has judgements of single answers."""
+    return any(isinstance(truth.get(name), list) for name in _OF_ANSWERS)
+
+
+def of_answers(truth: Mapping[str, Any], answers: int) -> list[dict[str, bool]]:
+    """Returns the claims about each of a conversation's assistant messages, in order.
+
+    Args:
+        answers: Number of assistant messages. A list of judgements of another length is ignored, since it is unknown
+            which answers it is about.
+    """
+    found: list[dict[str, bool]] = [{} for _ in range(answers)]
+    for name, read in _OF_ANSWERS.items():
+        judged = truth.get(name)
+        if isinstance(judged, list) and len(judged) == answers:
+            for claims, one in zip(found, judged, strict=True):
+                claims.update(read(one))
+    return found
+
+
+def _hallucinated(judged: Any) -> dict[str, bool]:
+    return {"hallucinated": judged} if isinstance(judged, bool) else {}
+
+
+def _not_satisfied(rated: Any) -> dict[str, bool]:
+    return {"not satisfied": rated < SATISFIED} if _is_number(rated) else {}
+
+
+_OF_ANSWERS: Mapping[str, Callable[[Any], dict[str, bool]]] = {
+    "hallucination": _hallucinated,
+    "satisfaction": _not_satisfied,
+}
+"""Fields of truth with a value for each answer, and the claim made from a value."""
+
+
+def _is_number(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,342 @@
+"""The figures and tables of Soroka et al. that show goals and response trees, as blocks of a document."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.base.number_format import counted
+from engine.base.text import one_line
+from engine.goals.clusters.validation import DISSOLVED, STABLE
+from engine.goals.tables.measurements import Measurements
+from engine.results.comparison.measured import Floats, Measured
+from engine.results.document import Bars, Block, Columns, Paragraph, Plot, Table
+from engine.trees.records import TreeItem
+
+LARGEST = 10
+"""Goals of a run that are listed, as in the paper."""
+MOST_CLUSTERS = 20
+MOST_RUNS = 4
+BINS = 14
+MOST_DOTS = 2_000
+MOST_SOURCES = 12
+LEAST_FOR_TENTH = 20
+"""Conversations with trees below which a top tenth says nothing."""
+PERCENTILE = 90.0
+"""Conversations above it in leaves and in the negated best log-probability are named, as in C.2.2 of the paper."""
+
+
+# Goals
+
+
+def largest_goals(sizes: Sequence[tuple[str, int]], total: int) -> Bars:
+    """The ten largest goals.
+
+    Args:
+        sizes: Label and number of conversations of each goal, the largest first.
+        total: Number of all conversations.
+    """
+    return Bars(
+        "The ten largest goals (Figures 3 and 5 of Soroka et al.): share of the conversations",
+        tuple(
+            (label, size / total, f"{size:,} ({size / total:.0%})")
+            for label, size in sizes[:LARGEST]
+        ),
+    )
+
+
+def clustering_figures(found: Measurements) -> Iterator[Block]:
+    """Stability and distances of a clustering, as far as they were measured."""
+    yield from _stability(found)
+    if found.paper_goals is not None:
+        yield from side_by_side(found.paper_goals)
+    yield from _distances(found)
+
+
+def _stability(found: Measurements) -> Iterator[Block]:
+    runs = found.agreements
+    if not runs:
+        yield Paragraph(
+            "How stable the clusters are was not measured. `workbench run stability PROJECT` measures it."
+        )
+        return
+    rows = []
+    for kind, name in (
+        ("seed", "other seeds"),
+        ("bootstrap", "conversations drawn with replacement"),
+    ):
+        if aris := [ari for of, ari in runs if of == kind]:
+            figures = (mean(aris), min(aris), max(aris))
+            rows.append((name, f"{len(aris)}", *(f"{one:.2f}" for one in figures)))
+    yield Table(
+        "The clustering against others by k-means: adjusted Rand index (compare Figure 4 of Soroka et al.)",
+        ("clustered again with", "times", "mean", "least", "greatest"),
+        tuple(rows),
+        frozenset((1, 2, 3, 4)),
+    )
+    known = sorted(
+        ((one, found.jaccard[one.number]) for one in found.clusters if one.number in found.jaccard),
+        key=lambda one: one[1],
+    )
+    yield Bars(
+        "Clusters before merges, the least stable first: mean Jaccard similarity over bootstraps",
+        tuple(
+            (one_line(cluster.name, 60), value, f"{value:.2f} {_stable(value)}".strip())
+            for cluster, value in known[:MOST_CLUSTERS]
+        ),
+    )
+    if len(known) > MOST_CLUSTERS:
+        yield Paragraph(f"{counted(len(known) - MOST_CLUSTERS, 'more stable cluster')} not listed.")
+    yield Paragraph(
+        f"From {STABLE} on a cluster is called stable, up to {DISSOLVED} dissolved (Hennig 2007)."
+    )
+
+
+def _stable(value: float) -> str:
+    return "stable" if value >= STABLE else "dissolved" if value <= DISSOLVED else ""
+
+
+def side_by_side(paper: Mapping[str, Any]) -> Iterator[Block]:
+    """The largest groups of several runs of the paper's algorithm side by side."""
+    figure = paper["figure_4"]
+    runs = [("this run", paper["clustering"])]
+    for name, title in (("seeds", "seed"), ("bootstraps", "bootstrap")):
+        runs += [(f"{title} {nth}", one) for nth, one in enumerate(figure[name], 1)]
+    columns = [
+        [f"{group['description']} ({group['size']:,})" for group in _largest(run)]
+        for _, run in runs[:MOST_RUNS]
+    ]
+    depth = max(map(len, columns))
+    yield Table(
+        "Runs of the algorithm of Soroka et al. side by side (Figure 4): the largest groups with their sizes",
+        ("", *(title for title, _ in runs[:MOST_RUNS])),
+        tuple(
+            (f"{at + 1}", *(one_line(one[at], 90) if at < len(one) else "" for one in columns))
+            for at in range(depth)
+        ),
+    )
+    means = [
+        f"{value:.2f} over {counted(len(figure[name]), what)}"
+        for name, what in (("seeds", "other seed"), ("bootstraps", "bootstrap"))
+        if (value := figure[f"ari_{name}_mean"]) is not None
+    ]
+    orders = paper["llm_only"]["ari_orders_mean"]
+    if orders is not None:
+        means.append(f"{orders:.2f} between orders of the data where a model labels one by one")
+    if means:
+        yield Paragraph(f"Mean adjusted Rand index: {'; '.join(means)}.")
+
+
+def _largest(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return sorted(run["groups"], key=lambda group: -int(group["size"]))[:LARGEST]
+
+
+def _distances(found: Measurements) -> Iterator[Block]:
+    """Table 4: mean distances to the centre of the own cluster, of a training part, of the rest and of all."""
+    rows = []
+    table = None if found.paper_goals is None else found.paper_goals["table_4"]
+    held_out, clusters = found.hold_out, found.clusters
+    if table is not None:
+        rows += [
+            ("whole algorithm, training part", f"{table['clusters_train']:,}", *_far(table["train"])),
+            ("whole algorithm, held out", "", *_far(table["test"])),
+            ("whole algorithm, all", f"{table['clusters_full']:,}", *_far(table["full"])),
+        ]  # fmt: skip
+    if held_out is not None:
+        inside = sum(one.size for one in clusters)
+        spread = sum(one.size * one.spread for one in clusters) / inside if inside else 0.0
+        rows += [
+            ("k-means, training part", f"{held_out['clusters']:,}", f"{held_out['train']:,}",
+             f"{held_out['cosine_train']:.3f}", f"{held_out['euclidean_train']:.3f}"),
+            ("k-means, held out", "", f"{held_out['test']:,}", f"{held_out['cosine_test']:.3f}",
+             f"{held_out['euclidean_test']:.3f}"),
+            ("k-means, all", f"{len(clusters):,}", f"{inside:,}", f"{spread:.3f}", ""),
+        ]  # fmt: skip
+    if not rows:
+        yield Paragraph(
+            "How near held-out conversations are to the clusters (Table 4 of Soroka et al.) was not measured."
+            " `workbench run assign PROJECT --holdout .5` measures it."
+        )
+        return
+    yield Table(
+        "Mean distance to the center of the cluster (Table 4 of Soroka et al.)",
+        ("conversations", "clusters", "number", "cosine distance", "Euclidean distance"),
+        tuple(rows),
+        frozenset((1, 2, 3, 4)),
+    )
+
+
+def _far(found: Mapping[str, Any]) -> tuple[str, str, str]:
+    cosine, euclidean = (
+        "" if found[name] is None else f"{found[name]:.3f}" for name in ("cosine", "euclidean")
+    )
+    return f"{found['rows']:,}", cosine, euclidean
+
+
+# Response trees
+
+
+def tree_figures(
+    measured: Measured, trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]
+) -> Iterator[Block]:
+    """Yields distributions of response trees (Figure 6), their figures by source, leaves against the best
+    log-probability (Figure 12) and both against the length (Figure 13).
+
+    Args:
+        measured: The conversations that have trees, at least one.
+        trees: All trees of these conversations.
+        sources: Ids of conversations by source.
+    """
+    yield Paragraph(
+        f"{counted(len(measured.ids), 'conversation')} with a response tree: median"
+        f" {np.median(measured.leaves):.0f} leaves, mean entropy {measured.entropy.mean():.2f} bits."
+    )
+    best = with_best_leaf(trees)
+    yield from _distributions(trees, best)
+    yield _by_source(trees, sources)
+    if best:
+        yield scatter(best)
+        lengths = dict(zip(measured.ids.tolist(), measured.characters.tolist(), strict=True))
+        yield from against_length(best, lengths)
+
+
+def with_best_leaf(trees: Sequence[TreeItem]) -> list[TreeItem]:
+    """Returns the trees of which the log-probability of the best leaf is known."""
+    return [item for item in trees if item.row.max_log_prob is not None]
+
+
+def _distributions(trees: Sequence[TreeItem], best: Sequence[TreeItem]) -> Iterator[Block]:
+    leaves = [item.row.leaves for item in trees]
+    whole = np.unique(np.linspace(min(leaves), max(leaves) + 1, BINS + 1).round())
+    yield _histogram("number of leaves", leaves, whole, "{:.0f}")
+    if best:
+        values = [item.row.max_log_prob or 0.0 for item in best]
+        edges = np.histogram_bin_edges(values, BINS)
+        yield _histogram("log-probability of the best leaf", values, edges, "{:.1f}")
+
+
+def _histogram(by: str, values: Sequence[float], edges: Floats, form: str) -> Columns:
+    """Trees by a figure; each column is labelled with the lower end of its range."""
+    counts, _ = np.histogram(values, edges)
+    return Columns(
+        f"Trees by the {by} (Figure 6 of Soroka et al.)",
+        tuple((form.format(edge), int(count)) for edge, count in zip(edges, counts, strict=False)),
+        of="trees",
+    )
+
+
+def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) -> Table:
+    """A row for each source, the most trees first: median, and quartiles in brackets."""
+    source_of = {key: source for source, keys in sources.items() for key in keys}
+    places: dict[str, list[TreeItem]] = defaultdict(list)
+    for item in trees:
+        places[source_of[item.row.conversation_id]].append(item)
+    listed = sorted(places.items(), key=lambda one: -len(one[1]))
+    rows = [
+        (
+            one_line(source, 50),
+            f"{len(items):,}",
+            _quartiles([item.row.leaves for item in items], "{:.0f}"),
+            _quartiles([item.row.max_log_prob for item in items], "{:.2f}"),
+            _quartiles([item.row.covered for item in items], "{:.2f}"),
+            _quartiles([(item.row.entropy_low + item.row.entropy_high) / 2 for item in items], "{:.2f}"),
+        )
+        for source, items in listed[:MOST_SOURCES]
+    ]  # fmt: skip
+    return Table(
+        "Trees by source: median (quartiles)",
+        ("source", "trees", "leaves", "best log-probability", "covered probability", "entropy in bits"),
+        tuple(rows),
+        frozenset((1, 2, 3, 4, 5)),
+    )  # fmt: skip
+
+
+def _quartiles(values: Sequence[float | None], form: str) -> str:
+    known = [one for one in values if one is not None]
+    if not known:
+        return "–"
+    low, middle, high = (form.format(one) for one in np.percentile(known, (25, 50, 75)))
+    return f"{middle} ({low} to {high})"
+
+
+def scatter(best: Sequence[TreeItem], of: str = "") -> Plot:
+    """Figure 12 of trees that have a best leaf; `of` names the data set that they are of."""
+    return _dots(
+        "Leaves against the log-probability of the best leaf (Figure 12 of Soroka et al.)",
+        of,
+        "log-probability of the best leaf",
+        "leaves",
+        "unsure ones are at the upper left",
+        [(item.row.max_log_prob or 0.0, float(item.row.leaves)) for item in best],
+    )
+
+
+def against_length(
+    best: Sequence[TreeItem], lengths: Mapping[int, float], of: str = ""
+) -> Iterator[Plot]:
+    """Figure 13: both figures of trees that have a best leaf against the length of their conversation.
+
+    Args:
+        lengths: Characters of conversations by id.
+        of: Name of the data set.
+    """
+    along = [float(lengths[item.row.conversation_id]) for item in best]
+    for up, values in (
+        ("leaves", [float(item.row.leaves) for item in best]),
+        ("log-probability of the best leaf", [item.row.max_log_prob or 0.0 for item in best]),
+    ):
+        yield _dots(
+            f"{up[0].upper()}{up[1:]} against the length of the conversation (Figure 13 of Soroka et al.)",
+            of,
+            "characters",
+            up,
+            "Table 3 has the correlation",
+            list(zip(along, values, strict=True)),
+        )
+
+
+def _dots(
+    title: str, of: str, across: str, up: str, seen: str, places: Sequence[tuple[float, float]]
+) -> Plot:
+    every = max(1, -(-len(places) // MOST_DOTS))
+    dots = tuple(places[::every])
+    shown = f"{counted(len(dots), 'tree')}" + (f", one in {every}" if every > 1 else "")
+    return Plot(f"{of}: {title}" if of else title, across, up, f"{shown}; {seen}.", dots=dots)
+
+
+@dataclass(frozen=True, slots=True)
+class TopTenth:
+    """Which conversations are in the top tenth of leaves and of the negated best log-probability, as in C.2.2.
+
+    Attributes:
+        log_probs: Log-probability of the best leaf of the worst tree of each conversation, NaN where there is none.
+        both: Whether each is in both top tenths, shape (conversations,).
+        leaves, log_prob: From how many leaves and up to which log-probability on; None where there are fewer than
+            `LEAST_FOR_TENTH` conversations, of which none is in a top tenth.
+    """
+
+    log_probs: Floats
+    both: npt.NDArray[np.bool_]
+    leaves: float | None = None
+    log_prob: float | None = None
+
+
+def top_tenth(measured: Measured, trees: Sequence[TreeItem]) -> TopTenth:
+    """Returns the top tenth of conversations that all have trees; `trees` are those that have a best leaf."""
+    lowest: dict[int, float] = {}
+    for item in trees:
+        key = item.row.conversation_id
+        lowest[key] = min(lowest.get(key, 0.0), item.row.max_log_prob or 0.0)
+    log_probs = np.array([lowest.get(int(key), np.nan) for key in measured.ids])
+    if len(measured.ids) < LEAST_FOR_TENTH or not trees:
+        return TopTenth(log_probs, np.zeros(len(measured.ids), dtype=bool))
+    leaves = float(np.percentile(measured.leaves, PERCENTILE))
+    negated = float(np.nanpercentile(-log_probs, PERCENTILE))
+    both = (measured.leaves >= leaves) & (-log_probs >= negated)
+    return TopTenth(log_probs, both, leaves, -negated)

@@ -1,0 +1,139 @@
+"""Sample conversations with truth in six domains, for the demo, tests and benchmarks; determined by a seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from os import PathLike
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from engine.base.conversation import Conversation, Message
+from engine.simulate.demo import forms, shopping, sql, terminal, travel, underwriting
+from engine.simulate.demo.script import Outcome, Script, Size, break_off
+
+_DOMAINS: dict[str, tuple[str, Callable[[Script], str]]] = {
+    "shopping": ("shop", shopping.converse),
+    "underwriting": ("uw", underwriting.converse),
+    "terminal": ("term", terminal.converse),
+    "sql": ("sql", sql.converse),
+    "forms": ("form", forms.converse),
+    "travel": ("trip", travel.converse),
+}
+_BASIS = {
+    "complete": "everything the opening asks for was done",
+    "broken_off": "the conversation stops before everything asked for was done",
+    "failed": "something asked for could not be done and the user gave up",
+}
+_MONTH = datetime(2026, 3, 1, tzinfo=UTC)
+_SECONDS = 30 * 24 * 3600
+
+
+def sample_conversations(count: int = 120, seed: int = 7) -> list[Conversation]:
+    """Returns `count` conversations: the domains in turn, 60% complete, 25% broken off, 15% failed, no opening twice.
+
+    The same `count` and `seed` give the same conversations. `truth` has `goal` ("domain/goal"), `complete`,
+    `complete_basis` (the reason, in words), `outcome` (complete, broken_off, failed) and `domain`.
+    """
+    rng = Random(f"samples {seed} {count}")
+    outcomes = _outcomes(rng, count)
+    sizes = _sizes(rng, outcomes)
+    starts = sorted(rng.randrange(_SECONDS) for _ in range(count))
+    opened: set[str] = set()
+    made: list[Conversation] = []
+    names = list(_DOMAINS)
+    for number in range(count):
+        domain = names[number % len(names)]
+        prefix, converse = _DOMAINS[domain]
+        attempt = 0
+        while True:
+            script = Script(
+                Random(f"{seed} {count} {number} {attempt}"), outcomes[number], sizes[number]
+            )
+            goal = converse(script)
+            if script.outcome == "broken_off":
+                break_off(script)
+            first = next(m.content for m in script.messages if m.role == "user")
+            if first not in opened:
+                break
+            attempt += 1
+        opened.add(first)
+        created = _MONTH + timedelta(seconds=starts[number])
+        conversation = Conversation(
+            external_id=f"{prefix}-{number + 1:04d}",
+            messages=tuple(script.messages),
+            truth={
+                "goal": f"{domain}/{goal}",
+                "complete": script.outcome == "complete",
+                "complete_basis": _BASIS[script.outcome],
+                "outcome": script.outcome,
+                "domain": domain,
+            },
+            created_at=created.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        made.append(conversation)
+    return made
+
+
+def write_jsonl(conversations: Iterable[Conversation], path: str | PathLike[str]) -> None:
+    """Writes the conversations in the uniform form, one JSON object a line, UTF-8."""
+    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+        for conversation in conversations:
+            file.write(json.dumps(_record(conversation), ensure_ascii=False) + "\n")
+
+
+def _outcomes(rng: Random, count: int) -> list[Outcome]:
+    broken, failed = round(count * 0.25), round(count * 0.15)
+    outcomes: list[Outcome] = ["complete"] * (count - broken - failed)
+    outcomes += ["broken_off"] * broken
+    outcomes += ["failed"] * failed
+    # Shuffled within each domain, so that every domain has its share of each outcome.
+    domains = len(_DOMAINS)
+    for at in range(domains):
+        dealt = outcomes[at::domains]
+        rng.shuffle(dealt)
+        outcomes[at::domains] = dealt
+    return outcomes
+
+
+def _sizes(rng: Random, outcomes: Sequence[Outcome]) -> list[Size]:
+    """Returns the size of each conversation: one in 40 is long, and one each in `terminal` and `sql`, whose tools can
+    print much, is huge and complete."""
+    names = list(_DOMAINS)
+    long = rng.sample(range(len(outcomes)), len(outcomes) // 40)
+    sizes: list[Size] = ["long" if at in long else "usual" for at in range(len(outcomes))]
+    for domain in ("terminal", "sql"):
+        places = [
+            at
+            for at, outcome in enumerate(outcomes)
+            if names[at % len(names)] == domain and outcome == "complete"
+        ]
+        if len(places) >= 6:
+            sizes[rng.choice(places)] = "huge"
+    return sizes
+
+
+def _record(conversation: Conversation) -> dict[str, Any]:
+    return {
+        "id": conversation.external_id,
+        "dataset": "demo",
+        "messages": [_message(message) for message in conversation.messages],
+        "truth": conversation.truth,
+        "created_at": conversation.created_at,
+    }
+
+
+def _message(message: Message) -> dict[str, Any]:
+    record: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.name is not None:
+        record["name"] = message.name
+    if message.tool_calls:
+        record["tool_calls"] = [
+            {"id": call.call_id, "name": call.name, "arguments": call.arguments}
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        record["tool_call_id"] = message.tool_call_id
+    return record

@@ -1,0 +1,275 @@
+"""A proposed sharding as an immutable value, with its edits: approve, reject, edit, move and remove shards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from engine.base.errors import BadInstruction
+from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
+
+_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n\s*\n")
+_CLAUSE = re.compile(r"[,;:]\s+|\s+(?=(?:and|but|while|if|where|so that)\s)")
+_WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_NAME = re.compile(r"(?<![.!?:\"]\s)(?<!^)(?<!\n)\b[A-Z][a-z]{2,}\b")
+_MARKS = re.compile(r"[{}\[\]<>\n]")
+_FEW = 3
+"""Most words of a gap that joins a neighbouring piece instead of becoming a piece."""
+
+
+class Piece(NamedTuple):
+    """The place of a piece in the text: characters `start` to `end`."""
+
+    start: int
+    end: int
+
+    def of(self, text: str) -> str:
+        """Returns the text of the piece."""
+        return text[self.start : self.end]
+
+
+def by_sentences(text: str) -> list[Piece]:
+    """Returns the sentences of a text; its clauses if it has only one sentence."""
+    sentences = _split(text, _SENTENCE)
+    return sentences if len(sentences) > 1 else _split(text, _CLAUSE)
+
+
+def placed(excerpts: Sequence[str], text: str) -> list[Piece] | None:
+    """Returns pieces for excerpts and the gaps between them; None if an excerpt is not in the text or overlaps another.
+
+    Excerpts may come in any order and may differ from the text in white space. A stretch between them becomes a piece
+    of its own if it has more than a few words, else it joins the piece before it (the first: after it), so that
+    together the pieces hold every word of the text.
+    """
+    found: list[Piece] = []
+    for excerpt in excerpts:
+        words = excerpt.split()
+        if not words:
+            continue
+        pattern = re.compile(r"\s+".join(map(re.escape, words)))
+        spots = (Piece(*match.span()) for match in pattern.finditer(text))
+        free = next((spot for spot in spots if not any(_overlap(spot, one) for one in found)), None)
+        if free is None:
+            return None
+        found.append(free)
+    return _filled_up(sorted(found), text) if found else None
+
+
+def lost(text: str, shards: Sequence[str]) -> list[str]:
+    """Returns the numbers and names of a text that no shard contains, in order of the text."""
+    spoken = " ".join(shards)
+    numbers = set(_NUMBER.findall(spoken))
+    words = {word.casefold() for word in _WORD.findall(spoken)}
+    missing = [
+        (match.start(), match.group())
+        for match in _NUMBER.finditer(text)
+        if match.group() not in numbers
+    ]
+    missing += [
+        (match.start(), match.group())
+        for match in _NAME.finditer(text)
+        if match.group().casefold() not in words
+    ]
+    return list(dict.fromkeys(word for _, word in sorted(missing)))
+
+
+def says_no_other(shard: str, piece: str) -> bool:
+    """Whether a shard has exactly the numbers of its piece, and no brackets or line breaks that the piece lacks: small
+    models tend to add other pieces of the instruction or more JSON to a sentence."""
+    same_numbers = set(_NUMBER.findall(shard)) == set(_NUMBER.findall(piece))
+    return same_numbers and set(_MARKS.findall(shard)) <= set(piece)
+
+
+def _split(text: str, at: re.Pattern[str]) -> list[Piece]:
+    starts = [0, *(match.end() for match in at.finditer(text))]
+    ends = [*(match.start() for match in at.finditer(text)), len(text)]
+    pieces = [_trimmed(Piece(*span), text) for span in zip(starts, ends, strict=True)]
+    return [piece for piece in pieces if _WORD.search(piece.of(text))]
+
+
+def _trimmed(piece: Piece, text: str) -> Piece:
+    words = piece.of(text)
+    start = piece.start + len(words) - len(words.lstrip())
+    return Piece(start, max(start, piece.end - len(words) + len(words.rstrip())))
+
+
+def _overlap(one: Piece, other: Piece) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
+def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:
+    whole: list[Piece] = []
+    at = 0
+    for piece in [*pieces, Piece(len(text), len(text))]:
+        gap = _trimmed(Piece(at, piece.start), text)
+        words = _WORD.findall(gap.of(text))
+        joins = 0 < len(words) <= _FEW
+        if words and not joins:
+            whole.append(gap)
+        elif joins and whole:
+            whole[-1] = Piece(whole[-1].start, gap.end)
+        elif joins:
+            piece = Piece(gap.start, piece.end)
+        if piece.start < piece.end:
+            whole.append(piece)
+        at = piece.end
+    return whole
+
+
+State = Literal["proposed", "approved", "rejected"]
+HOLDS = 0.8
+"""Least ratio of the scores of CONCAT and FULL; below it the shards have lost information."""
+
+KEY = "sharding"
+"""Key in the record of an instruction that holds the data of its sharding."""
+
+_STATES: Mapping[str, State] = {one: one for one in ("proposed", "approved", "rejected")}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A proposed shard.
+
+    Attributes:
+        piece: The part of the instruction that it states.
+        by: Who wrote the text: a `model`, a `person`, or the `text` itself where the model's words lost something.
+    """
+
+    shard_id: int
+    text: str
+    piece: Piece
+    by: Literal["model", "text", "person"]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Candidates for the shards of one instruction; the first opens the conversation.
+
+    Attributes:
+        keys: The keys of the task.
+        text: The full instruction.
+        missing: What the shards leave out according to a model; "" for nothing, None if no model was asked.
+        segmented: Whether the model's segments were used; False if the text was cut into sentences.
+        check: Mean scores of FULL and of CONCAT, 0 to 1; {} if they were not played.
+    """
+
+    task_id: str
+    task: str
+    keys: Mapping[str, Any]
+    text: str
+    candidates: tuple[Candidate, ...]
+    missing: str | None = None
+    segmented: bool = True
+    state: State = "proposed"
+    check: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the mean score of CONCAT is at least `HOLDS` of that of FULL: the shards then keep the information.
+        False without a check."""
+        return bool(self.check) and self.check["concat"] >= HOLDS * self.check["full"]
+
+    @property
+    def lost(self) -> list[str]:
+        """Numbers and names of the instruction that no candidate contains."""
+        return lost(self.text, [one.text for one in self.candidates])
+
+    def decided(self, state: State) -> Draft:
+        """Returns the draft with another state.
+
+        Raises:
+            BadInstruction: Approved with no shard or an empty one.
+        """
+        if state == "approved":
+            if not self.candidates:
+                raise BadInstruction(f"{self.task_id} has no shard to approve.")
+            if not all(one.text.strip() for one in self.candidates):
+                raise BadInstruction(f"{self.task_id}: an empty shard cannot be approved.")
+        return replace(self, state=state)
+
+    def edited(self, shard_id: int, text: str) -> Draft:
+        """Returns the draft with another text for one shard; its state becomes `proposed`, as after every edit."""
+        return self._with(
+            [
+                replace(one, text=text, by="person") if one.shard_id == shard_id else one
+                for one in self.candidates
+            ]
+        )
+
+    def moved(self, shard_id: int, by: int) -> Draft:
+        """Returns the draft with one shard moved by this many places (negative: earlier), at most to either end."""
+        order = list(self.candidates)
+        at = next(n for n, one in enumerate(order) if one.shard_id == shard_id)
+        one = order.pop(at)
+        order.insert(max(0, min(len(order), at + by)), one)
+        return self._with(order)
+
+    def without(self, shard_id: int) -> Draft:
+        """Returns the draft without one shard."""
+        return self._with([one for one in self.candidates if one.shard_id != shard_id])
+
+    def instruction(self) -> Instruction:
+        """Returns the instruction with these shards, numbered from 1 in order."""
+        shards = tuple(
+            Shard(number, candidate.text) for number, candidate in enumerate(self.candidates, 1)
+        )
+        return Instruction(self.task_id, self.task, shards, self.keys)
+
+    def record(self) -> dict[str, Any]:
+        """Returns the instruction in the published format, with the data of the draft under `sharding`."""
+        making = {
+            "state": self.state,
+            "text": self.text,
+            "segmented": self.segmented,
+            "missing": self.missing,
+            "lost": self.lost,
+            "check": dict(self.check),
+            "pieces": [[one.piece.start, one.piece.end, one.by] for one in self.candidates],
+        }
+        return {**self.instruction().record(), KEY: making}
+
+    def _with(self, candidates: Sequence[Candidate]) -> Draft:
+        # Coverage and check are about the old shards, so they are dropped.
+        return replace(self, candidates=tuple(candidates), missing=None, check={}, state="proposed")
+
+
+def state_of(instruction: Instruction) -> State:
+    """Returns the state of an instruction; one without sharding data counts as approved."""
+    making = instruction.keys.get(KEY)
+    if not isinstance(making, dict):
+        return "approved"
+    return _STATES.get(str(making.get("state")), "proposed")
+
+
+def as_draft(record: Mapping[str, Any]) -> Draft:
+    """Reads a draft from its record.
+
+    Raises:
+        BadInstruction: The record is not a draft.
+    """
+    instruction = as_instruction(dict(record))
+    making = instruction.keys.get(KEY)
+    if not isinstance(making, dict):
+        raise BadInstruction(f"{instruction.task_id} has no `{KEY}`: it is no draft.")
+    try:
+        pieces = [(Piece(start, end), by) for start, end, by in making["pieces"]]
+        candidates = tuple(
+            Candidate(shard.shard_id, shard.text, piece, by)
+            for shard, (piece, by) in zip(instruction.shards, pieces, strict=True)
+        )
+        return Draft(
+            instruction.task_id,
+            instruction.task,
+            {name: value for name, value in instruction.keys.items() if name != KEY},
+            str(making["text"]),
+            candidates,
+            making["missing"],
+            bool(making["segmented"]),
+            state_of(instruction),
+            dict(making["check"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInstruction(f"{instruction.task_id}: `{KEY}` is not that of a draft.") from error

@@ -1,0 +1,346 @@
+"""What a simulation is asked to be. Each field declares its help, its default and its check once: the flags of
+`workbench simulate`, the fields of the dialog and the stored JSON all read this declaration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from engine.base.errors import UsageError
+from engine.base.request_options import (
+    Option,
+    check,
+    declared,
+    defaults_of,
+    one_of,
+    options_of,
+    read_values,
+)
+from engine.model.chat import Role
+from engine.simulate.forms.form import ALL_FORMS, AS_PRINTED, PAPER_PEOPLE
+from engine.simulate.forms.form_session import ProfileScope, Rules
+from engine.simulate.forms.run import VARIANTS, Variant
+from engine.simulate.play import PARALLEL
+from engine.simulate.recsim.people import LANGUAGES, TASKS, Language
+from engine.simulate.recsim.play import ASSISTANT_TOKENS, MAX_TURNS, USER_TOKENS
+from engine.simulate.sharded.instruction import BUNDLED
+from engine.simulate.sharded.scenario import ALL_CONDITIONS, CONDITIONS, Condition
+
+Kind = Literal["sharded", "forms", "recsim", "shards"]
+"""Kinds of simulation; `shards` proposes shards for full instructions and plays no conversation."""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+BOTH = "both"
+"""Value that selects all variants."""
+
+
+def _count(default: int | None, help: str, *, words: str = "", least: int = 1) -> Any:
+    """A whole number; None is allowed where it is the default."""
+    option = Option(
+        help,
+        default=words,
+        metavar="N",
+        convert=int,
+        allowed=lambda value: value >= least if value is not None else default is None,
+        must=f"a whole number from {least} on",
+    )
+    return declared(default, option)
+
+
+def _temperature(default: float | None, help: str, *, words: str = "") -> Any:
+    """A sampling temperature; None is allowed where it is the default."""
+    option = Option(
+        help,
+        default=words,
+        metavar="T",
+        convert=float,
+        allowed=lambda value: 0 <= value < math.inf if value is not None else default is None,
+        must="a number, 0 or more",
+    )
+    return declared(default, option)
+
+
+def _choice(help: str, known: Sequence[str]) -> Option:
+    """One of some names."""
+    return Option(
+        help,
+        metavar=f"{{{','.join(known)}}}",
+        allowed=lambda value: value in known,
+        must=one_of(known),
+    )
+
+
+def _names(help: str, known: Sequence[str] | None, *, words: str, metavar: str) -> Any:
+    """Some of the known names, or any where None are known; written with commas between, in any case where known."""
+
+    def convert(text: str) -> tuple[str, ...]:
+        found = (one.strip() for one in text.split(","))
+        return tuple(dict.fromkeys(one if known is None else one.lower() for one in found if one))
+
+    option = Option(
+        help,
+        default=words,
+        metavar=metavar,
+        convert=convert,
+        allowed=lambda value: known is None or set(value) <= set(known),
+        must=f"one or more of {', '.join(known or ())}",
+    )
+    return declared((), option)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationOptions:
+    """The options of everything that plays scenarios; each field declares what it means.
+
+    Raises:
+        UsageError: A value cannot be used.
+    """
+
+    model: str | None = declared(
+        None,
+        Option(
+            "model of the assistant, and of the user and the judge where they name none: name, path,"
+            " or endpoints as NAME,NAME2",
+            default="what the project uses for simulations, else the built-in one",
+        ),
+    )
+    user_model: str | None = declared(
+        None, Option("model of the simulated user", default="--model", metavar="M")
+    )
+    judge_model: str | None = declared(
+        None,
+        Option(
+            "model that sorts the replies and copies the answers out; for shards, the one that proposes them",
+            default="--model",
+            metavar="M",
+        ),
+    )
+    context: int | None = _count(
+        None, "longest conversation in tokens", words="the model's own, at most 8,192"
+    )
+    runs: int = _count(
+        1, "how often each scenario is played; of recsim, how many conversations of each task"
+    )
+    seed: int = declared(
+        0,
+        Option(
+            "seed of all that is random; the same seed gives the same conversations",
+            convert=int,
+            must="a whole number",
+        ),
+    )
+    temperature: float | None = _temperature(
+        None, "temperature of replies in free words", words="as in the source paper"
+    )
+    parallel: int = _count(PARALLEL, "plays at once")
+    limit: int | None = _count(
+        None,
+        "play the first so many only; of sharded and shards, so many instructions",
+        words="all",
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def model_of(self, role: Role) -> str | None:
+        """Name of the model that plays a role; None is the one that the project uses for simulations."""
+        chosen = {"user": self.user_model, "judge": self.judge_model, "assistant": None}[role]
+        return chosen or self.model
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationRequest(SimulationOptions):
+    """A simulation to run; `OPTIONS` says what each field means.
+
+    Fields that the kind does not use (see `FIELDS`) keep their defaults.
+    """
+
+    kind: Kind
+    _: KW_ONLY
+    instructions: str = declared(
+        BUNDLED[0],
+        Option(f"JSON or JSONL file of instructions, or bundled ones: {one_of(BUNDLED)}"),
+    )
+    conditions: tuple[Condition, ...] = _names(
+        f"conditions to play, with commas between: {', '.join(ALL_CONDITIONS)}",
+        ALL_CONDITIONS,
+        words=f"all but {', '.join(one for one in ALL_CONDITIONS if one not in CONDITIONS)}",
+        metavar="A,B",
+    )
+    user_temperature: float = _temperature(1.0, "temperature of the simulated user")
+    unapproved: bool = declared(False, Option("also play shards that wait for approval"))
+    merge_shards: tuple[int, ...] = declared(
+        (),
+        Option(
+            "play conditions of several turns also with the shards of each instruction merged into so many (gradual"
+            " sharding); several numbers with commas between",
+            default="as they are only",
+            metavar="N,M",
+            convert=lambda text: tuple(dict.fromkeys(int(one) for one in text.split(","))),
+            allowed=lambda value: all(one >= 2 for one in value),
+            must="whole numbers from 2 on",
+        ),
+    )
+    max_tokens: int = _count(1000, "longest reply of the assistant in tokens")
+    databases: str | None = declared(
+        None, Option("folder with DB_ID/*.sqlite for database tasks", default="none", metavar="DIR")
+    )
+    checks: int = _count(
+        0,
+        "plays of FULL and of CONCAT for each instruction: shards that lose nothing score alike; 0 for none",
+        least=0,
+    )
+    forms: tuple[str, ...] = _names(
+        f"forms to fill: {', '.join(ALL_FORMS)}, or JSON files",
+        None,
+        words=f"all but {AS_PRINTED}",
+        metavar="FORM",
+    )
+    variants: tuple[Variant, ...] = declared(
+        (),
+        Option(
+            "fill forms by modules of one prompt each, by one prompt for all (baseline), or by both",
+            default=BOTH,
+            metavar=f"{{{','.join((*VARIANTS, BOTH))}}}",
+            convert=lambda text: () if text == BOTH else (text,),
+            allowed=lambda value: set(value) <= set(VARIANTS),
+            must=one_of((*VARIANTS, BOTH)),
+        ),
+    )
+    profile: ProfileScope = field(
+        default="question",
+        metadata={
+            "option": _choice(
+                "the user is another one for each question, as in the source, or one for a run, who knows the answers",
+                get_args(ProfileScope),
+            )
+        },
+    )
+    profiles: str | None = declared(
+        None,
+        Option(
+            f"JSON file with a list of users, or `{PAPER_PEOPLE}` for the ten of the source",
+            default="ten bundled users",
+            metavar="FILE",
+        ),
+    )
+    dummies: tuple[str, ...] = _names(
+        "modules whose fallback answers at once, by the names of their prompts, or all",
+        None,
+        words="none",
+        metavar="MODULE",
+    )
+    high: float = _temperature(
+        Rules().high, "temperature of the simulated user and of the second call of a module"
+    )
+    grouping: int = _count(Rules().grouping_size, "labels of fields that are grouped in one call")
+    follow_ups: int = _count(Rules().follow_ups, "follow-up questions to one question, at most")
+    turns_per_field: int = _count(
+        Rules().turns_per_field, "most turns of a run, for each field of its form"
+    )
+    history: int = _count(
+        Rules().history_tokens, "how much of the dialogue the baseline keeps, in tokens"
+    )
+    free_replies: bool = declared(
+        False,
+        Option(
+            "replies follow no JSON schema, as in the source: a module may choose any action, and fail to follow its"
+            " instructions, which is counted"
+        ),
+    )
+    tasks: tuple[str, ...] = _names(
+        f"tasks that are planned: {', '.join(TASKS)}", TASKS, words="all", metavar="TASK"
+    )
+    language: Language = field(
+        default="en", metadata={"option": _choice("language of the conversations", LANGUAGES)}
+    )
+    turns: int = _count(MAX_TURNS, "answers of the assistant, at most")
+    questions: bool = declared(
+        False, Option("ask both sides after the conversation what came of it")
+    )
+    translate: bool = declared(
+        False,
+        Option(
+            "translate each message into the other language (`content_zh`, or `content_en`), with the judge's model"
+        ),
+    )
+    user_tokens: int = _count(USER_TOKENS, "longest message of the user in tokens")
+    assistant_tokens: int = _count(ASSISTANT_TOKENS, "longest answer of the assistant in tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOffers:
+    """The choices for a new request.
+
+    Attributes:
+        models: Names of models; the one that the project uses for simulations is first.
+        usual_conditions: The conditions of the default.
+        forms: Name and subject of each bundled form.
+        last: The last request, or None.
+    """
+
+    models: tuple[str, ...]
+    usual_conditions: tuple[str, ...]
+    forms: tuple[tuple[str, str], ...]
+    variants: tuple[str, ...]
+    tasks: tuple[str, ...]
+    languages: tuple[str, ...]
+    last: SimulationRequest | None = None
+
+
+OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)
+"""How each field of a request is asked for, by its name."""
+
+DEFAULTS: Mapping[str, Any] = defaults_of(SimulationRequest)
+
+COMMON: tuple[str, ...] = tuple(options_of(SimulationOptions))
+"""Fields of all kinds."""
+
+FIELDS: Mapping[Kind, tuple[str, ...]] = {
+    "sharded": (
+        "instructions", "conditions", "merge_shards", "user_temperature", "unapproved", "max_tokens", "databases",
+    ),
+    "forms": (
+        "forms", "variants", "profile", "profiles", "dummies", "high", "grouping", "follow_ups", "turns_per_field",
+        "history", "free_replies",
+    ),
+    "recsim": ("tasks", "language", "turns", "questions", "translate", "user_tokens", "assistant_tokens"),
+    "shards": ("instructions", "checks", "max_tokens", "databases"),
+}  # fmt: skip
+"""The fields that a kind has beside those of all kinds."""
+
+
+def read_request(kind: Kind, texts: Mapping[str, str]) -> SimulationRequest:
+    """The request that a person typed.
+
+    Args:
+        texts: Texts by the names of the fields; one that is missing or empty takes its default.
+
+    Raises:
+        UsageError: A text cannot be used; the message names the field.
+    """
+    return SimulationRequest(kind, **read_values(OPTIONS, texts, tuple(texts)))
+
+
+def as_request(value: Mapping[str, Any]) -> SimulationRequest:
+    """A request from its JSON.
+
+    Raises:
+        UsageError: It is none; another version of the program may have written it.
+    """
+    known: dict[str, Any] = {
+        name: tuple(one) if isinstance(one, list) else one for name, one in value.items()
+    }
+    try:
+        if known.get("kind") not in KINDS:
+            raise TypeError("kind")
+        return SimulationRequest(**known)
+    except (TypeError, UsageError) as error:
+        raise UsageError("The stored request cannot be read.", "Make a new one.") from error
+
+
+def request_as_json(request: SimulationRequest) -> dict[str, Any]:
+    """A request as JSON values."""
+    return asdict(request)

@@ -1,0 +1,182 @@
+"""A form that a person fills in conversation: the job that asks, and its state for the screen."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.base.form_scores import FormScores
+from engine.base.number_format import counted
+from engine.jobs.runner import JobRunner
+from engine.model.chat import Role
+from engine.simulate.forms.form import Form, fields_under, known_profiles
+from engine.simulate.forms.form_session import Rules, parsed
+from engine.simulate.forms.modules import QUESTION
+from engine.simulate.forms.run import FormRun, Variant
+from engine.simulate.live import Person, live_line
+from engine.simulate.play import Line, Played
+from engine.simulate.records import AskedField, LiveLine, SessionState
+from engine.simulate.request import SimulationOptions
+from engine.simulate.service.forms import KIND, rules_as_json
+from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
+from engine.simulate.stages import BY_PERSON
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """A form that a person fills, ready to be run.
+
+    Attributes:
+        person: The person, who plays the user in the simulation.
+    """
+
+    form: Form
+    simulation: Simulation
+    person: Person
+
+
+def filling(
+    simulations: ProjectSimulations, form: Form, variant: Variant, model: str | None
+) -> Filling:
+    """Returns the run that fills a form with a person: the one that was interrupted, otherwise a new one.
+
+    Raises:
+        UsageError: The model cannot do this.
+    """
+    rules, profiles, texts = Rules(), known_profiles(), simulations.texts(KIND)
+    person = Person()
+
+    def runs(labels: Mapping[Role, str]) -> list[FormRun]:
+        setting = simulation.play.config_hash
+        over = {row.key for row in simulations.rows(setting) if row.reason is None}
+        number = 1
+        while (
+            run := FormRun(form, variant, number, rules, texts, profiles, person=True)
+        ).key in over:
+            number += 1
+        return [run]
+
+    params: dict[str, Any] = {"seed": 0, "rules": rules_as_json(rules), "person": True}
+    simulation = simulations.simulation(
+        KIND,
+        runs,
+        params,
+        {"assistant": BY_SCHEMA},
+        SimulationOptions(model=model),
+        texts,
+        person,
+    )
+    return Filling(form, simulation, person)
+
+
+class PersonSession:
+    """A form that a person and the modules fill in a job. Every method returns at once."""
+
+    def __init__(
+        self,
+        begun: Filling,
+        runner: JobRunner,
+        simulations: ProjectSimulations,
+        on_reply: Callable[[str, Line], None],
+    ) -> None:
+        """Starts the job; `on_reply` is called with the key of the play and every reply.
+
+        Raises:
+            ProjectReadOnly: Nothing can be run on this project.
+        """
+        self._filling, self._runner, self._simulations = begun, runner, simulations
+        self._on_reply = on_reply
+        self._guard = threading.Lock()
+        self._key = ""
+        self._lines: list[LiveLine] = []
+        self._ended: SessionState | None = None
+        begun.simulation.play.on_reply = self._add_line
+        self._titles = {stage.title for stage in begun.simulation.stages}
+        self._job_id = runner.start(begun.simulation.stages)
+
+    @property
+    def job_id(self) -> int:
+        """The job that runs it."""
+        return self._job_id
+
+    def state(self) -> SessionState:
+        """The state now."""
+        # The order matters: a job that is no longer active has already stored its result.
+        runs = any(job.title in self._titles for job in self._runner.active())
+        over = self._filling.simulation.play.newest
+        with self._guard:
+            if self._ended is None:
+                question = self._filling.person.question
+                asked = () if question is None else asked_fields(self._filling.form, self._lines)
+                now = SessionState(self._key, tuple(self._lines), question, asked)
+                if over is not None:
+                    self._ended = self._with_result(now, over)
+                elif not runs:
+                    text = (
+                        "It was cut off. Your answers are kept: start this form again to continue."
+                    )
+                    self._ended = replace(now, question=None, asked=(), over=text)
+                else:
+                    return now
+            return self._ended
+
+    def answer(self, text: str) -> None:
+        """Answers the open question."""
+        self._filling.person.say(text)
+
+    def stop(self) -> None:
+        """Ends the run with the fields that are filled so far; the conversation is stored."""
+        self._filling.person.stop()
+
+    def _add_line(self, key: str, line: Line) -> None:
+        with self._guard:
+            self._key = key
+            self._lines.append(live_line(line))
+        self._on_reply(key, line)
+
+    def _with_result(self, now: SessionState, over: Played) -> SessionState:
+        rows = self._simulations.rows(self._filling.simulation.play.config_hash)
+        row = next((one for one in rows if one.key == over.key), None)
+        text = f"It broke off: {over.reason}" if over.reason is not None else _result_text(over)
+        return replace(
+            now,
+            question=None,
+            asked=(),
+            over=text,
+            play_id=None if row is None else row.id,
+            conversation_id=None if row is None else row.conversation_id,
+        )
+
+
+def asked_fields(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...]:
+    """The fields that the latest question asks for, as named by the module that wrote it; empty if it named none."""
+    made = next((line for line in reversed(lines) if line.module == QUESTION.name), None)
+    reply = None if made is None else parsed(made.text)
+    labels = None if reply is None else reply.get("fields")
+    if not isinstance(labels, list):
+        return ()
+    found = fields_under(form.content, [label for label in labels if isinstance(label, str)])
+    alike = Counter(field.path[-1] for field in found)
+    return tuple(
+        AskedField(
+            # A form may ask for a "Last Name" in several sections.
+            ": ".join(field.path[-2:]) if alike[field.path[-1]] > 1 else field.path[-1],
+            field.required,
+            field.options,
+        )
+        for field in found
+    )
+
+
+def _result_text(over: Played) -> str:
+    result = over.ending.result
+    ended = "you" if result["ended"] == BY_PERSON else f"`{result['ended']}`"
+    required, optional = result["required"], result["optional"]
+    return (
+        f"Ended by {ended}. Required fields filled: {required[0]} of {required[1]}, optional:"
+        f" {optional[0]} of {optional[1]}; {counted(result['turns'], 'turn')};"
+        f" {FormScores.of(result).headline}."
+    )

@@ -1,0 +1,405 @@
+"""Annotates conversations of users with a model, in the fields that RecLLMSim publishes, and measures the agreement
+with what came along: seven ratings, the intent of each message of the user, hallucination of each answer, and a summary
+of the user's preferences.
+
+The rubric (`rubric.txt`) has the README's words, letter for letter, for three ratings (detail, diversity, usefulness);
+the README names the other four without a rubric.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from engine.base.statistics.labels import Label, LabelAgreement, agree
+from engine.base.text import CJK
+from engine.completeness.turns import TurnRow, by_turns
+from engine.conversations.tables import conversations
+from engine.conversations.tables.truth import truth_by_conversation
+from engine.model.asking import (
+    TRIES,
+    USER_CHARS,
+    Ending,
+    Play,
+    ask_json,
+    dialogue,
+    object_schema,
+    seed_from,
+    shortened,
+)
+from engine.model.chat import Call, ChatMessage, Completion, Role
+from engine.model.interface import Sampling
+from engine.model.prompt_texts import filled
+from engine.project.project import Project
+from engine.project.sql import snapshot
+from engine.questions.rating_scales import RATING, RATINGS, TAGS_OF_PEOPLE
+from engine.questions.tables import verdicts
+from engine.simulate.records import PlayRow
+from engine.simulate.request import SimulationOptions
+from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
+
+T = TypeVar("T")
+
+KIND = "ratings"
+
+Part = Literal["ratings", "intents", "hallucination", "preferences"]
+PARTS: tuple[Part, ...] = ("ratings", "intents", "hallucination", "preferences")
+
+INTENTS = ("Planning", "Search", "Recommendation", "Search & Recommendation", "Others")
+MOST_PREFERENCES = 12
+_TOKENS = 160
+_ANSWER_CHARS = 4_000
+"""Length of the answer that is judged; of earlier ones only the beginning is shown."""
+_UNKNOWN = "not known"
+_LANGUAGES = {"en": "English", "zh": "Chinese"}
+_LABELS_OF_MESSAGES: Mapping[str, Sequence[Label]] = {
+    "user_intents": INTENTS,
+    "hallucination": ("false", "true"),
+}
+"""Annotations of single messages: their field in truth and in results, with their values."""
+
+
+@dataclass(frozen=True, slots=True)
+class RatingScenario:
+    """One conversation to annotate.
+
+    Attributes:
+        conversation: Its id in the project.
+        turns: Role and text of each message, in order.
+        profile, situation: What the user was told to play; empty where it is not known.
+        texts: The prompts `system`, `rubric` and one for each part.
+        temperature: Of the first attempt; a second one has 0.5, a third one 1.
+    """
+
+    conversation: int
+    turns: Sequence[tuple[str, str]]
+    language: str
+    profile: str
+    situation: str
+    texts: Mapping[str, str]
+    parts: tuple[Part, ...] = PARTS
+    temperature: float = TRIES[0]
+    seed: int = 0
+
+    @property
+    def key(self) -> str:
+        return f"ratings/{self.conversation}"
+
+    @property
+    def expected(self) -> float:
+        """Number of replies: one a conversation for ratings and preferences, one a message for the others."""
+        sides = [role for role, _ in self.turns]
+        each = {"intents": sides.count("user"), "hallucination": sides.count("assistant")}
+        return float(sum(each.get(part, 1) for part in self.parts))
+
+    def play(self) -> Play:
+        """Returns a new play; what the model could not say is null, or missing among the ratings."""
+        result: dict[str, Any] = {"conversation": self.conversation, "labels": {}}
+        if "ratings" in self.parts:
+            ratings = yield from self._asked("ratings", self.turns, _RATED, _ratings)
+            result["labels"] = {RATING: {"final": ratings or {}}}
+        if "intents" in self.parts:
+            result["user_intents"] = yield from self._each("user", "intent", _INTENT, _intent)
+        if "hallucination" in self.parts:
+            judged = yield from self._each("assistant", "hallucination", _WRONG, _wrong)
+            result["hallucination"] = [verdict and verdict[0] for verdict in judged]
+            result["hallucination_memo"] = [verdict and verdict[1] for verdict in judged]
+        if "preferences" in self.parts:
+            listed = yield from self._asked("preferences", self.turns, _LISTED, _preferences)
+            result["preference_summary"] = listed
+        return Ending(result=result)
+
+    def _each(
+        self,
+        side: str,
+        prompt: str,
+        shape: Mapping[str, Any],
+        accept: Callable[[Mapping[str, Any]], T | None],
+    ) -> Generator[Call, Completion, list[Any]]:
+        """Returns what the model says of each message of a side; it sees the conversation up to that message."""
+        answers: list[Any] = []
+        for index, (role, _) in enumerate(self.turns):
+            if role == side:
+                shown = self.turns[: index + 1]
+                answers.append((yield from self._asked(prompt, shown, shape, accept, index)))
+        return answers
+
+    def _asked(
+        self,
+        prompt: str,
+        turns: Sequence[tuple[str, str]],
+        shape: Mapping[str, Any],
+        accept: Callable[[Mapping[str, Any]], T | None],
+        index: int = 0,
+    ) -> Generator[Call, Completion, T | None]:
+        *before, (role, last) = turns
+        limit = USER_CHARS if role == "user" else _ANSWER_CHARS
+        shown = f"{dialogue(before)}\n\n{role.upper()}: {shortened(last, limit)}".strip()
+        question = filled(
+            self.texts[prompt],
+            {
+                "LANGUAGE": _LANGUAGES[self.language],
+                "DIALOGUE": shown,
+                "PROFILE": self.profile or _UNKNOWN,
+                "SITUATION": self.situation or _UNKNOWN,
+                "RUBRIC": self.texts["rubric"].strip(),
+            },
+        )
+        call = Call(
+            prompt,
+            "judge",
+            (ChatMessage("system", self.texts["system"].strip()), ChatMessage("user", question)),
+            Sampling(),
+            _TOKENS,
+            seed=seed_from(self.seed, self.key, prompt, index),
+        )
+        return (yield from ask_json(call, shape, accept, (self.temperature, *TRIES[1:])))
+
+
+_RATED = object_schema(**{name: {"enum": [*grades]} for name, grades in RATINGS.items()})
+_INTENT = object_schema(intent={"enum": [*INTENTS]})
+_WRONG = object_schema(hallucination={"type": "boolean"}, memo={"type": "string", "maxLength": 200})
+_LISTED = object_schema(
+    preferences={
+        "type": "array",
+        "items": {"type": "string", "maxLength": 60},
+        "maxItems": MOST_PREFERENCES,
+    }
+)
+
+
+def _ratings(reply: Mapping[str, Any]) -> dict[str, int] | None:
+    if any(reply.get(name) not in grades for name, grades in RATINGS.items()):
+        return None
+    return {name: int(reply[name]) for name in RATINGS}
+
+
+def _intent(reply: Mapping[str, Any]) -> str | None:
+    intent = reply.get("intent")
+    return intent if intent in INTENTS else None
+
+
+def _wrong(reply: Mapping[str, Any]) -> tuple[bool, str] | None:
+    wrong, memo = reply.get("hallucination"), reply.get("memo", "")
+    return (wrong, memo.strip()) if isinstance(wrong, bool) and isinstance(memo, str) else None
+
+
+def _preferences(reply: Mapping[str, Any]) -> list[str] | None:
+    listed = reply.get("preferences")
+    if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
+        return None
+    return list(dict.fromkeys(text.strip() for text in listed if text.strip()))[:MOST_PREFERENCES]
+
+
+def rating_simulation(
+    simulations: ProjectSimulations,
+    project: Project,
+    ids: Sequence[int],
+    parts: Sequence[Part],
+    options: SimulationOptions,
+) -> Simulation:
+    """Returns the simulation that annotates those of the conversations in which a user speaks.
+
+    The model is told the profile and the situation of the user where they are known, although they are truth: without
+    them nobody can say how well the user was played. No other metric reads what comes of it.
+
+    Raises:
+        UsageError: A model does not exist or cannot be used.
+    """
+    texts = simulations.texts(KIND)
+    temperature = TRIES[0] if options.temperature is None else options.temperature
+    annotated: list[RatingScenario] = []
+    with project.reading() as conn, snapshot(conn):
+        truths = dict(truth_by_conversation(conn))
+        for key, messages in conversations.conversations_for(conn, ids):
+            turns = tuple(
+                (message.role, message.seen)
+                for message in messages
+                if not message.hidden and message.role in ("user", "assistant")
+            )
+            of_user = [text for role, text in turns if role == "user"]
+            if not of_user:
+                continue
+            truth = truths.get(key, {})
+            annotated.append(
+                RatingScenario(
+                    key,
+                    turns,
+                    "zh" if _is_chinese(of_user) else "en",
+                    str(truth.get("preference") or truth.get("profile") or ""),
+                    str(truth.get("goal_text") or ""),
+                    texts,
+                    tuple(parts),
+                    temperature,
+                    options.seed,
+                )
+            )
+            if len(annotated) == options.limit:
+                break
+
+    def scenarios(labels: Mapping[Role, str]) -> list[RatingScenario]:
+        return annotated
+
+    params = {"parts": list(parts), "temperature": temperature, "seed": options.seed}
+    return simulations.simulation(KIND, scenarios, params, {"judge": BY_SCHEMA}, options, texts)
+
+
+def _is_chinese(texts: Sequence[str]) -> bool:
+    """Whether most letters of the texts belong to a script without spaces between words."""
+    sample = "".join(text[:1_000] for text in texts[:200])
+    return len(re.findall(f"[{CJK}]", sample)) > len(re.findall("[A-Za-z]", sample))
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """Counts of the labels that the model gave in one rating.
+
+    Attributes:
+        schema: Always `rating`.
+        label: Name of the rating.
+        asked: Number of conversations that the model was asked about.
+        labelled: Number of those with a label.
+        counts: Number of conversations by label, in the order of the grades.
+    """
+
+    schema: str
+    label: str
+    asked: int
+    labelled: int
+    counts: Mapping[str, int]
+
+
+def label_rows(rows: Sequence[PlayRow]) -> list[LabelRow]:
+    """Returns how often the model gave each grade of each rating."""
+    labels: list[LabelRow] = []
+    for name, values in RATINGS.items():
+        grades = [_ratings_of(row)[name] for row in rows if name in _ratings_of(row)]
+        counts = {str(value): grades.count(value) for value in values}
+        labels.append(LabelRow(RATING, name, len(rows), len(grades), counts))
+    return labels
+
+
+def tag_ratings(project: Project, rows: Sequence[PlayRow], annotator: str) -> int:
+    """Tags conversations with their ratings, such as `rating.Diversity.2`, and takes the tags of other grades of the
+    same ratings away; returns how many tags were given.
+
+    Args:
+        annotator: Stored as who gave the tags.
+    """
+    given: dict[str, list[int]] = {}
+    others: dict[str, list[int]] = {}
+    for row in rows:
+        for name, grade in _ratings_of(row).items():
+            for value in RATINGS[name]:
+                ids = given if value == grade else others
+                ids.setdefault(f"{RATING}.{name}.{value}", []).append(_conversation(row))
+
+    def work(conn: sqlite3.Connection) -> int:
+        for tag, ids in others.items():
+            verdicts.untag(conn, ids, tag, annotator)
+        return sum(verdicts.tag(conn, ids, tag, annotator) for tag, ids in given.items())
+
+    return project.write(work)
+
+
+def rated_by_turns(rows: Sequence[PlayRow], turns: Mapping[int, int]) -> list[TurnRow]:
+    """Returns the means of the model's ratings by number of turns, as in the data set's README.
+
+    Args:
+        turns: Number of the user's messages by conversation.
+    """
+    return by_turns((turns[_conversation(row)], {RATING: _ratings_of(row)}) for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class AgreementRow:
+    """Agreement of the model with another labeler on one label.
+
+    Attributes:
+        one: Always `model`.
+        other: `published` or `people`.
+    """
+
+    schema: str
+    label: str
+    one: str
+    other: str
+    found: LabelAgreement
+
+
+def rating_agreement(
+    rows: Sequence[PlayRow],
+    truths: Mapping[int, Mapping[str, Any]],
+    tags: Mapping[int, Sequence[str]],
+) -> list[AgreementRow]:
+    """Returns the agreement of the model with published annotations, and of its ratings with people's.
+
+    Intervals of intents and of hallucination resample messages, not conversations, so they are too narrow.
+
+    Args:
+        truths: Truth of the annotated conversations by id.
+        tags: Their tags by id; people's ratings are tags such as `people.Diversity.2`.
+    """
+    agreements: list[AgreementRow] = []
+    for name, grades in RATINGS.items():
+        published: list[tuple[Label, Label]] = []
+        people: list[tuple[Label, Label]] = []
+        for row in rows:
+            ours, key = _ratings_of(row).get(name), _conversation(row)
+            if ours is None:
+                continue
+            ratings = truths.get(key, {}).get(RATING)
+            theirs = ratings.get(name) if isinstance(ratings, Mapping) else None
+            if theirs in grades:
+                published.append((ours, theirs))
+            given = [
+                grade for grade in grades if f"{TAGS_OF_PEOPLE}.{name}.{grade}" in tags.get(key, ())
+            ]
+            if len(given) == 1:
+                people.append((ours, given[0]))
+        for other, pairs in (("published", published), ("people", people)):
+            if pairs:
+                agreements.append(_agreement(RATING, name, other, pairs, grades))
+    for name, allowed in _LABELS_OF_MESSAGES.items():
+        labels: list[tuple[Label, Label]] = [
+            (ours, theirs)
+            for row in rows
+            for ours, theirs in zip(
+                _words(row.result.get(name)),
+                _words(truths.get(_conversation(row), {}).get(name)),
+                strict=False,
+            )
+            if ours in allowed and theirs in allowed
+        ]
+        if labels:
+            agreements.append(_agreement(name, name, "published", labels))
+    return agreements
+
+
+def _agreement(
+    schema: str,
+    name: str,
+    other: str,
+    pairs: Sequence[tuple[Label, Label]],
+    grades: Sequence[int] = (),
+) -> AgreementRow:
+    ours, theirs = zip(*pairs, strict=True)
+    return AgreementRow(schema, name, "model", other, agree(ours, theirs, grades))
+
+
+def _conversation(row: PlayRow) -> int:
+    return int(row.result["conversation"])
+
+
+def _ratings_of(row: PlayRow) -> Mapping[str, int]:
+    ratings: Mapping[str, int] = row.result["labels"].get(RATING, {}).get("final", {})
+    return ratings
+
+
+def _words(value: Any) -> Iterable[str]:
+    """Returns the labels of messages as text; truth values as `true` and `false`."""
+    labels = value if isinstance(value, list) else []
+    return [str(label).lower() if isinstance(label, bool) else str(label) for label in labels]

@@ -1,0 +1,118 @@
+"""Asks a model which messages of a user begin another request than the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.conversations.tables import conversations
+from engine.model.asking import TRIES, Ending, Play, ask_json, dialogue, object_schema, seed_from
+from engine.model.chat import Call, ChatMessage, Role
+from engine.model.interface import Sampling
+from engine.model.prompt_texts import filled
+from engine.project.project import Project
+from engine.simulate.records import PlayRow
+from engine.simulate.request import SimulationOptions
+from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation
+
+KIND = "requests"
+_SHAPE = object_schema(new_request={"type": "boolean"})
+_TOKENS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStartScenario:
+    """One conversation whose requests are looked for.
+
+    Attributes:
+        conversation: Its id in the project.
+        turns: Index, role and text of each message of user and assistant, in order.
+        texts: The prompts `system` and `begins`.
+    """
+
+    conversation: int
+    turns: tuple[tuple[int, str, str], ...]
+    texts: Mapping[str, str]
+
+    @property
+    def key(self) -> str:
+        # With a digest: the answers of a text do not hold for the one that an import puts in its place.
+        return f"requests/{self.conversation}@{seed_from(*self.turns):08x}"
+
+    @property
+    def expected(self) -> float:
+        return float(len(self._asked()))
+
+    def _asked(self) -> list[int]:
+        """Places of the user's messages that follow an answer, without the first one: a greeting of the assistant comes
+        before the first request, not between two."""
+        roles = [role for _, role, _ in self.turns]
+        of_user = [at for at, role in enumerate(roles) if role == "user"]
+        return [at for at in of_user[1:] if "assistant" in roles[:at]]
+
+    def play(self) -> Play:
+        """Returns a new play; its result has the indices of the messages that begin a request. A message of which the
+        model says nothing begins none."""
+        begins: list[int] = []
+        for at in self._asked():
+            shown = [(role, text) for _, role, text in self.turns[: at + 1]]
+            call = Call(
+                "begins",
+                "judge",
+                (
+                    ChatMessage("system", self.texts["system"].strip()),
+                    ChatMessage(
+                        "user", filled(self.texts["begins"], {"DIALOGUE": dialogue(shown)})
+                    ),
+                ),
+                Sampling(),
+                _TOKENS,
+                seed=seed_from(self.key, at),
+            )
+            if (yield from ask_json(call, _SHAPE, _new, TRIES)):
+                begins.append(self.turns[at][0])
+        return Ending(result={"conversation": self.conversation, "starts": begins})
+
+
+def _new(reply: Mapping[str, Any]) -> bool | None:
+    found = reply.get("new_request")
+    return found if isinstance(found, bool) else None
+
+
+def asking_simulation(
+    simulations: ProjectSimulations,
+    project: Project,
+    wanted: Sequence[int],
+    options: SimulationOptions,
+) -> Simulation:
+    """Returns the simulation that asks a model about each message of a user that follows an answer, without the first.
+
+    Raises:
+        UsageError: A model does not exist or cannot be used.
+    """
+    texts = simulations.texts(KIND)
+    with project.reading() as conn:
+        found = [
+            RequestStartScenario(
+                key,
+                tuple(
+                    (at, one.role, one.seen)
+                    for at, one in enumerate(messages)
+                    if not one.hidden and one.role in ("user", "assistant")
+                ),
+                texts,
+            )
+            for key, messages in conversations.conversations_for(conn, wanted)
+        ]
+    asked = [one for one in found if one.expected]
+
+    def scenarios(labels: Mapping[Role, str]) -> list[RequestStartScenario]:
+        return asked
+
+    return simulations.simulation(KIND, scenarios, {}, {"judge": BY_SCHEMA}, options, texts)
+
+
+def starts_by_conversation(rows: Sequence[PlayRow]) -> dict[int, list[int]]:
+    """Returns the indices of the messages that begin a further request, by conversation, of plays that ended."""
+    return {int(row.result["conversation"]): list(row.result["starts"]) for row in rows}

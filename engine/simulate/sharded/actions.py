@@ -1,0 +1,285 @@
+"""Function calls (Berkeley function-calling leaderboard): the calls in an answer are parsed and compared.
+
+The reference lists the accepted values of every parameter; `""` among them makes the parameter optional. Texts are
+compared without case, spaces and `,./-_*^`. A value must have the declared type or the type of the reference values (a
+variable's name where a number is declared). Only in Python is a whole number accepted for a declared float.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.base.errors import BadInstruction
+from engine.simulate.sharded.call_syntax import (
+    NotCalls,
+    ParsedCall,
+    java_value,
+    javascript_value,
+    read_calls,
+)
+from engine.simulate.sharded.instruction import Instruction, Shard
+from engine.simulate.sharded.task import (
+    Evaluating,
+    Evaluation,
+    Extraction,
+    TaskText,
+    bullets,
+    listed,
+    without_judge,
+)
+
+
+class ActionsTask(TaskText):
+    """Keys: `function`, `fully_specified_question`, `reference_answer`, `language`, `test_category`."""
+
+    extraction: Extraction = "full_response"
+
+    def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
+        super().__init__(instruction, texts)
+        self._functions = _objects(instruction, "function")
+        self._wanted = _objects(instruction, "reference_answer")
+        for wanted in self._wanted:
+            parameters = next(iter(wanted.values()), None)
+            if not isinstance(parameters, dict) or not all(
+                isinstance(values, list) for values in parameters.values()
+            ):
+                raise BadInstruction(
+                    f"{instruction.task_id}: `reference_answer` must list the accepted values of each parameter."
+                )
+        self._language = instruction.text("language").lower()
+        if self._language not in LANGUAGES:
+            raise BadInstruction(
+                f"{instruction.task_id}: `language` must be one of {', '.join(sorted(LANGUAGES))}."
+            )
+        self._category = instruction.text("test_category")
+        self._question = _question(instruction)
+
+    def system_prompt(self) -> str:
+        schemas = json.dumps(self._functions, ensure_ascii=False, indent=2)
+        return self.text("system", FUNCTIONS=schemas)
+
+    def full_prompt(self) -> str:
+        return self.text("full", QUESTION=self._question)
+
+    def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        return self.text("full", QUESTION=bullets(shards))
+
+    def evaluate(self, answer: str) -> Evaluating:
+        try:
+            calls = read_calls(answer, self._language)
+            wrong = mismatch(calls, self._wanted, self._functions, self._language, self._category)
+        except NotCalls as error:
+            wrong = str(error)
+        except (RecursionError, OverflowError):
+            wrong = "a value is too deep or too large"
+        return without_judge(Evaluation(0.0, {"wrong": wrong}) if wrong else Evaluation(1.0))
+
+
+def _objects(instruction: Instruction, key: str) -> list[dict[str, Any]]:
+    """Returns the objects under a key, which holds a list of them or such a list as JSON text.
+
+    Raises:
+        BadInstruction: It does not.
+    """
+    value = instruction.keys.get(key)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise BadInstruction(f"{instruction.task_id}: `{key}` is not JSON: {error}.") from error
+        instruction = Instruction(
+            instruction.task_id, instruction.task, instruction.shards, {key: value}
+        )
+    found = listed(instruction, key)
+    if not all(isinstance(one, dict) and one for one in found):
+        raise BadInstruction(f"{instruction.task_id}: `{key}` must be a list of objects.")
+    return found
+
+
+def _question(instruction: Instruction) -> str:
+    """Returns the full question: the value itself, or the content of the last message in a list of turns."""
+    value = instruction.keys.get("fully_specified_question")
+    while isinstance(value, list) and value:
+        value = value[-1]
+    if isinstance(value, dict):
+        value = value.get("content")
+    if not isinstance(value, str):
+        raise BadInstruction(f"{instruction.task_id}: `fully_specified_question` has no text.")
+    return value
+
+
+_IGNORED = re.compile(r"[ ,./\-_*^]")
+_PYTHON: dict[str, type] = {
+    "string": str,
+    "integer": int,
+    "float": float,
+    "boolean": bool,
+    "array": list,
+    "tuple": list,
+    "dict": dict,
+    "any": str,
+}
+_JAVA: dict[str, type] = {
+    **dict.fromkeys(("byte", "short", "integer", "long"), int),
+    **dict.fromkeys(("float", "double"), float),
+    "boolean": bool,
+    **dict.fromkeys(("char", "String", "any"), str),
+    **dict.fromkeys(("Array", "ArrayList", "List", "Set", "Queue", "Stack"), list),
+    **dict.fromkeys(("HashMap", "Hashtable", "Map"), dict),
+}
+_JAVASCRIPT: dict[str, type] = {
+    "String": str,
+    "integer": int,
+    "float": float,
+    "Bigint": int,
+    "Boolean": bool,
+    "dict": dict,
+    "array": list,
+    "any": str,
+}
+_TYPES = {"python": _PYTHON, "java": _JAVA, "javascript": _JAVASCRIPT}
+LANGUAGES = frozenset(_TYPES)
+
+Wanted = Mapping[str, Mapping[str, Sequence[Any]]]
+"""A reference call: `{function: {parameter: [accepted value, ...]}}` with one function."""
+
+
+def mismatch(
+    calls: Sequence[ParsedCall],
+    wanted: Sequence[Wanted],
+    functions: Sequence[Mapping[str, Any]],
+    language: str,
+    category: str,
+) -> str:
+    """Compares calls with the reference.
+
+    Args:
+        functions: The descriptions of the functions that the model saw.
+        category: Category of the leaderboard; without `multiple` in it, all calls are of the only function.
+
+    Returns:
+        "" if every call matches a reference of its own, in any order; else the reason why not.
+    """
+    if len(calls) != len(wanted):
+        return f"{len(calls)} calls instead of {len(wanted)}"
+    described = {str(one.get("name")): one for one in functions}
+    # In categories with one function, some references give it another name than its description.
+    alone = functions[0] if len(functions) == 1 and "multiple" not in category else None
+    reasons = [
+        [
+            _call_mismatch(call, one, alone or described.get(next(iter(one)), {}), language)
+            for call in calls
+        ]
+        for one in wanted
+    ]
+    unmatched = [row for row in reasons if all(row)]
+    if unmatched:
+        return min(unmatched[0], key=len)
+    paired = _paired([[not reason for reason in row] for row in reasons])
+    return "" if paired else "two calls match the same reference"
+
+
+def _paired(fits: Sequence[Sequence[bool]]) -> bool:
+    """Whether each row can be assigned a column of its own (a perfect matching, by augmenting paths)."""
+    owner: dict[int, int] = {}
+
+    def place(row: int, tried: set[int]) -> bool:
+        for column, fit in enumerate(fits[row]):
+            if fit and column not in tried:
+                tried.add(column)
+                if column not in owner or place(owner[column], tried):
+                    owner[column] = row
+                    return True
+        return False
+
+    return all(place(row, set()) for row in range(len(fits)))
+
+
+def _call_mismatch(
+    call: ParsedCall, wanted: Wanted, function: Mapping[str, Any], language: str
+) -> str:
+    accepted = next(iter(wanted.values()))
+    name = str(function.get("name", next(iter(wanted))))
+    if call.name != name:
+        return f"`{call.name}` instead of `{name}`"
+    parameters = function.get("parameters") or {}
+    specs = parameters.get("properties") or {}
+    for needed in parameters.get("required") or ():
+        if needed not in call.arguments:
+            return f"`{needed}` is missing"
+    for parameter, value in call.arguments.items():
+        if parameter not in specs or parameter not in accepted:
+            return f"`{parameter}` is not expected"
+        if not _accepted(value, accepted[parameter], specs[parameter], language):
+            return f"`{parameter}` has another value"
+    for parameter, values in accepted.items():
+        if parameter not in call.arguments and "" not in values:
+            return f"`{parameter}` is missing"
+    return ""
+
+
+def _accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], language: str) -> bool:
+    kind, types = str(spec.get("type", "any")), _TYPES[language]
+    item_kind = (spec.get("items") or {}).get("type")
+    if language == "java":
+        value = java_value(value, kind, item_kind)
+    elif language == "javascript":
+        value = javascript_value(value, kind, item_kind)
+    elif kind == "float" and type(value) is int:
+        value = float(value)
+    expected = types.get(kind, str)
+    items = types.get(item_kind, str) if expected is list and item_kind else None
+    given = _type_of(accepted)
+    as_declared = type(value) is expected
+    if not as_declared and type(value) is not given:
+        return False
+    if as_declared and items and not any(_items_fit(value, one, items) for one in accepted):
+        return False
+    if not as_declared or given not in (None, expected):
+        return value in accepted
+    if isinstance(value, dict):
+        return any(isinstance(one, dict) and _dict_fits(value, one) for one in accepted)
+    if isinstance(value, list) and items is dict:
+        return any(_dicts_fit(value, one) for one in accepted)
+    return _standard(value) in [_standard(one) for one in accepted]
+
+
+def _type_of(accepted: Sequence[Any]) -> type | None:
+    return next((type(one) for one in accepted if one != ""), None)
+
+
+def _items_fit(value: Sequence[Any], accepted: Any, items: type) -> bool:
+    if not isinstance(accepted, list):
+        return True
+    given = _type_of(accepted)
+    return all(type(one) is items or type(one) is given for one in value)
+
+
+def _dict_fits(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]]) -> bool:
+    return all(
+        key in accepted and _standard(one) in [_standard(other) for other in accepted[key]]
+        for key, one in value.items()
+    ) and all(key in value or "" in values for key, values in accepted.items())
+
+
+def _dicts_fit(value: Sequence[Any], accepted: Any) -> bool:
+    return (
+        isinstance(accepted, list)
+        and len(value) == len(accepted)
+        and all(
+            isinstance(one, dict) and isinstance(other, dict) and _dict_fits(one, other)
+            for one, other in zip(value, accepted, strict=True)
+        )
+    )
+
+
+def _standard(value: Any) -> Any:
+    """Returns a value in the form that is compared: texts, also in lists, without case and ignored characters."""
+    if isinstance(value, str):
+        return _IGNORED.sub("", value).lower().replace("'", '"')
+    if isinstance(value, list):
+        return [_standard(one) for one in value]
+    return value

@@ -1,0 +1,369 @@
+"""Parses function calls in a reply without running them: Python with its own parser, Java and JavaScript with a small
+one.
+
+The form is `[first(a=1, b="x"), second()]`; the brackets and a fence are optional. Arguments must be named; an argument
+without a name gets the name `""`, which no function has.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.simulate.sharded.task import fenced
+
+_PLAIN = r"[\w\s,.?&\[\]]*"
+_GENERICS = re.compile(rf"<{_PLAIN}(?:<{_PLAIN}(?:<{_PLAIN}>{_PLAIN})*>{_PLAIN})*>")
+_NAME = re.compile(r"(?:new\s+|await\s+)?([A-Za-z_$][\w$]*(?:\s*\.\s*[A-Za-z_$][\w$]*)*)\s*\(")
+_NAMED = re.compile(r"\s*([A-Za-z_$][\w$]*)\s*=(?![=>])")
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+class NotCalls(ValueError):
+    """The text is not a list of calls; the message gives the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedCall:
+    """One call.
+
+    Attributes:
+        arguments: By name. From Python they are values, and source text for expressions such as names; from other
+            languages all are source text.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+def read_calls(text: str, language: str) -> list[ParsedCall]:
+    """Returns the calls in a reply; if it has fenced blocks, those in the last block.
+
+    Raises:
+        NotCalls: The text is empty or contains anything but calls.
+    """
+    blocks = fenced(text)
+    bare = (blocks[-1] if blocks else text).strip().strip("`").strip()
+    if not bare:
+        raise NotCalls("The answer is empty.")
+    return _python(bare) if language.lower() == "python" else list(_foreign(bare))
+
+
+def _python(text: str) -> list[ParsedCall]:
+    try:
+        module = ast.parse(text)
+        return [
+            _python_call(call)
+            for statement in module.body
+            for call in _calls_of(statement.value if isinstance(statement, ast.Expr) else statement)
+        ]
+    except (SyntaxError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
+        raise NotCalls(f"Not calls in Python: {error}") from error
+
+
+def _calls_of(node: ast.AST) -> list[ast.AST]:
+    return [*node.elts] if isinstance(node, ast.List | ast.Tuple) else [node]
+
+
+def _python_call(node: ast.AST) -> ParsedCall:
+    if not isinstance(node, ast.Call):
+        raise NotCalls(f"`{ast.unparse(node)}` is no call.")
+    arguments: dict[str, Any] = {"": ast.unparse(node)} if node.args else {}
+    for keyword in node.keywords:
+        arguments[keyword.arg or ""] = _python_value(keyword.value)
+    return ParsedCall(ast.unparse(node.func), arguments)
+
+
+def _python_value(node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=value) if value is not Ellipsis:
+            return value
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=ast.Constant(value=value)) if (
+            isinstance(value, int | float)
+        ):
+            return -value if isinstance(sign, ast.USub) else value
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            return [_python_value(one) for one in items]
+        case ast.Dict(keys=keys, values=values):
+            return {
+                _key(key): _python_value(value) for key, value in zip(keys, values, strict=True)
+            }
+        case ast.BinOp(left=left, op=operator, right=right):
+            return _computed(_python_value(left), operator, _python_value(right), node)
+        case _:
+            return ast.unparse(node)
+
+
+def _key(node: ast.expr | None) -> Any:
+    value = None if node is None else _python_value(node)
+    if isinstance(value, list | dict) or node is None:
+        raise NotCalls("A key of a dictionary is no plain value.")
+    return value
+
+
+def _computed(left: Any, operator: ast.operator, right: Any, node: ast.expr) -> Any:
+    """Returns the value of `60 * 5`; an operation on anything but numbers is returned as its source text."""
+    if type(left) in (int, float) and type(right) in (int, float):
+        match operator:
+            case ast.Add():
+                return left + right
+            case ast.Sub():
+                return left - right
+            case ast.Mult():
+                return left * right
+            case ast.Div() if right:
+                return left / right
+    return ast.unparse(node)
+
+
+def _foreign(text: str) -> Iterator[ParsedCall]:
+    """Yields calls in Java or JavaScript with their arguments as source text."""
+    if text.startswith("["):
+        end = _end(text, 0)
+        if text[end:].strip(" \n;"):
+            raise NotCalls("Something follows the list.")
+        text = text[1 : end - 1]
+    at, found = 0, False
+    while at < len(text):
+        if text[at] in " \t\r\n,;":
+            at += 1
+            continue
+        match = _NAME.match(text, at)
+        if match is None:
+            raise NotCalls(f"No call begins at `{text[at : at + 20]}`.")
+        end = _end(text, match.end() - 1)
+        name = re.sub(r"\s", "", match.group(1))
+        yield ParsedCall(name, _arguments(text[match.end() : end - 1]))
+        at, found = end, True
+    if not found:
+        raise NotCalls("There is no call.")
+
+
+def _arguments(text: str) -> dict[str, str]:
+    arguments: dict[str, str] = {}
+    for part in split(text):
+        named = _NAMED.match(part)
+        if named:
+            arguments[named.group(1)] = part[named.end() :].strip()
+        else:
+            arguments[""] = part.strip()
+    return arguments
+
+
+def split(text: str, separator: str = ",") -> list[str]:
+    """Splits source text at separators outside quotes, brackets and type parameters; leaves out blank parts."""
+    parts, start, at = [], 0, 0
+    while at < len(text):
+        if text[at] == separator:
+            parts.append(text[start:at])
+            start = at = at + 1
+        else:
+            at = _past(text, at)
+    parts.append(text[start:])
+    return [part for part in parts if part.strip()]
+
+
+def _end(text: str, at: int) -> int:
+    """Returns the position after the bracket that closes the one at `at`."""
+    open_brackets = [text[at]]
+    at += 1
+    while open_brackets:
+        if at >= len(text):
+            raise NotCalls("A bracket is not closed.")
+        if text[at] in _OPENING:
+            open_brackets.append(text[at])
+            at += 1
+        elif text[at] in _CLOSING:
+            if _OPENING.index(open_brackets.pop()) != _CLOSING.index(text[at]):
+                raise NotCalls("A bracket is closed by another kind.")
+            at += 1
+        else:
+            at = _past_plain(text, at)
+    return at
+
+
+def _past(text: str, at: int) -> int:
+    return _end(text, at) if text[at] in _OPENING else _past_plain(text, at)
+
+
+def _past_plain(text: str, at: int) -> int:
+    """Returns the position after the string, the type parameters or the single character at `at`."""
+    character = text[at]
+    if character in "\"'`":
+        end = at + 1
+        while end < len(text) and text[end] != character:
+            end += 2 if text[end] == "\\" else 1
+        if end >= len(text):
+            raise NotCalls("A quote is not closed.")
+        return end + 1
+    if character == "<" and at and (text[at - 1].isalnum() or text[at - 1] == "_"):
+        generics = _GENERICS.match(text, at)
+        return generics.end() if generics else at + 1
+    return at + 1
+
+
+_DIGITS = r"-?\d{1,300}"  # Python reads no number of more than 4,300 digits
+_INTEGER = re.compile(_DIGITS)
+_LONG = re.compile(rf"({_DIGITS})[lL]")
+_BIG = re.compile(rf"({_DIGITS})n")
+_DECIMAL = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_FLOAT = re.compile(r"(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)[fF]")
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
+_WORDS = {"true": True, "false": False}
+_NEW = r"new\s+[\w.]+(?:<.*?>)?\s*"
+_COPIED = re.compile(rf"{_NEW}\(\s*((?:Arrays|List|Set|Map)\s*\..*)\)", re.DOTALL)
+_LISTS = re.compile(
+    r"(?:Arrays\s*\.\s*asList|(?:List|Set|Array)\s*\.\s*of)\s*\((?P<of>.*)\)"
+    r"|new\s+[\w.<>]+\s*\[\s*\]\s*\{(?P<array>.*)\}"
+    r"|\{(?P<braces>[^{].*|)\}"
+    r"|\[(?P<brackets>.*)\]"
+    r"|new\s+Array\s*\((?P<js>.*)\)",
+    re.DOTALL,
+)
+_FILLED = re.compile(rf"{_NEW}\(\s*\)\s*\{{\s*\{{(?P<body>.*)\}}\s*\}}", re.DOTALL)
+_EMPTY = re.compile(rf"{_NEW}\(\s*\)", re.DOTALL)
+_ADD = re.compile(r"\s*(?:this\s*\.\s*)?(?:add|push|offer)\s*\((.*)\)\s*", re.DOTALL)
+_PUT = re.compile(r"\s*(?:this\s*\.\s*)?put\s*\((.*)\)\s*", re.DOTALL)
+_MAP = re.compile(r"Map\s*\.\s*of\s*\((?P<of>.*)\)", re.DOTALL)
+
+_JAVA_LISTS = frozenset({"Array", "ArrayList", "List", "Set", "Queue", "Stack"})
+_JAVA_MAPS = frozenset({"HashMap", "Hashtable", "Map"})
+
+
+def java_value(text: str, kind: str | None, items: str | None = None) -> Any:
+    """Returns the value of a Java literal of a declared type (`integer`, `ArrayList`...); the text if it is not one.
+
+    Args:
+        items: Declared type of the items of a list; None if not declared.
+    """
+    text = text.strip()
+    match kind:
+        case "byte" | "short" | "integer":
+            return _number(_INTEGER, text, int)
+        case "long":
+            return _number(_LONG, text, int)
+        case "float":
+            return _number(_FLOAT, text, float)
+        case "double":
+            return _number(_DECIMAL, text, float)
+        case "boolean":
+            return _WORDS.get(text, text)
+        case "char" | "String" | "any":
+            return _unquoted(text)
+        case None:
+            return _java_literal(text)
+    if kind in _JAVA_LISTS:
+        parts = _list_parts(text)
+        return text if parts is None else [java_value(part, items) for part in parts]
+    if kind in _JAVA_MAPS:
+        return _java_map(text)
+    return _unquoted(text)
+
+
+def javascript_value(text: str, kind: str | None, items: str | None = None) -> Any:
+    """Does the same as `java_value` for a declared JavaScript type (`String`, `Bigint`, `array`, `dict`...)."""
+    text = text.strip()
+    match kind:
+        case "integer":
+            return _number(_INTEGER, text, int)
+        case "float":
+            return _number(_DECIMAL, text, float)
+        case "Bigint":
+            return _number(_BIG, text, int)
+        case "Boolean":
+            return _WORDS.get(text, text)
+        case "array":
+            parts = _list_parts(text)
+            return text if parts is None else [javascript_value(part, items) for part in parts]
+        case "dict":
+            return _object(text)
+        case None:
+            return _javascript_literal(text)
+    return _unquoted(text)
+
+
+def _number(pattern: re.Pattern[str], text: str, make: type[int] | type[float]) -> Any:
+    match = pattern.fullmatch(text)
+    return make(match.group(match.lastindex or 0)) if match else text
+
+
+def _unquoted(text: str) -> str:
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'`":
+        return _ESCAPE.sub(lambda found: _ESCAPED.get(found.group(1), found.group(1)), text[1:-1])
+    return text
+
+
+def _java_literal(text: str) -> Any:
+    text = text.strip()
+    for kind in ("long", "float", "integer", "double", "boolean"):
+        if not isinstance(value := java_value(text, kind), str):
+            return value
+    if (parts := _list_parts(text)) is not None:
+        return [_java_literal(part) for part in parts]
+    return _unquoted(text) if isinstance(found := _java_map(text), str) else found
+
+
+def _javascript_literal(text: str) -> Any:
+    text = text.strip()
+    for kind in ("integer", "float", "Bigint", "Boolean"):
+        if not isinstance(value := javascript_value(text, kind), str):
+            return value
+    if text.startswith("{"):
+        return _object(text)
+    if (parts := _list_parts(text)) is not None:
+        return [_javascript_literal(part) for part in parts]
+    return _unquoted(text)
+
+
+def _list_parts(text: str) -> list[str] | None:
+    """Returns the source texts of the items of a list; None if the text does not build a list."""
+    filled = _FILLED.fullmatch(text)
+    if filled:
+        adds = [_ADD.fullmatch(part) for part in split(filled["body"], ";")]
+        return [one[1] for one in adds if one] if all(adds) else None
+    listed = _LISTS.fullmatch(_original(text))
+    if listed:
+        return split(next(group for group in listed.groups() if group is not None))
+    return [] if _EMPTY.fullmatch(text) else None
+
+
+def _original(text: str) -> str:
+    """Returns the collection that is copied: `Arrays.asList(...)` of `new ArrayList<>(Arrays.asList(...))`."""
+    copied = _COPIED.fullmatch(text)
+    return copied.group(1).strip() if copied else text
+
+
+def _java_map(text: str) -> Any:
+    filled, of = _FILLED.fullmatch(text), _MAP.fullmatch(_original(text))
+    if filled:
+        puts = [_PUT.fullmatch(part) for part in split(filled["body"], ";")]
+        if not all(puts):
+            return text
+        return _pairs([part for one in puts if one for part in split(one[1])], text)
+    if of:
+        return _pairs(split(of["of"]), text)
+    return {} if _EMPTY.fullmatch(text) else text
+
+
+def _pairs(parts: Sequence[str], text: str) -> Any:
+    if len(parts) % 2:
+        return text
+    values = [_java_literal(part) for part in parts]
+    return {str(key): value for key, value in zip(values[::2], values[1::2], strict=True)}
+
+
+def _object(text: str) -> Any:
+    if not (text.startswith("{") and text.endswith("}")):
+        return text
+    made: dict[str, Any] = {}
+    try:
+        for part in split(text[1:-1]):
+            key, *value = split(part, ":")
+            made[_unquoted(key.strip())] = _javascript_literal(":".join(value or [key]))
+    except NotCalls:
+        return text
+    return made

@@ -1,0 +1,271 @@
+"""Programming (HumanEval, LiveCodeBench): the answer is one Python function, correct if it passes all tests."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import io
+import json
+import pickle
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.base.errors import BadInstruction
+from engine.simulate.sharded.confined import Limits, require_confinement, run_function
+from engine.simulate.sharded.instruction import Instruction, Shard
+from engine.simulate.sharded.task import (
+    Evaluating,
+    Evaluation,
+    Extraction,
+    TaskText,
+    bullets,
+    fenced,
+    mapped,
+    without_judge,
+)
+
+_SOURCES = ("humaneval", "lcb_easy", "lcb_medium")
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    arguments: Sequence[Any]
+    expected: Any
+
+
+class CodeTask(TaskText):
+    """Keys: `source`, `public_test_cases`, `private_test_cases`, `metadata.func_name`; `prompt` (HumanEval) or
+    `question_content` and `starter_code` (LiveCodeBench).
+
+    A test case has the arguments, one JSON value a line, and the JSON value that the function must return.
+    """
+
+    extraction: Extraction = "task_specific"
+
+    def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
+        super().__init__(instruction, texts)
+        source = instruction.text("source")
+        if source not in _SOURCES:
+            raise BadInstruction(
+                f"{instruction.task_id}: `source` must be one of {', '.join(_SOURCES)}."
+            )
+        self._is_completion = source == "humaneval"
+        self._prompt = instruction.text("prompt" if self._is_completion else "question_content")
+        self._starter = "" if self._is_completion else instruction.text("starter_code")
+        name = mapped(instruction, "metadata").get("func_name")
+        if not isinstance(name, str) or not name.isidentifier():
+            raise BadInstruction(f"{instruction.task_id}: `metadata.func_name` must be a name.")
+        self._name = name
+        self._tests = [
+            *_tests(instruction, "public_test_cases"),
+            *_tests(instruction, "private_test_cases"),
+        ]
+        if not self._tests:
+            raise BadInstruction(f"{instruction.task_id}: there are no test cases.")
+        require_confinement()
+        self._limits = Limits()
+
+    def full_prompt(self) -> str:
+        if self._is_completion:
+            return self.text("complete", CODE=self._prompt)
+        return self._with_starter(self._prompt)
+
+    def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        request = f"{shards[0].text}\n{bullets(shards[1:])}"
+        return (
+            self.text("full", QUESTION=request)
+            if self._is_completion
+            else self._with_starter(request)
+        )
+
+    def _with_starter(self, question: str) -> str:
+        starter = self._starter or "# YOUR CODE HERE"
+        return self.text("starter", QUESTION=question, STARTER_CODE=starter)
+
+    def extract(self, reply: str) -> str:
+        return function_in(reply)
+
+    def evaluate(self, answer: str) -> Evaluating:
+        module = callable_as(answer, self._name, self._prompt if self._is_completion else "")
+        if not module:
+            return without_judge(Evaluation(0.0, {"failed": "there is no function"}))
+        for number, test in enumerate(self._tests, 1):
+            outcome = run_function(module, self._name, test.arguments, self._limits)
+            if outcome.ended != "returned" or outcome.value != test.expected:
+                why = outcome.error or (
+                    "another value" if outcome.ended == "returned" else outcome.ended
+                )
+                failed = {"failed": f"test {number}: {why}", "tests": len(self._tests)}
+                return without_judge(Evaluation(0.0, failed))
+        return without_judge(Evaluation(1.0, {"tests": len(self._tests)}))
+
+
+def _tests(instruction: Instruction, key: str) -> list[_Test]:
+    value = instruction.keys.get(key)
+    if not value:
+        return []
+    try:
+        cases = unpacked(value)
+        return [
+            _Test([json.loads(line) for line in str(case["input"]).split("\n")], _expected(case))
+            for case in cases
+        ]
+    except BadTests as error:
+        raise BadInstruction(f"{instruction.task_id}: `{key}`: {error}.") from error
+    except ValueError as error:
+        raise BadInstruction(
+            f"{instruction.task_id}: `{key}`: an input or output is no JSON, as tests of a function have it: {error}."
+        ) from error
+
+
+def _expected(case: Mapping[str, Any]) -> Any:
+    return json.loads(str(case["output"]))
+
+
+_UNPACKED_BYTES = 256 * 2**20
+
+
+class BadTests(ValueError):
+    """The test cases cannot be read; the message gives the reason."""
+
+
+class _TextOnly(pickle.Unpickler):
+    """Reads texts, numbers and containers. Raises BadTests for a pickle that names a class or function, which may run
+    code."""
+
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        raise BadTests(f"the pickle names {module_name}.{global_name}, which may run code")
+
+    def persistent_load(self, pid: Any) -> Any:
+        raise BadTests("the pickle refers to something outside it")
+
+
+def unpacked(value: Any) -> list[Mapping[str, Any]]:
+    """Returns the test cases, each with `input` and `output`.
+
+    Raises:
+        BadTests: The value is not a list of test cases.
+    """
+    if isinstance(value, str):
+        value = _from_text(value)
+    if not isinstance(value, list) or not all(
+        isinstance(one, dict) and "input" in one and "output" in one for one in value
+    ):
+        raise BadTests("test cases must be a list of objects with `input` and `output`")
+    return value
+
+
+def _from_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    try:
+        packed = zlib.decompressobj()
+        data = packed.decompress(base64.b64decode(text, validate=True), _UNPACKED_BYTES)
+        if packed.unconsumed_tail:
+            raise BadTests(f"they are longer than {_UNPACKED_BYTES // 2**20} MiB")
+        inner = _TextOnly(io.BytesIO(data)).load()
+        return json.loads(inner) if isinstance(inner, str | bytes) else inner
+    except BadTests:
+        raise
+    except Exception as error:
+        raise BadTests(f"they are neither JSON nor packed JSON: {error}") from error
+
+
+_CLASS = "Solution"
+_BEGINNING = re.compile(r"^(?:from|import|def|async def|@)\b", re.MULTILINE)
+
+PRELUDE = """\
+import bisect, collections, copy, datetime, functools, heapq, itertools, json, math, operator, random, re, statistics
+import string, sys
+from bisect import *
+from collections import *
+from functools import *
+from heapq import *
+from itertools import *
+from math import *
+from typing import *
+from builtins import *
+"""
+"""Imports that programming competitions provide. `builtins` comes last, so that `pow` is not that of `math`."""
+
+
+def function_in(reply: str) -> str:
+    """Returns the last top-level function of a reply with the imports of its block; "" if there is none.
+
+    Looks in the last fenced block that has a function; without fences, in the text from the first import or function
+    on. A class `Solution` counts as a function, because competitions ask for one.
+    """
+    blocks = fenced(reply)
+    if not blocks:
+        beginning = _BEGINNING.search(reply)
+        blocks = [reply[beginning.start() :]] if beginning else []
+    for block in reversed(blocks):
+        if found := _function(block):
+            return found
+    return ""
+
+
+def _function(code: str) -> str:
+    module = _parsed(code)
+    if module is None:
+        return ""
+    imports = [
+        ast.unparse(node)
+        for node in ast.walk(module)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    lines = code.split("\n")
+    for node in reversed(module.body):
+        if isinstance(node, ast.FunctionDef) or (
+            isinstance(node, ast.ClassDef) and node.name == _CLASS
+        ):
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            text = "\n".join(lines[first - 1 : node.end_lineno])
+            return "\n".join([*imports, "", text]) if imports else text
+    return ""
+
+
+def callable_as(answer: str, name: str, before: str = "") -> str:
+    """Returns the source of a module in which `name` is the function of the answer; "" if the answer has none.
+
+    Args:
+        before: The prompt that the answer completes; its imports are added to the module.
+    """
+    module = _parsed(answer)
+    if module is None:
+        return ""
+    call = next((found for node in reversed(module.body) if (found := _callable(node, name))), "")
+    if not call:
+        return ""
+    given = _parsed(before)
+    imports = [
+        ast.unparse(node)
+        for node in (given.body if given else ())
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    return "\n".join([PRELUDE, *imports, answer, f"{name} = {call}", ""])
+
+
+def _callable(node: ast.stmt, name: str) -> str:
+    """Returns the expression for the function that a statement defines; "" if it defines none."""
+    match node:
+        case ast.FunctionDef(name=own):
+            return own
+        case ast.ClassDef(name=own, body=body) if own == _CLASS:
+            methods = [one.name for one in body if isinstance(one, ast.FunctionDef)]
+            public = [one for one in methods if not one.startswith("_")]
+            if public:
+                return f"{_CLASS}().{name if name in public else public[-1]}"
+    return ""
+
+
+def _parsed(code: str) -> ast.Module | None:
+    try:
+        return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

@@ -1,0 +1,306 @@
+"""Questions to databases (Spider): the answer is one query, correct if it returns the rows of the gold query."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.base.errors import BadInstruction
+from engine.simulate.sharded.instruction import Instruction, Shard
+from engine.simulate.sharded.sql_text import is_ordered, tidy, variants, without_distinct
+from engine.simulate.sharded.task import (
+    Evaluating,
+    Evaluation,
+    Extraction,
+    TaskText,
+    bullets,
+    without_judge,
+)
+
+
+class DatabaseTask(TaskText):
+    """Keys: `schema_sql`, `fully_specified_question`, `reference_sql`, `db_id`; optional `rows_sql`, which
+    inserts rows into the tables of `schema_sql`.
+
+    Queries run on every `.sqlite` file in the folder `db_id` of the databases. If there is none, they run on a database
+    built by `schema_sql` and `rows_sql`, which must have at least one row.
+    """
+
+    extraction: Extraction = "prefix_suffix"
+
+    def __init__(
+        self, instruction: Instruction, texts: Mapping[str, str], databases: Path | None
+    ) -> None:
+        super().__init__(instruction, texts)
+        self._schema = instruction.text("schema_sql")
+        self._question = instruction.text("fully_specified_question")
+        self._gold = instruction.text("reference_sql")
+        rows = instruction.text("rows_sql") if "rows_sql" in instruction.keys else ""
+        self._databases = Databases(
+            _files(databases, instruction.text("db_id")), f"{self._schema}\n;\n{rows}"
+        )
+        self._limits = Limits()
+        try:
+            check(self._databases, self._gold, self._limits)
+        except Unrunnable as error:
+            raise BadInstruction(
+                f"{instruction.task_id}: `reference_sql` cannot be run. {error}",
+                "Name the folder that holds the databases, or add `rows_sql` to the instruction.",
+            ) from error
+
+    def system_prompt(self) -> str:
+        return self.text("system", SCHEMA=self._schema)
+
+    def full_prompt(self) -> str:
+        return self.text("full", USER_QUERY=self._question)
+
+    def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        return self.text("full", USER_QUERY=f"Consider all the following:\n{bullets(shards)}")
+
+    def evaluate(self, answer: str) -> Evaluating:
+        matching = matches(answer, self._gold, self._databases, self._limits)
+        return without_judge(Evaluation(1.0 if matching else 0.0, {"query": matching}))
+
+
+def _files(databases: Path | None, db_id: str) -> tuple[Path, ...]:
+    """Returns the files of one database; () if `db_id` is not a plain name and could lead out of the folder."""
+    if databases is None or Path(db_id).name != db_id or db_id in ("", ".."):
+        return ()
+    return tuple(sorted((databases / db_id).glob("*.sqlite")))
+
+
+Row = tuple[object, ...]
+
+_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+_BUILDING = _READING | {
+    sqlite3.SQLITE_CREATE_TABLE,
+    sqlite3.SQLITE_CREATE_INDEX,
+    sqlite3.SQLITE_CREATE_VIEW,
+    sqlite3.SQLITE_INSERT,
+    sqlite3.SQLITE_UPDATE,
+    sqlite3.SQLITE_TRANSACTION,
+    sqlite3.SQLITE_REINDEX,
+}
+_STEPS = 10_000
+"""Instructions of SQLite's virtual machine between two checks of the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one comparison; beyond them the queries count as different.
+
+    Attributes:
+        variants: Most variants of the answer, with other values, that are tried.
+        seconds: Time for all variants together.
+        rows: Most rows of the gold result that are read.
+        value_bytes: Longest value, and longest query.
+    """
+
+    variants: int = 100
+    seconds: float = 60.0
+    rows: int = 200_000
+    value_bytes: int = 2_000_000
+
+
+class Unrunnable(ValueError):
+    """The gold query or the schema cannot be run; the message gives the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """The databases of a comparison: SQLite files, or if there are none, one in memory built by the SQL `script`."""
+
+    files: tuple[Path, ...] = ()
+    script: str = ""
+
+    @contextmanager
+    def opened(self, limits: Limits, deadline: float) -> Iterator[list[sqlite3.Connection]]:
+        """Yields a confined connection to every database; `deadline` is a time of `time.monotonic`.
+
+        Raises:
+            Unrunnable: The script fails, or a file is not a database.
+        """
+        connections: list[sqlite3.Connection] = []
+        try:
+            for file in self.files:
+                address = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
+                connections.append(sqlite3.connect(address, uri=True))
+            if not self.files:
+                connections.append(_built(self.script, limits, deadline))
+            for connection in connections:
+                _confine(connection, _READING, limits, deadline)
+            yield connections
+        except sqlite3.Error as error:
+            raise Unrunnable(f"{type(error).__name__}: {error}") from error
+        finally:
+            for connection in connections:
+                connection.close()
+
+
+def check(databases: Databases, gold: str, limits: Limits) -> None:
+    """Checks that the gold query can be run and compared.
+
+    Raises:
+        Unrunnable: It fails, or no table has a row, so that every query would match.
+    """
+    deadline = time.monotonic() + limits.seconds
+    with databases.opened(limits, deadline) as connections:
+        for connection in connections:
+            connection.execute(tidy(gold)).fetchone()
+        if not any(_has_rows(connection) for connection in connections):
+            raise Unrunnable("The database has no rows, so every query would match.")
+
+
+def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str:
+    """Compares an answer with the gold query by the rows that they return.
+
+    DISTINCT is removed from both. The literal values of the answer are replaced by those of the gold query in all ways
+    (variants). Rows are compared as a multiset, or as a list if the gold query has ORDER BY; columns may be in another
+    order. The answer matches if one variant matches on every database. These are the generous rules of the published
+    evaluation: a wrong query counts as correct if one of its variants returns the same rows on these databases.
+
+    Returns:
+        The variant that matches, "" for none.
+
+    Raises:
+        Unrunnable: The gold query does not run.
+    """
+    if not answer.strip():
+        return ""
+    deadline = time.monotonic() + limits.seconds
+    wanted, given = without_distinct(tidy(gold)), without_distinct(tidy(answer))
+    ordered = is_ordered(wanted)
+    with databases.opened(limits, deadline) as connections:
+        results = [_rows(connection, wanted, limits.rows) for connection in connections]
+        names = frozenset[str]().union(*(_names(connection) for connection in connections))
+        for query in variants(given, wanted, names, limits.variants):
+            if all(
+                _gives(connection, query, rows, ordered)
+                for connection, rows in zip(connections, results, strict=True)
+            ):
+                return query
+            if time.monotonic() > deadline:
+                break
+    return ""
+
+
+def same_rows(wanted: Sequence[Row], given: Sequence[Row], *, ordered: bool) -> bool:
+    """Whether two results are equal for some order of the columns, as lists of rows (`ordered`) or as multisets."""
+    if len(wanted) != len(given):
+        return False
+    if not wanted:
+        return True
+    width = len(wanted[0])
+    if len(given[0]) != width:
+        return False
+    fits = [
+        [at for at in range(width) if _column(given, at, ordered) == _column(wanted, to, ordered)]
+        for to in range(width)
+    ]
+    return _arranged(wanted, given, ordered, fits, ())
+
+
+def _arranged(
+    wanted: Sequence[Row],
+    given: Sequence[Row],
+    ordered: bool,
+    fits: Sequence[Sequence[int]],
+    taken: tuple[int, ...],
+) -> bool:
+    """Assigns columns of `given` to the columns of `wanted` by backtracking; each step compares the rows so far."""
+    if len(taken) == len(fits):
+        return True
+    seen: set[tuple[object, ...]] = set()
+    for at in fits[len(taken)]:
+        column = tuple(row[at] for row in given)
+        if at in taken or column in seen:  # equal columns are interchangeable
+            continue
+        seen.add(column)
+        chosen = (*taken, at)
+        beginnings = [row[: len(chosen)] for row in wanted]
+        rearranged = [tuple(row[one] for one in chosen) for row in given]
+        equal = beginnings == rearranged if ordered else Counter(beginnings) == Counter(rearranged)
+        if equal and _arranged(wanted, given, ordered, fits, chosen):
+            return True
+    return False
+
+
+def _column(rows: Sequence[Row], at: int, ordered: bool) -> object:
+    values = [row[at] for row in rows]
+    return values if ordered else Counter(values)
+
+
+def _gives(
+    connection: sqlite3.Connection, query: str, wanted: Sequence[Row], ordered: bool
+) -> bool:
+    try:
+        # One row more than wanted suffices to see that there are too many.
+        given = _rows(connection, query, len(wanted) + 1)
+    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
+        return False
+    return same_rows(wanted, given, ordered=ordered)
+
+
+def _rows(connection: sqlite3.Connection, query: str, limit: int) -> list[Row]:
+    with closing(connection.execute(query)) as cursor:
+        return [tuple(row) for row in cursor.fetchmany(limit)]
+
+
+def _built(script: str, limits: Limits, deadline: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:")
+    _confine(connection, _BUILDING, limits, deadline)
+    try:
+        connection.executescript(script)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _confine(
+    connection: sqlite3.Connection, allowed: frozenset[int], limits: Limits, deadline: float
+) -> None:
+    def authorise(
+        action: int, first: str | None, second: str | None, _database: str | None, _by: str | None
+    ) -> int:
+        if action == sqlite3.SQLITE_FUNCTION:
+            return sqlite3.SQLITE_DENY if second == "load_extension" else sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_OK if action in allowed else sqlite3.SQLITE_DENY
+
+    connection.set_authorizer(authorise)
+    connection.set_progress_handler(lambda: int(time.monotonic() > deadline), _STEPS)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.text_factory = lambda raw: raw.decode("utf-8", "ignore")
+
+
+def _names(connection: sqlite3.Connection) -> frozenset[str]:
+    """Returns the names of tables and columns in lower case."""
+    tables = [
+        str(row[0])
+        for row in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+        )
+    ]
+    names = {table.lower() for table in tables}
+    for table in tables:
+        with closing(connection.execute(f"SELECT * FROM {_quoted(table)} LIMIT 0")) as cursor:
+            names.update(column[0].lower() for column in cursor.description)
+    return frozenset(names)
+
+
+def _has_rows(connection: sqlite3.Connection) -> bool:
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return any(
+        connection.execute(f"SELECT 1 FROM {_quoted(str(name))} LIMIT 1").fetchone()
+        for (name,) in tables
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

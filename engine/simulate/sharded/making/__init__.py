@@ -1,1 +1,0 @@
-"""Makes shards from a full instruction: a model proposes them, rules check them, and a person approves them."""

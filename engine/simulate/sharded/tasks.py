@@ -1,0 +1,383 @@
+"""The seven tasks of sharded simulation by name, and those whose answers are texts: math, descriptions of tables,
+translation and summaries.
+
+Summaries (Summary of a Haystack) are scored by coverage of the insights times quality of citation. A judge decides for
+each insight whether a line of the summary covers it. The published instructions send the first documents twice, with
+the opening and again one turn later; here each shard is sent once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from engine.base.errors import BadInstruction, PackageMissing
+from engine.model.asking import TRIES, ask_json, object_schema
+from engine.model.chat import Call, ChatMessage, Completion
+from engine.simulate.sharded.actions import ActionsTask
+from engine.simulate.sharded.code import CodeTask
+from engine.simulate.sharded.database import DatabaseTask
+from engine.simulate.sharded.instruction import Instruction, Shard
+from engine.simulate.sharded.task import (
+    Evaluating,
+    Evaluation,
+    Extraction,
+    Task,
+    TaskText,
+    bullets,
+    listed,
+    mapped,
+    without_judge,
+)
+
+_NUMBER = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
+_MARK = "####"
+
+
+def last_number(text: str) -> str | None:
+    """Returns the last number of a text in the form that is compared; None if there is none.
+
+    A number is what the regular expression of the published evaluation matches, which also matches two or more of `$.,`
+    without a digit. The form that is compared has no `,`, no `$`, no `.00` after a sum in dollars and no final dot.
+    """
+    found = [match.group() for match in _NUMBER.finditer(text.strip())]
+    return _plain(found[-1]) if found else None
+
+
+def _plain(number: str) -> str:
+    if "$" in number:
+        number = number.removesuffix(".00")
+    return number.replace(",", "").replace("$", "").removesuffix(".")
+
+
+class MathTask(TaskText):
+    """A word problem with one number as its answer. Keys: `question`, `answer` ("... #### 16")."""
+
+    def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
+        super().__init__(instruction, texts)
+        self._question = instruction.text("question")
+        _, mark, gold = instruction.text("answer").partition(_MARK)
+        if not mark or not gold.strip():
+            raise BadInstruction(
+                f"{instruction.task_id}: `answer` must end with {_MARK} and the number."
+            )
+        self._gold = _plain(gold.strip().lower())
+
+    def full_prompt(self) -> str:
+        return self.text("full", QUESTION=self._question)
+
+    def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        return self.text("full", QUESTION=bullets(shards))
+
+    def evaluate(self, answer: str) -> Evaluating:
+        number = last_number(answer)
+        score = 1.0 if number == self._gold else 0.0
+        return without_judge(Evaluation(score, {"number": number, "gold": self._gold}))
+
+
+def require_bleu() -> None:
+    """Checks before a run that BLEU can be computed.
+
+    Raises:
+        UsageError: sacrebleu is not installed.
+    """
+    if find_spec("sacrebleu") is None:
+        raise PackageMissing(
+            "Translations and descriptions of tables are scored with sacrebleu, which is not installed.",
+            "Install it with `pip install 'conversation-workbench[simulate]'`, or leave these tasks out.",
+        )
+
+
+def bleu(text: str, references: Sequence[str]) -> float:
+    """Returns the corpus BLEU of one segment against one or more references, 0 to 1.
+
+    A text equal to its reference scores exactly 1 if it has at least four tokens, which BLEU needs.
+    """
+    import sacrebleu
+
+    score = sacrebleu.corpus_bleu([text.strip()], [[one.strip()] for one in references]).score
+    # Rounded, because the geometric mean of four precisions of 1 differs from 1 by a rounding error.
+    return round(min(max(score / 100, 0.0), 1.0), 12)
+
+
+class DataToTextTask(TaskText):
+    """Keys: `table_highlighted_html`, `fewshot_descriptions`, `metadata`, `references`.
+
+    No model plays the user: each shard is sent verbatim, the table too.
+    """
+
+    extraction: Extraction = "full_response"
+
+    def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
+        super().__init__(instruction, texts)
+        require_bleu()
+        self._table = instruction.text("table_highlighted_html")
+        self._examples = instruction.text("fewshot_descriptions")
+        self._context = "".join(
+            f"{name}: {value}\n" for name, value in mapped(instruction, "metadata").items()
+        )
+        self._references = listed(instruction, "references")
+        if not all(isinstance(one, str) for one in self._references):
+            raise BadInstruction(f"{instruction.task_id}: `references` must be texts.")
+
+    def full_prompt(self) -> str:
+        return self.text(
+            "full",
+            TABLE_HTML=self._table,
+            FEWSHOT_DESCRIPTIONS=self._examples,
+            CONTEXT=self._context,
+        )
+
+    def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        hints = "".join(f"Hint {shard.shard_id}:\n{shard.text}\n\n" for shard in shards)
+        return self.text("full", TABLE_HTML="", FEWSHOT_DESCRIPTIONS="", CONTEXT=hints)
+
+    def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
+        return shards[at].text
+
+    def evaluate(self, answer: str) -> Evaluating:
+        return without_judge(Evaluation(bleu(answer, self._references)))
+
+
+class TranslationTask(TaskText):
+    """Keys: `document_de`, `document_en`."""
+
+    extraction: Extraction = "full_response"
+    always_attempts = True
+
+    def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
+        super().__init__(instruction, texts)
+        require_bleu()
+        self._german = instruction.text("document_de")
+        self._english = instruction.text("document_en")
+
+    def full_prompt(self) -> str:
+        return self.text("full", GERMAN_TEXT=self._german)
+
+    def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        chunks = "".join(
+            f"Document Chunk {number}:\n{shard.text}\n\n" for number, shard in enumerate(shards, 1)
+        )
+        return self.text("full", GERMAN_TEXT=self.text("chunks", CHUNKS=chunks))
+
+    def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
+        part = "first" if at == 0 else "next"
+        return self.text(part, NUMBER=str(at + 1), CHUNK=shards[at].text)
+
+    def evaluate(self, answer: str) -> Evaluating:
+        return without_judge(Evaluation(bleu(answer, [self._english])))
+
+
+WORDS = 300
+"""Most words of a summary that are judged."""
+
+_CREDIT = {"NO_COVERAGE": 0.0, "PARTIAL_COVERAGE": 0.5, "FULL_COVERAGE": 1.0}
+_CITED = re.compile(r"\[([\d, ]+)\]")
+_LONGEST = 64
+"""Longest reply of the judge, in tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Insight:
+    text: str
+    documents: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The judge's verdict on one insight.
+
+    Attributes:
+        coverage: A key of `_CREDIT`.
+        line: Number of the line that covers the insight, from 1; 0 for none.
+    """
+
+    coverage: str
+    line: int
+
+
+def cut(summary: str, words: int = WORDS) -> list[str]:
+    """Returns the lines of a summary. If it is too long, each line is cut by the same share, but keeps a word."""
+    lines = summary.split("\n")
+    total = sum(len(line.split()) for line in lines)
+    if total <= words:
+        return lines
+    return [" ".join(line.split()[: max(1, len(line.split()) * words // total)]) for line in lines]
+
+
+def citation_f1(line: str, documents: frozenset[int]) -> float:
+    """Returns the F1 score, 0 to 1, of the documents cited in a line (`[3, 7]`) against those that have the insight."""
+    cited = {
+        int(number)
+        for group in _CITED.findall(line)
+        for number in group.replace(" ", ",").split(",")
+        if number
+    }
+    shared = len(cited & documents)
+    return 2 * shared / (len(cited) + len(documents)) if shared else 0.0
+
+
+class SummaryTask(TaskText):
+    """Keys: `domain`, `topic`, `query`, `documents`, `insights`, `insightid2ref_citations`; shards have `doc_idxs`."""
+
+    extraction: Extraction = "full_response"
+    always_attempts = True
+    scored_at_end = True
+
+    def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
+        super().__init__(instruction, texts)
+        self._news = instruction.text("domain") != "conv"
+        self._topic, self._query = instruction.text("topic"), instruction.text("query")
+        self._documents = _documents(instruction)
+        self._insights = _insights(instruction)
+        for shard in instruction.shards:
+            numbers = shard.extra.get("doc_idxs")
+            if not isinstance(numbers, list) or not all(
+                isinstance(one, int) and one in self._documents for one in numbers
+            ):
+                raise BadInstruction(
+                    f"{instruction.task_id}: `doc_idxs` of shard {shard.shard_id} must name documents."
+                )
+
+    def full_prompt(self) -> str:
+        return self._opening(self._laid_out(list(self._documents)))
+
+    def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        chunks = "".join(
+            f"Document Chunk {number}:\n{self._laid_out(shard.extra['doc_idxs'])}"
+            for number, shard in enumerate(shards, 1)
+        )
+        return self._opening(self.text("chunks", CHUNKS=chunks))
+
+    def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
+        documents = self._laid_out(shards[at].extra["doc_idxs"])
+        return self.text("next", DOCUMENTS=documents) if at else self._opening(documents)
+
+    def evaluate(self, answer: str) -> Evaluating:
+        lines = cut(answer)
+        if not answer.strip():
+            return Evaluation(0.0, {"insights": len(self._insights)})
+        coverage, joint, unjudged = [], [], 0
+        for insight in self._insights:
+            verdict = yield from self._judged(insight, lines)
+            if verdict is None:
+                unjudged += 1
+                verdict = Verdict("NO_COVERAGE", 0)
+            credit = _CREDIT[verdict.coverage]
+            cited = citation_f1(lines[verdict.line - 1], insight.documents) if verdict.line else 0.0
+            coverage.append(credit)
+            joint.append(credit * cited)
+        count = len(self._insights)
+        details = {
+            "coverage": sum(coverage) / count,
+            "insights": count,
+            "unjudged": unjudged,
+        }
+        return Evaluation(sum(joint) / count, details)
+
+    def _judged(
+        self, insight: _Insight, lines: Sequence[str]
+    ) -> Generator[Call, Completion, Verdict | None]:
+        """Asks the judge about one insight; returns None if no reply could be used."""
+        numbered = [number for number, line in enumerate(lines, 1) if line.strip()]
+        shown = json.dumps(
+            {"bullets": [{"bullet_id": number, "text": lines[number - 1]} for number in numbered]},
+            ensure_ascii=False,
+            indent=1,
+        )
+        prompt = self.text("judge", BULLETS=shown, INSIGHT=insight.text)
+        schema = object_schema(coverage={"enum": [*_CREDIT]}, bullet_id={"enum": [0, *numbered]})
+        call = Call(
+            module="summary judge",
+            role="judge",
+            messages=(ChatMessage("user", prompt),),
+            max_tokens=_LONGEST,
+        )
+        accept = partial(_verdict, numbered=numbered)
+        return (yield from ask_json(call, schema, accept, TRIES[:2]))
+
+    def _opening(self, documents: str) -> str:
+        return self.text(
+            "news" if self._news else "conv",
+            TOPIC=self._topic,
+            QUERY=self._query,
+            DOCUMENTS=documents,
+            N_DOCS=str(len(self._documents)),
+            N_INSIGHTS=str(len(self._insights)),
+        )
+
+    def _laid_out(self, numbers: Sequence[int]) -> str:
+        return "".join(f"Document {one}:\n{self._documents[one]}\n\n" for one in numbers)
+
+
+def _verdict(reply: Mapping[str, Any], numbered: Sequence[int]) -> Verdict | None:
+    coverage, line = reply.get("coverage"), reply.get("bullet_id")
+    if coverage not in _CREDIT or type(line) is not int:
+        return None
+    return Verdict(coverage, line) if line in (0, *numbered) else None
+
+
+def _documents(instruction: Instruction) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for one in listed(instruction, "documents"):
+        if (
+            not isinstance(one, dict)
+            or not isinstance(one.get("document_text"), str)
+            or not isinstance(one.get("document_index"), int)
+        ):
+            raise BadInstruction(
+                f"{instruction.task_id}: a document needs `document_index`, a number, and `document_text`."
+            )
+        found[one["document_index"]] = one["document_text"]
+    return found
+
+
+def _insights(instruction: Instruction) -> list[_Insight]:
+    citations = mapped(instruction, "insightid2ref_citations")
+    found: list[_Insight] = []
+    for one in listed(instruction, "insights"):
+        if not isinstance(one, dict) or not isinstance(one.get("insight"), str):
+            raise BadInstruction(f"{instruction.task_id}: an insight has no text.")
+        documents = citations.get(str(one.get("insight_id")))
+        if not isinstance(documents, list) or not all(isinstance(each, int) for each in documents):
+            raise BadInstruction(
+                f"{instruction.task_id}: `insightid2ref_citations` lists no documents for {one.get('insight_id')!r}."
+            )
+        found.append(_Insight(one["insight"], frozenset(documents)))
+    return found
+
+
+def task_for(
+    instruction: Instruction, texts: Mapping[str, str], databases: Path | None = None
+) -> Task:
+    """Returns the task that an instruction names, bound to that instruction.
+
+    Args:
+        texts: The prompts by name: the files `prompts/sharded/TASK-PART.txt` without suffix, perhaps edited.
+        databases: Folder with `DB_ID/*.sqlite` for database tasks; if None, each database is built from `schema_sql`.
+
+    Raises:
+        BadInstruction: A key of the task is missing or of the wrong kind.
+        UsageError: A library that scores the task is not installed, or this system cannot confine the code of answers.
+    """
+    match instruction.task:
+        case "math":
+            return MathTask(instruction, texts)
+        case "database":
+            return DatabaseTask(instruction, texts, databases)
+        case "actions":
+            return ActionsTask(instruction, texts)
+        case "code":
+            return CodeTask(instruction, texts)
+        case "data2text":
+            return DataToTextTask(instruction, texts)
+        case "summary":
+            return SummaryTask(instruction, texts)
+        case _:
+            return TranslationTask(instruction, texts)

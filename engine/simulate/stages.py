@@ -1,0 +1,484 @@
+"""The stage that plays: it simulates conversations in parallel and stores every reply of a model by a hash of the call.
+
+A run that is resumed after a crash repeats the plays with the stored replies, without a model, and then sends the other
+calls in the same batches as an uninterrupted run. So its results are the same bit for bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import cached_property, partial
+from typing import Any, Literal
+
+from engine.base.conversation import without_surrogates
+from engine.base.errors import RequestRefused
+from engine.conversations.tables import imports, quarantine, sources
+from engine.formats.parse_record import parse_made
+from engine.formats.records import Rejected
+from engine.jobs.contract import Progress, config_hash
+from engine.jobs.threaded_work import OnProgress
+from engine.model.asking import Scenario
+from engine.model.chat import Call, Completion, Role
+from engine.model.model_work import ModelWork, RunModel
+from engine.model.process.client import ModelProcess
+from engine.project import replies as model_replies
+from engine.project import runs
+from engine.project.project import Project
+from engine.simulate import tables as plays
+from engine.simulate.live import Person
+from engine.simulate.play import PARALLEL, FailedCall, Line, Played, Playing, RunOver
+from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, TranscriptLine
+
+PERSON = "a person"
+"""Label in place of the model of the user."""
+
+BY_PERSON = "person"
+"""Reason of the end of a play that the person ended."""
+
+AT_ONCE = 64
+"""Calls in one request; their replies are committed together."""
+
+
+class Answering:
+    """The models of a simulation, with a cache of their replies in the project.
+
+    Attributes:
+        asked: Number of replies that models wrote.
+        known: Number of replies that were stored already or were to a repeated call.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        models: Mapping[Role, RunModel],
+    ) -> None:
+        """Loads nothing yet."""
+        self._project = project
+        self._roles = {role: ModelWork(process, model) for role, model in models.items()}
+        self._loaded: set[int] = set()
+        self.asked = self.known = 0
+
+    @cached_property
+    def _works(self) -> dict[Role, ModelWork]:
+        """The `ModelWork` of each role; roles with the same model share one."""
+        found: list[ModelWork] = []
+        works: dict[Role, ModelWork] = {}
+        for role, work in self._roles.items():
+            twin = next((one for one in found if _identity(one) == _identity(work)), None)
+            works[role] = twin or work
+            if twin is None:
+                found.append(work)
+        return works
+
+    @property
+    def labels(self) -> dict[Role, str]:
+        """Name of the model of each role."""
+        return {role: work.model.label for role, work in self._roles.items()}
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """Everything about the models that determines their replies, by role."""
+        return {role: _identity(work) for role, work in self._roles.items()}
+
+    def model_of(self, role: Role) -> int:
+        """Returns a number that identifies the model of a role, equal for roles with the same model; 0 without one."""
+        return id(self._works[role]) if role in self._works else 0
+
+    def answers(
+        self,
+        run_id: int,
+        calls: Sequence[Call],
+        take: Callable[[Sequence[Completion | FailedCall]], None],
+        total: int | None,
+    ) -> Iterator[int]:
+        """Answers calls to one model; only calls without a stored reply are sent, and equal ones once.
+
+        Args:
+            run_id: The run whose counter is updated with each commit.
+            take: Called with the replies, in the order of the calls, before the iterator ends.
+            total: Number of replies of the whole run; None while unknown.
+
+        Yields:
+            Number of replies written so far in the current request.
+        """
+        work = self._works[calls[0].role]
+        identity = _identity(work)
+        keys = [call.key(identity) for call in calls]
+        with self._project.reading() as conn:
+            found = model_replies.replies(conn, list(dict.fromkeys(keys)))
+        known_replies: dict[str, Completion | FailedCall] = {
+            key: Completion(text, stopped, note)  # type: ignore[arg-type]  # the table checks it
+            for key, (text, stopped, note) in found.items()
+        }
+        unknown = {
+            key: call for key, call in zip(keys, calls, strict=True) if key not in known_replies
+        }
+        self.known += len(calls) - len(unknown)
+        wanted = list(unknown)
+        for start in range(0, len(wanted), AT_ONCE):
+            some = wanted[start : start + AT_ONCE]
+            replies: list[Completion | FailedCall] = []
+            yield from self._ask(work, [unknown[key] for key in some], replies.extend)
+            new = dict(zip(some, replies, strict=True))
+            kept = {key: one for key, one in new.items() if isinstance(one, Completion)}
+            self.asked += len(kept)
+            self._project.write(
+                partial(_commit, run_id=run_id, replies=kept, done=self.asked, total=total)
+            )
+            known_replies |= new
+            yield 0
+        take([known_replies[key] for key in keys])
+
+    def _ask(
+        self,
+        work: ModelWork,
+        calls: Sequence[Call],
+        take: Callable[[Sequence[Completion | FailedCall]], None],
+    ) -> Iterator[int]:
+        work.check()
+        # Endpoints begin a new account when they are loaded; the process knows what it has loaded.
+        if not work.model.endpoints or id(work) not in self._loaded:
+            work.load()
+            self._loaded.add(id(work))
+
+        def answer(report: OnProgress) -> list[Completion | FailedCall]:
+            try:
+                return work.each(
+                    calls,
+                    lambda some: [_storable(one) for one in work.process.chat(some, report)],
+                    FailedCall,
+                )
+            except RequestRefused as error:
+                # The refusal concerns single calls: the run goes on without their plays.
+                return [FailedCall(error.message) for _ in calls]
+
+        yield from (count for count, _ in work.live(answer, take))
+
+    def interrupt(self) -> None:
+        """Makes the request in flight and every later one raise Cancelled."""
+        for work in self._roles.values():
+            work.interrupt()
+
+    def spent(self) -> str:
+        """The cost of the answers, as sentences for the end of a summary."""
+        works = {id(work): work for work in self._works.values()}
+        return "".join(work.spent() for work in works.values())
+
+
+def _identity(work: ModelWork) -> dict[str, Any]:
+    return {**work.model.fingerprints, "context": work.model.options.context}
+
+
+def _storable(reply: Completion) -> Completion:
+    """The reply without lone surrogates, which endpoints send when they cut inside of a character."""
+    return replace(reply, text=without_surrogates(reply.text))
+
+
+def _commit(
+    conn: sqlite3.Connection,
+    *,
+    run_id: int,
+    replies: Mapping[str, Completion],
+    done: int,
+    total: int | None,
+) -> None:
+    model_replies.add_replies(
+        conn, ((key, (one.text, one.stopped, one.note)) for key, one in replies.items())
+    )
+    runs.count(conn, run_id, done, total)
+
+
+LONGER = 0.25
+"""Share of its replies so far that is estimated to remain of a play that took more replies than expected."""
+
+
+class PlayStage:
+    """Plays the scenarios of one setting that have not ended yet.
+
+    Attributes:
+        played, broken, before: Number of plays that ended, that broke off, and that had ended before this run.
+        newest: The play that was over last; None before the first.
+        on_reply: Called with the key of a play and a call with its reply, as soon as the reply is written.
+    """
+
+    name = "simulate"
+    unit = "replies"
+    lane: Literal["model", "cpu"] = "model"
+
+    def __init__(
+        self,
+        project: Project,
+        process: ModelProcess,
+        kind: str,
+        scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]],
+        params: Mapping[str, Any],
+        texts: Mapping[str, str],
+        models: Mapping[Role, RunModel],
+        *,
+        parallel: int = PARALLEL,
+        person: Person | None = None,
+    ) -> None:
+        """Prepares a run.
+
+        Args:
+            kind: Name of the simulation, e.g. `sharded`.
+            scenarios: Returns the scenarios, each with a key of its own; called when the stage starts, with the name of
+                the model of each role.
+            params: Everything but prompts and models that determines the play of a given key, as JSON values; without
+                the number of plays.
+            texts: The prompts, by name.
+            models: The model of each role.
+            parallel: Number of plays at a time.
+            person: Who plays the user, in the only scenario, in place of a model. The answers are stored like the
+                replies of models, so that a play that was interrupted can be resumed.
+        """
+        self._project = project
+        self._kind, self._scenarios, self._params = kind, scenarios, params
+        self._texts, self._parallel, self._person = texts, parallel, person
+        self._answering = Answering(project, process, models)
+        self.played = self.broken = self.before = self._answered = 0
+        self.newest: Played | None = None
+        self.on_reply: Callable[[str, Line], None] = lambda key, line: None
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        labels = dict.fromkeys(self._answering.labels.values())
+        who = f" and {PERSON}" if self._person else ""
+        return f"Simulating {self._kind} with {', '.join(labels)}{who}"
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters of the setting, without the number of plays."""
+        digests = {
+            name: hashlib.sha256(text.encode()).hexdigest()[:16]
+            for name, text in self._texts.items()
+        }
+        return {"kind": self._kind, **self._params, "prompts": digests}
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """The fingerprints of the models, by role."""
+        return self._answering.fingerprints
+
+    @property
+    def config_hash(self) -> str:
+        """The key under which this stage stores its results."""
+        return config_hash(self.name, self.params, self.fingerprints)
+
+    @cached_property
+    def scenarios(self) -> Sequence[Scenario]:
+        """The scenarios to play."""
+        return self._scenarios(self._answering.labels)
+
+    def missing(self) -> list[Scenario]:
+        """The scenarios whose plays have not ended."""
+        with self._project.reading() as conn:
+            ended = plays.ended_keys(conn, self.config_hash)
+        return [scenario for scenario in self.scenarios if scenario.key not in ended]
+
+    def estimate(self) -> PlayEstimate:
+        """The expected cost of the missing plays."""
+        count = len(self.missing())
+        models = self._models
+        with self._project.reading() as conn:
+            latest = plays.latest_run(conn, self._kind, models)
+        labels = tuple(dict.fromkeys(models.values()))
+        if latest is None:
+            return PlayEstimate(count, None, None, labels)
+        played, replies, seconds = latest
+        share = count / played
+        return PlayEstimate(count, round(replies * share), seconds * share, labels)
+
+    @property
+    def _models(self) -> dict[str, str]:
+        labels = {str(role): label for role, label in self._answering.labels.items()}
+        return labels | {"user": PERSON} if self._person else labels
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Plays the missing scenarios; commits the replies of each request and each finished play, with the run's
+        counter.
+
+        Raises:
+            ModelError: A model cannot be loaded or cannot answer.
+            UsageError: An endpoint does not support the kind of replies asked for.
+            Cancelled: `interrupt` was called.
+        """
+        missing = {scenario.key for scenario in self.missing()}
+        self.before = len(self.scenarios) - len(missing)
+        if not missing:
+            return
+        yield Progress(0, None, "loading the model")
+        setting = PlaySetting(self.config_hash, self._kind, self.params, self._models)
+        self._project.write(lambda conn: plays.register(conn, setting))
+        with self._project.reading() as conn:
+            in_done_runs = plays.ended_keys_of_done_runs(conn, self.config_hash)
+        scenarios = [scenario for scenario in self.scenarios if scenario.key not in in_done_runs]
+        playing = Playing(
+            scenarios,
+            parallel=self._parallel,
+            model_of=self._answering.model_of,
+            on_reply=self.on_reply,
+        )
+        forecast = _ReplyForecast(playing, scenarios, missing)
+        while True:
+            for played in playing.over():
+                forecast.take(played)
+                if played.key in missing:
+                    total = forecast.total(self._answering.asked)
+                    self._keep(run_id, played, total)
+                    yield Progress(self._answering.asked, total, forecast.note)
+            calls = playing.calls()
+            if not calls:
+                return
+            total = forecast.total(self._answering.asked)
+            if self._person and calls[0].role == "user":
+                yield Progress(self._answering.asked, total, "waits for your answer")
+                playing.answer([self._answer_of(self._person, calls[0])])
+                continue
+            note = forecast.note
+            if self._person:
+                note = calls[0].module
+                yield Progress(self._answering.asked, total, note)
+            replies: list[Completion | FailedCall] = []
+            for count in self._answering.answers(run_id, calls, replies.extend, total):
+                yield Progress(self._answering.asked + count, total, note)
+            playing.answer(replies)
+
+    def _answer_of(self, person: Person, call: Call) -> Completion | RunOver:
+        """Returns the person's next answer, or the one stored before an interruption; `RunOver` if they end the
+        play."""
+        (scenario,) = self.scenarios
+        key = call.key({"person": f"{self.config_hash}/{scenario.key}/{self._answered}"})
+        with self._project.reading() as conn:
+            known = model_replies.replies(conn, [key])
+        answer = known[key][0] if key in known else None
+        if answer is None:
+            answer = person.wait_for_answer(call.messages[-1].content)
+            if answer is None:
+                return RunOver(BY_PERSON)
+            reply = (answer, "end", None)
+            self._project.write(lambda conn: model_replies.add_replies(conn, [(key, reply)]))
+        self._answered += 1
+        return Completion(answer, "end")
+
+    def interrupt(self) -> None:
+        """Ends the request in flight, and the wait for a person; replies that are not committed are dropped."""
+        self._answering.interrupt()
+        if self._person:
+            self._person.leave()
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        text = f"Played {self.played:,} of {self._kind} in {self._answering.asked:,} replies"
+        if self._answering.known:
+            text += f", {self._answering.known:,} more were known"
+        if self.broken:
+            text += f"; {self.broken:,} broke off"
+        if self.before:
+            text += f"; {self.before:,} were played before"
+        return f"{text}.{self._answering.spent()}"
+
+    def _keep(self, run_id: int, played: Played, total: int | None) -> None:
+        """Commits a finished play with its conversation."""
+        done = self._answering.asked
+        self._project.write(
+            partial(self._store, run_id=run_id, played=played, done=done, total=total)
+        )
+        self.played += played.reason is None
+        self.broken += played.reason is not None
+        self.newest = played
+
+    def _store(
+        self,
+        conn: sqlite3.Connection,
+        *,
+        run_id: int,
+        played: Played,
+        done: int,
+        total: int | None,
+    ) -> None:
+        conversation_id, reason = None, played.reason
+        ending = played.ending
+        if ending.record is not None:
+            found = parse_made(ending.record, ending.format, played.key)
+            source_id = sources.put(
+                conn,
+                f"simulated:{self._kind}:{ending.format}:{self.config_hash}",
+                f"{self._kind}-{self.config_hash[:6]}",
+                ending.format,
+                "it was simulated",
+            )
+            if isinstance(found, Rejected):
+                quarantine.add(conn, source_id, [found])
+                reason = f"its record is no conversation: {found.reason}"
+            else:
+                imports.add(conn, source_id, [found])
+                conversation_id = imports.find_by_messages(conn, found.conversation.messages)
+        transcript = [_line(line) for line in played.transcript]
+        row = PlayRow(
+            0,
+            self.config_hash,
+            self._kind,
+            played.key,
+            run_id,
+            conversation_id,
+            reason,
+            ending.result,
+        )
+        plays.add(conn, row, transcript)
+        runs.count(conn, run_id, done, total)
+
+
+class _ReplyForecast:
+    """Estimates the number of replies of a run: the expected replies of each play, scaled by the ratio of actual to
+    expected replies of the finished plays."""
+
+    def __init__(
+        self, playing: Playing, scenarios: Sequence[Scenario], missing: Collection[str]
+    ) -> None:
+        self._playing, self._missing = playing, missing
+        self._expected = {scenario.key: scenario.expected for scenario in scenarios}
+        self._taken = self._expected_taken = 0.0
+        self._kept = 0
+
+    @property
+    def note(self) -> str:
+        """The number of finished plays, of those that were missing."""
+        return f"{self._kept:,} of {len(self._missing):,} played"
+
+    def take(self, played: Played) -> None:
+        """Records a finished play."""
+        self._taken += len(played.transcript)
+        self._expected_taken += self._expected[played.key]
+        self._kept += played.key in self._missing
+
+    def total(self, asked: int) -> int | None:
+        """Estimated replies of the whole run after `asked` replies; None before the first play is finished."""
+        if not self._expected_taken:
+            return None
+        scale = self._taken / self._expected_taken
+        left = scale * sum(self._expected[key] for key in self._playing.waiting)
+        for key, lines in self._playing.live.items():
+            rest = scale * self._expected[key] - lines
+            left += rest if rest > 0 else max(LONGER * lines, 1)
+        return asked + round(left)
+
+
+def _line(line: Line) -> TranscriptLine:
+    call, reply = line.call, line.reply
+    return TranscriptLine(
+        call.module,
+        call.role,
+        tuple((message.speaker, message.content) for message in call.messages),
+        call.opening,
+        reply.text,
+        reply.stopped,
+        reply.note,
+        call.seed,
+        {name: value for name, value in asdict(call.sampling).items() if value is not None},
+    )

@@ -1,0 +1,233 @@
+"""The config of a training run: one JSON file in its directory. Standard library only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+Recipe = Literal["boundary", "paper", "no-end-tag"]
+RECIPES: tuple[Recipe, ...] = get_args(Recipe)
+RECIPE_HELP: Mapping[Recipe, str] = {
+    "boundary": "At every place where a conversation could end: does it?",
+    "paper": "The last answer and the end token.",
+    "no-end-tag": "The last answer alone, to see what the end token is worth.",
+}
+RetiredRecipe = Literal["evaluator"]
+RETIRED_RECIPE: RetiredRecipe = "evaluator"
+"""A recipe of earlier versions. Its runs can be read and listed, but no longer trained: docs/lab/evaluator.md."""
+Precision = Literal["bf16", "f32"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+Schedule = Literal["cosine", "constant"]
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
+Checkpoint = Literal["best", "last"]
+CHECKPOINTS: tuple[Checkpoint, ...] = get_args(Checkpoint)
+
+_AS_PRINTED = {"schedule": "constant", "warmup": 0.0, "checkpoint": "last"}
+RECIPE_SETTINGS: Mapping[str, Mapping[str, Any]] = {"paper": _AS_PRINTED, "no-end-tag": _AS_PRINTED}
+"""Recipe -> settings that a new run of it begins with in place of the defaults. Soroka et al. (section 5) name no
+schedule, no warm-up and no selection of a checkpoint, so their recipe and its ablation have none."""
+
+VERSION = 1
+"""Version of the config file and of the event file; a config of another version is refused."""
+
+LARGEST = 2**63
+"""Above every number of a run. A larger integer is no float either."""
+
+WORDS = 32
+"""Tokens of a next step that are learned beside its opening: the rest of its header, and its first words."""
+
+
+class ConfigError(ValueError):
+    """The config cannot be used; the message says which field and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig:
+    """Everything that determines a run, except its data. The `help` of each field is shown to people.
+
+    Raises:
+        ConfigError: A field has a value that cannot be used.
+    """
+
+    base: str = field(
+        metadata={"help": "Weights to adapt: a GGUF file, or a folder as Hugging Face writes it."}
+    )
+    base_name: str = field(default="", metadata={"help": "Name of the base in lists."})
+    base_gguf: str = field(
+        default="",
+        metadata={
+            "help": "GGUF file that the adapter will be used with, where the base is a folder;"
+            " empty: no comparison with llama.cpp."
+        },
+    )
+    recipe: Recipe | RetiredRecipe = field(
+        default="boundary",
+        metadata={
+            "help": "What is learned. "
+            + " ".join(f"{name}: {text}" for name, text in RECIPE_HELP.items())
+        },
+    )
+    balance: bool = field(
+        default=True,
+        metadata={
+            "help": "boundary only: the end of a conversation weighs as much as all the places where it goes on, so"
+            " that a whole conversation and one cut anywhere are equally likely at a score of .5. Else every place"
+            " weighs the same, and an end is expected more rarely the longer conversations are."
+        },
+    )
+    words: float = field(
+        default=0.1,
+        metadata={
+            "help": "boundary only: weight of each of the first words of a next step; its opening has weight 1. At 0"
+            " the adapter learns only whether a conversation goes on, and forgets how to write what remains to be done."
+        },
+    )
+    end_tag: str = field(
+        default="",
+        metadata={
+            "help": "Text that ends a conversation, learned and scored token by token, like <end of system logs>;"
+            " empty: the base's end token, a single one."
+        },
+    )
+    epochs: float = field(default=3.0, metadata={"help": "Times that every conversation is read."})
+    learning_rate: float = field(default=2e-4, metadata={"help": "Highest learning rate of AdamW."})
+    weight_decay: float = field(default=0.01, metadata={"help": "Weight decay of AdamW."})
+    warmup: float = field(
+        default=0.05,
+        metadata={
+            "help": "Share of the steps in which the learning rate rises. The recipes paper and no-end-tag begin"
+            " with 0."
+        },
+    )
+    schedule: Schedule = field(
+        default="cosine",
+        metadata={
+            "help": "cosine: the learning rate falls to 0 after the warm-up; constant: it stays. The recipes paper and"
+            " no-end-tag begin with constant."
+        },
+    )
+    checkpoint: Checkpoint = field(
+        default="best",
+        metadata={
+            "help": "Weights that become the adapter. best: those of the best validation on the selection part; last:"
+            " those of the last step. The recipes paper and no-end-tag begin with last."
+        },
+    )
+    rank: int = field(default=16, metadata={"help": "Rank of the adapter's matrices."})
+    alpha: int = field(
+        default=32, metadata={"help": "The adapter's output is scaled by alpha / rank."}
+    )
+    dropout: float = field(default=0.0, metadata={"help": "Dropout before the adapter."})
+    max_tokens: int = field(
+        default=2048,
+        metadata={"help": "Longest log; longer ones keep the system message and their end."},
+    )
+    batch: int = field(default=8, metadata={"help": "Conversations of an optimizer step."})
+    rows: int = field(
+        default=1,
+        metadata={
+            "help": "Conversations in memory together if they are as long as the longest; of shorter ones more."
+        },
+    )
+    precision: Precision = field(
+        default="bf16",
+        metadata={"help": "bf16: half the memory, and faster where the machine has it."},
+    )
+    recompute: bool = field(
+        default=False,
+        metadata={
+            "help": "Compute activations twice instead of keeping them: less memory, a third slower."
+        },
+    )
+    four_bit: bool = field(
+        default=False,
+        metadata={"help": "Keep the base in 4 bits (CUDA only): a quarter of the memory."},
+    )
+    eight_bit: bool = field(
+        default=True,
+        metadata={
+            "help": "Keep the state of AdamW in 8 bits, as Soroka et al. do (CUDA only; else 32 bits): a quarter of its"
+            " memory."
+        },
+    )
+    processes: int = field(
+        default=0,
+        metadata={
+            "help": "Processes that share the conversations of a step; 0: one for each GPU, as far as they divide"
+            " `batch`."
+        },
+    )
+    seed: int = field(default=0, metadata={"help": "Seed of everything that is random."})
+    valid_every: int = field(
+        default=25, metadata={"help": "Steps between validations; a checkpoint is kept at each."}
+    )
+    patience: int = field(
+        default=0,
+        metadata={
+            "help": "Stop after so many validations without a better one; 0: never. Only with checkpoint=best."
+        },
+    )
+    threads: int = field(
+        default=0, metadata={"help": "CPU threads; 0: as many as there are cores."}
+    )
+
+    def __post_init__(self) -> None:
+        if self.recipe not in (*RECIPES, RETIRED_RECIPE):
+            raise ConfigError(f"recipe is {self.recipe!r}; known are {', '.join(RECIPES)}")
+        for name, known in (
+            ("precision", PRECISIONS),
+            ("schedule", SCHEDULES),
+            ("checkpoint", CHECKPOINTS),
+        ):
+            value = getattr(self, name)
+            if value not in known:
+                raise ConfigError(f"{name} is {value!r}; known are {', '.join(known)}")
+        for name in (
+            "epochs",
+            "learning_rate",
+            "rank",
+            "alpha",
+            "max_tokens",
+            "batch",
+            "rows",
+            "valid_every",
+        ):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
+
+    def save(self, path: Path) -> None:
+        """Writes the config as JSON."""
+        path.write_text(json.dumps({"version": VERSION, **asdict(self)}, indent=1) + "\n", "utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> TrainConfig:
+        """Reads a config file.
+
+        Raises:
+            ConfigError: The file is missing, is no config, has another version, or has an unknown or wrong field.
+        """
+        try:
+            found: Any = json.loads(path.read_text("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{path.name} cannot be read: {error}") from error
+        if not isinstance(found, dict) or found.pop("version", None) != VERSION:
+            raise ConfigError(f"{path.name} is not a config of version {VERSION}")
+        unknown = sorted(set(found) - {one.name for one in fields(cls)})
+        if unknown:
+            raise ConfigError(f"{path.name} has unknown fields: {', '.join(unknown)}")
+        for one in fields(cls):
+            given = found.get(one.name)
+            wanted = type(one.default) if one.name != "base" else str
+            if one.name in found and not isinstance(
+                given, (int, float) if wanted is float else wanted
+            ):
+                raise ConfigError(f"{one.name} is {given!r}; it must be of type {wanted.__name__}")
+            if isinstance(given, int) and abs(given) >= LARGEST:
+                raise ConfigError(f"{one.name} is too large a number")
+        if "base" not in found:
+            raise ConfigError("base is missing")
+        return cls(**found)

@@ -1,0 +1,233 @@
+"""The run directory: its files, and the events that a run writes. Standard library only.
+
+The event file has the whole state of a run, one JSON object a line, appended and flushed, so a reader may come and go.
+Every event has `event` and `time` (seconds since the epoch). The others are:
+
+started     step (it begins after: 0, or that of the checkpoint it resumes), steps (in all), examples,
+            tokens (of one epoch), end_labels, other_labels, valid (conversations of the validation), pid
+step        step, epoch, loss (mean over the labels since the last), learning_rate, tokens (trained on so far by
+            this process), tokens_per_s, seconds_left, memory (bytes, peak so far)
+validating  step, done, of (conversations), seconds_left (of the run)
+valid       step, loss, auroc, f1 (at .5 on p_end / (p_end + p_continue)), n (pairs), best (whether it is the best yet,
+            see `training.validation`)
+sample      step (0: before), id, text (the last words before the boundary), ends (whether the log ends there), p_end,
+            p_continue, says (what the model writes there)
+checkpoint  step, path (relative), best
+warning     message
+parity      top1 (share), max_dp, moved (how far the adapter moves a probability), tokens, same_tokens, passed; or
+            skipped (why)
+done        step, reason (finished, stopped, no-better), best_step, adapter, adapter_gguf (relative; null: none)
+error       message, hint
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from engine.base.atomic_files import make_file
+from engine.training.config import LARGEST
+
+State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
+Event = dict[str, Any]
+
+_COUNTS = {
+    "step", "steps", "examples", "tokens", "end_labels", "other_labels", "valid", "pid", "memory", "done", "of", "n",
+    "same_tokens", "best_step",
+}  # fmt: skip
+_FIGURES = {
+    "time", "epoch", "loss", "learning_rate", "tokens_per_s", "seconds_left", "auroc", "f1", "p_end", "p_continue",
+    "top1", "max_dp", "moved",
+}  # fmt: skip
+_OUT_OF_MEMORY = (
+    "out of memory",
+    "outofmemory",
+    "cannot allocate memory",
+    "can't allocate memory",
+    "memoryerror",
+    "bad_alloc",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """The files of one run.
+
+    Data files have one conversation a line: `{"id": str, "texts": [str], "boundaries": [int], "kept": int}`: the pieces
+    of its log as scoring reads them, the indices of the pieces after which it could end, and how many leading pieces
+    every window keeps.
+    """
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.json"
+
+    @property
+    def train(self) -> Path:
+        return self.path / "train.jsonl"
+
+    @property
+    def valid(self) -> Path:
+        return self.path / "valid.jsonl"
+
+    @property
+    def manifest(self) -> Path:
+        """What the data was made from: at least `train_sha256`, `valid_sha256` and `held_out`."""
+        return self.path / "manifest.json"
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """Standard output and error of the process."""
+        return self.path / "log.txt"
+
+    @property
+    def stop(self) -> Path:
+        """While this file exists, the run ends after its current step, with a checkpoint."""
+        return self.path / "STOP"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def adapter(self) -> Path:
+        """The adapter as PEFT writes it."""
+        return self.path / "adapter"
+
+    @property
+    def adapter_gguf(self) -> Path:
+        return self.path / "adapter.gguf"
+
+    @property
+    def card(self) -> Path:
+        """What the adapter was made from and what was measured, as JSON."""
+        return self.path / "card.json"
+
+    @property
+    def lock(self) -> Path:
+        """Locked (flock) while the process is alive."""
+        return self.path / "lock"
+
+
+class EventLog:
+    """Appends events to a file; each is flushed at once."""
+
+    def __init__(self, path: Path) -> None:
+        # A process that was killed may have left half a line.
+        _end_line(path)
+        make_file(path)
+        self._file = path.open("a", encoding="utf-8", newline="\n")
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Appends one event."""
+        line = {"event": event, "time": round(time.time(), 3), **fields}
+        self._file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
+    """The events from a byte offset on, and the offset after them. An incomplete last line is left for the next call.
+
+    Lines that are no events, or have something else where a figure belongs, are passed over: a killed process may have
+    left one, and the folder may be a stranger's.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.read()
+    except FileNotFoundError:
+        return [], offset
+    whole = data[: data.rfind(b"\n") + 1]
+    events = []
+    for line in whole.splitlines():
+        with contextlib.suppress(ValueError, RecursionError):
+            found = json.loads(line)
+            if _is_event(found):
+                events.append(found)
+    return events, offset + len(whole)
+
+
+@contextlib.contextmanager
+def locked(run: RunDirectory) -> Iterator[bool]:
+    """Takes the run's lock for the block if it is free; gives whether it was taken."""
+    with run.lock.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        yield True
+
+
+def is_running(run: RunDirectory) -> bool:
+    """Whether a process holds the run's lock."""
+    try:
+        with run.lock.open("rb") as file:
+            # A shared lock: two readers that ask at the same time must not take each other for the trainer.
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def state_of(events: list[Event], running: bool) -> State:
+    """The state of a run, from its events and whether its process is alive."""
+    if running:
+        return "running"
+    for event in reversed(events):
+        if event["event"] == "done":
+            return "stopped" if event.get("reason") == "stopped" else "finished"
+        if event["event"] == "error":
+            return "failed"
+        if event["event"] in ("started", "step", "checkpoint"):
+            return "interrupted"
+    return "new"
+
+
+def is_out_of_memory(text: str) -> bool:
+    """Whether a text has the message of an error for lack of memory."""
+    low = text.lower()
+    return any(words in low for words in _OUT_OF_MEMORY)
+
+
+def _is_event(found: Any) -> bool:
+    """Whether it is an event whose figures are figures, so that readers can add and format them."""
+    if not isinstance(found, dict) or not isinstance(found.get("event"), str):
+        return False
+    counts = (found[name] for name in _COUNTS & found.keys())
+    figures = (found[name] for name in _FIGURES & found.keys())
+    time = found.get("time")
+    return (
+        all(value is None or _is_count(value) for value in counts)
+        and all(value is None or isinstance(value, float) or _is_count(value) for value in figures)
+        and (time is None or abs(time) < LARGEST)
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) < LARGEST
+
+
+def _end_line(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError), path.open("rb+") as file:
+        if file.seek(0, os.SEEK_END) and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n":
+            file.write(b"\n")

@@ -1,0 +1,258 @@
+"""How two parts of a project differ, or how completion differs between the values of a field."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.base.errors import FilterError, WorkbenchError
+from engine.base.text import one_line
+from engine.conversations.filters import Filter, parse_filter
+from engine.opener.open_project import OpenProject
+from engine.results.comparison.formatting import (
+    breakdown_lines,
+    breakdown_notes,
+    comparison_lines,
+    comparison_notes,
+    completion_cells,
+    difference_cells,
+    entropy_cells,
+    has_trees,
+    side_text,
+)
+from engine.results.comparison.records import Breakdown, Comparison, Difference, Part
+from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.exporting import copy
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.widgets.empty_state import EmptyState
+from screens.widgets.jobs import EngineFeed
+from screens.widgets.row_table import Column, Piece, RowTable
+
+NOTHING = EmptyState(
+    "Nothing is compared yet.",
+    "chooses a field whose values are compared, or two filters",
+    "choose",
+)
+FILTERS = ""
+"""The choice of two filters, among fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table.
+
+    Attributes:
+        at: Its place, from 0.
+        values: Texts of the columns, by key.
+        wanted: The filter of the conversations behind it; None where no filter selects them.
+        bright: Whether its difference is significant.
+    """
+
+    at: int
+    values: dict[str, str]
+    wanted: str | None
+    bright: bool
+
+
+class ComparisonScreen(WorkbenchScreen[None]):
+    """Asks what to compare, and lists what differs; enter lists the conversations behind a line."""
+
+    PLACE = "comparison"
+    CSS_PATH = "comparison.tcss"
+    AUTO_FOCUS = "#rows"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("c", "choose", "Compare", tooltip="Choose a field, or two filters"),
+        Binding("r", "again", "Again", tooltip="Compare again, with what came since"),
+        Binding("y", "copy", "Copy", tooltip="Copy the table and how it is to be read"),
+        Binding("escape,q", "close", "Back", key_display="esc"),
+    ]
+
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
+        super().__init__(services, feed)
+        self.MODE = mode  # type: ignore[misc]
+        self._asked: str | tuple[Filter, Filter] | None = None
+        self._found: Comparison | Breakdown | None = None
+        self._rows: list[Row] = []
+        self.table = RowTable[Row](
+            _COMPARED,
+            lambda ids: [self._rows[at] for at in ids if at < len(self._rows)],
+            lambda row: row.at,
+            id="rows",
+        )
+
+    def compose_body(self) -> ComposeResult:
+        """The sides, the table, how it is to be read; or, before anything was compared, what can be."""
+        yield Static(id="summary")
+        yield self.table
+        yield Static(id="notes")
+        yield Static(classes="empty", id="empty")
+
+    def on_mount(self) -> None:
+        """Asks what to compare."""
+        super().on_mount()
+        self.set_class(True, "-empty")
+        self.show_empty(NOTHING)
+        self.call_after_refresh(self.action_choose)
+
+    def refresh_data(self) -> None:
+        """Keeps what is shown: it is compared again when asked for."""
+
+    def action_choose(self) -> None:
+        """Lists the fields that can be compared by, and two filters."""
+        service = self.services.comparison
+        self.in_background(service.fields, self._choose, group="fields")
+
+    def _choose(self, fields: Sequence[str]) -> None:
+        choices = [
+            (FILTERS, "two filters, or a filter and all others"),
+            *((field, f"by {one_line(field, 60)}") for field in fields),
+        ]
+
+        def chosen(field: str | None) -> None:
+            if field == FILTERS:
+                self._ask_filter("The first side: a filter", self._with_first)
+            elif field is not None:
+                self._compare(field)
+
+        self.app.push_screen(ChoiceDialog("Compare", choices), chosen)
+
+    def _with_first(self, first: Filter) -> None:
+        title = "The second side: a filter, or nothing for all others"
+        self._ask_filter(title, lambda second: self._compare((first, second)))
+
+    def _ask_filter(self, title: str, then: Callable[[Filter], None]) -> None:
+        def answered(text: str | None) -> None:
+            if text is None:
+                return
+            try:
+                wanted = parse_filter(text)
+            except FilterError as error:
+                self.show_error(error)
+                return
+            then(wanted)
+
+        self.app.push_screen(TextDialog(title, placeholder="date:2026-10"), answered)
+
+    def action_again(self) -> None:
+        """Compares the same again."""
+        if self._asked is not None:
+            self._compare(self._asked)
+
+    def _compare(self, asked: str | tuple[Filter, Filter]) -> None:
+        service = self.services.comparison
+
+        def work() -> Comparison | Breakdown:
+            return service.by(asked) if isinstance(asked, str) else service.compare(*asked)
+
+        def show(found: Comparison | Breakdown) -> None:
+            self._asked, self._found = asked, found
+            self._show(found)
+
+        # with a hundred thousand conversations it takes seconds
+        self.query_one("#empty", Static).update("Comparing …")
+        self.set_class(True, "-empty")
+        self.in_background(work, show, group="compare", failed=self._failed)
+
+    def _failed(self, error: WorkbenchError) -> None:
+        self.show_empty(NOTHING)
+        self.set_class(self._found is None, "-empty")
+        self.show_error(error)
+
+    def _show(self, found: Comparison | Breakdown) -> None:
+        self.set_class(False, "-empty")
+        if isinstance(found, Comparison):
+            sides = (
+                f"{letter}  {side_text(one)}" for letter, one in zip("AB", found.sides, strict=True)
+            )
+            summary, told = Content("\n".join(sides)), comparison_notes(found)
+            self._rows = [
+                _of_difference(at, one, found) for at, one in enumerate(found.differences)
+            ]
+            columns = _COMPARED
+        else:
+            summary, told = Content.styled(f"by {found.field}", "bold"), breakdown_notes(found)
+            self._rows = [_of_part(at, part) for at, part in enumerate(found.parts)]
+            columns = _BY_FIELD + (_ENTROPY if has_trees(found) else [])
+        self.query_one("#summary", Static).update(summary)
+        self.query_one("#notes", Static).update(Content("\n".join(told)))
+        self.table.show_columns(columns)
+        self.table.show(array("q", range(len(self._rows))))
+        self.table.focus()
+
+    def action_copy(self) -> None:
+        """Copies everything as text."""
+        if self._found is not None:
+            lines = (
+                comparison_lines(self._found)
+                if isinstance(self._found, Comparison)
+                else breakdown_lines(self._found)
+            )
+            copy(self, "\n".join(lines), "the comparison")
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Lists the conversations behind a line."""
+        row = self._rows[message.row_id]
+        if row.wanted is None:
+            self.notify("No filter selects these conversations.", markup=False)
+        else:
+            self.open_conversations(parse_filter(row.wanted))
+
+
+def _of_difference(at: int, one: Difference, found: Comparison) -> Row:
+    side = found.sides[one.examples_in].filter
+    wanted = side
+    if side is not None and one.goal is not None:
+        wanted = str(
+            Filter((*parse_filter(side).terms, *Filter().with_choice("goal", one.goal).terms))
+        )
+    keys = ("name", "first", "second", "change", "p", "needed")
+    values = dict(zip(keys, difference_cells(one), strict=True))
+    return Row(at, values, wanted, one.significant)
+
+
+def _of_part(at: int, part: Part) -> Row:
+    keys = ("name", "count", "scored", "complete", "corrected", "change", "p")
+    values = dict(zip(keys, completion_cells(part), strict=True))
+    _, _, *entropies = entropy_cells(part)
+    values |= zip(("entropy", "entropy_change", "entropy_p"), entropies, strict=True)
+    changes = (part.change, part.entropy_change)
+    bright = any(one is not None and one.significant for one in changes)
+    return Row(at, values, part.filter, bright)
+
+
+def _column(key: str, title: str, width: int, keep: int = 9, *, right: bool = True) -> Column[Row]:
+    def cell(row: Row) -> Sequence[Piece]:
+        return [(row.values[key], "tone--bright" if row.bright else "")]
+
+    return Column(key, title, width, cell, flexible=key == "name", right=right, keep=keep)
+
+
+_COMPARED = [
+    _column("name", "what", 20, right=False),
+    _column("first", "A", 8),
+    _column("second", "B", 8),
+    _column("change", "change (95%)", 26, keep=7),
+    _column("p", "p", 6),
+    _column("needed", "needs", 7, keep=3),
+]
+_BY_FIELD = [
+    _column("name", "value", 10, right=False),
+    _column("count", "conv.", 8),
+    _column("scored", "scored", 8, keep=3),
+    _column("complete", "complete", 8),
+    _column("corrected", "corrected", 17, keep=4),
+    _column("change", "change (95%)", 24, keep=7),
+    _column("p", "p", 6),
+]
+_ENTROPY = [
+    _column("entropy", "entropy", 7, keep=6),
+    _column("entropy_change", "change in bits (95%)", 24, keep=2),
+    _column("entropy_p", "p", 6, keep=2),
+]

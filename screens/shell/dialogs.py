@@ -1,0 +1,249 @@
+"""Typed dialogs: a line of text, a choice, several choices, an error. Escape leaves each without an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.geometry import Offset
+from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from engine.base.errors import WorkbenchError
+from engine.base.text import display_safe, one_line
+from screens.widgets.controls import Choices, LineInput
+from screens.widgets.keyed import Keyed
+
+# What a screen does with keys and clicks that come late.
+
+
+class IgnoresLateEvents:
+    """To be listed before a screen class. A second key that closes the screen does nothing, and neither does a click on
+    a widget that was just removed, such as a notice; Textual ends the program at either."""
+
+    def dismiss(self, result: Any = None) -> AwaitComplete:
+        """Closes the screen with a result, if it is still in front."""
+        closed: AwaitComplete
+        closed = super().dismiss(result) if self.is_active else AwaitComplete()  # type: ignore[misc, attr-defined]
+        return closed
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        """As Textual, but nothing where the widget was removed, which is drawn until the next layout: it has no parent
+        to look up."""
+        found: tuple[Widget | None, Offset | None]
+        found = super().get_widget_and_offset_at(x, y)  # type: ignore[misc]
+        widget, _ = found
+        return found if widget is None or widget.is_attached else (None, None)
+
+
+T = TypeVar("T")
+
+MOST_CHARACTERS = 4_000
+"""Characters of a text that a dialog shows at most; more than a screen holds."""
+
+
+def hint_line(*pairs: tuple[str, str]) -> Content:
+    """Keys and what they do, as the last line of a dialog."""
+    parts: list[tuple[str, str]] = []
+    for key, meaning in pairs:
+        parts += [(key, "bold $tone-accent"), (f" {meaning}   ", "$tone-muted")]
+    return Content.assemble(*parts)
+
+
+class Dialog(Keyed, IgnoresLateEvents, ModalScreen[T], Generic[T]):
+    """Base of the dialogs: a question with one answer."""
+
+    def show_error(self, error: WorkbenchError) -> None:
+        """Shows an error in a dialog over this one."""
+        self.app.push_screen(ErrorDialog(error))
+
+
+class TextDialog(Dialog[str | None]):
+    """Asks for one line of text; returns None when it is closed without an answer."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
+
+    def __init__(
+        self, title: str, *, value: str = "", placeholder: str = "", adding: bool = False
+    ) -> None:
+        """Asks with `value` already there: `adding` writes behind it, else the first key replaces it."""
+        super().__init__()
+        self._adding = adding
+        self._title, self._value, self._placeholder = title, value, placeholder
+
+    def compose(self) -> ComposeResult:
+        """Title, input, keys."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = Content(one_line(self._title))
+            # The value may come from a file that another program wrote.
+            value = display_safe(" ".join(self._value.split()))
+            yield LineInput(value, placeholder=self._placeholder, select_on_focus=not self._adding)
+            yield Static(hint_line(("enter", "accepts"), ("escape", "cancels")))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter answers."""
+        self.dismiss(event.value)
+
+
+class ChoiceDialog(Dialog[T | None], Generic[T]):
+    """Asks for one of several values; returns None when it is closed without a choice."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Leave")]
+
+    def __init__(
+        self, title: str, choices: Sequence[tuple[T, str | Content]], chosen: T | None = None
+    ) -> None:
+        super().__init__()
+        self._title, self._choices, self._chosen = title, choices, chosen
+
+    def compose(self) -> ComposeResult:
+        """Title, list, keys."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = Content(one_line(self._title))
+            prompts = [
+                prompt if isinstance(prompt, Content) else Content(display_safe(prompt))
+                for _, prompt in self._choices
+            ]
+            yield Choices(*[Option(prompt) for prompt in prompts], markup=False)
+            yield Static(hint_line(("enter", "chooses"), ("escape", "cancels")))
+
+    def on_mount(self) -> None:
+        """Highlights the present value."""
+        values = [value for value, _ in self._choices]
+        if self._chosen in values:
+            self.query_one(OptionList).highlighted = values.index(self._chosen)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter or a click answers."""
+        self.dismiss(self._choices[event.option_index][0])
+
+
+def ask_order(
+    screen: Screen[Any],
+    choices: Sequence[tuple[T, str | Content]],
+    now: T | None,
+    sort: Callable[[T], None],
+) -> None:
+    """Asks for the column to sort a list by.
+
+    Args:
+        now: What it is sorted by.
+        sort: Sorts it; by the same again, the other way round.
+    """
+
+    def chosen(by: T | None) -> None:
+        if by is not None:
+            sort(by)
+
+    screen.app.push_screen(
+        ChoiceDialog("Sort by (the same again reverses it)", choices, now), chosen
+    )
+
+
+def ask_which_first(
+    screen: Screen[Any],
+    orders: Mapping[T, tuple[str, str]],
+    now: T,
+    choose: Callable[[T], None],
+) -> None:
+    """Asks for the order of a queue.
+
+    Args:
+        orders: The name of each order, and what it is good for.
+        now: The present order.
+        choose: Gets the order that is chosen.
+    """
+
+    def chosen(order: T | None) -> None:
+        if order is not None:
+            choose(order)
+
+    choices = [
+        (order, Content.assemble(name, (f"  {reason}", "$tone-muted")))
+        for order, (name, reason) in orders.items()
+    ]
+    screen.app.push_screen(ChoiceDialog("Which first", choices, now), chosen)
+
+
+class TicksDialog(Dialog[list[T] | None], Generic[T]):
+    """Asks which of several values are wanted; answers with the ticked ones in the order of the list."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Leave"),
+        Binding("space", "tick", "Tick or untick"),
+        # before the list, where enter would choose a single line
+        Binding("enter", "done", "Take it", priority=True),
+    ]
+
+    def __init__(
+        self, title: str, choices: Sequence[tuple[T, str]], ticked: Collection[T] = ()
+    ) -> None:
+        super().__init__()
+        self._title, self._choices = title, choices
+        self._ticked = set(ticked)
+
+    def compose(self) -> ComposeResult:
+        """Title, list, keys."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = Content(one_line(self._title))
+            yield Choices(
+                *[Option(self._line(nth)) for nth in range(len(self._choices))], markup=False
+            )
+            yield Static(hint_line(("space", "ticks"), ("enter", "accepts"), ("escape", "cancels")))
+
+    def _line(self, nth: int) -> Content:
+        value, name = self._choices[nth]
+        sign = "✓" if value in self._ticked else " "
+        return Content.assemble((f"{sign} ", "bold $tone-accent"), display_safe(name))
+
+    def action_tick(self) -> None:
+        """Ticks the line under the cursor, or takes its tick away."""
+        at = self.query_one(Choices).highlighted
+        if at is not None:
+            self._tick(at)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """A click ticks."""
+        self._tick(event.option_index)
+
+    def _tick(self, nth: int) -> None:
+        self._ticked.symmetric_difference_update((self._choices[nth][0],))
+        self.query_one(Choices).replace_option_prompt_at_index(nth, self._line(nth))
+
+    def action_done(self) -> None:
+        """Answers."""
+        self.dismiss([value for value, _ in self._choices if value in self._ticked])
+
+
+class ErrorDialog(Dialog[None]):
+    """Shows an error: what happened, and what to do."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,q,space", "dismiss(None)", "Go on")
+    ]
+
+    def __init__(self, error: WorkbenchError, title: str = "That did not work") -> None:
+        super().__init__()
+        self._error, self._title = error, title
+
+    def compose(self) -> ComposeResult:
+        """Title, message, hint, keys."""
+        with Vertical(classes="dialog error") as box:
+            box.border_title = Content(one_line(self._title))
+            yield Static(Content(display_safe(self._error.message[:MOST_CHARACTERS])))
+            if self._error.hint:
+                yield Static(
+                    Content.styled(display_safe(self._error.hint[:MOST_CHARACTERS]), "$tone-accent")
+                )
+            more = f"{self._error.code}: `workbench help {self._error.code}` says more"
+            yield Static(Content.styled(more, "$tone-muted"))
+            if log := getattr(self.app, "log_path", ""):
+                yield Static(Content.styled(f"Log: {display_safe(log)}", "$tone-muted"))
+            yield Static(hint_line(("enter", "goes on")))

@@ -1,1 +1,0 @@
-"""The dialogs that several screens open."""

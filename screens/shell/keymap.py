@@ -1,0 +1,301 @@
+"""The table of all keys: every place of the program, its actions and their keys. Help, docs/keys.md and the checks of
+a keymap are made from it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import pkgutil
+import re
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from textual.binding import Binding
+from textual.keys import Keys, format_key
+
+import screens
+from screens.shell.title_line import (
+    MODES,
+)
+from screens.widgets.keyed import Keyed, place_of, shown_key
+
+_FIRST = ("app", *(name for name, _, _ in MODES), "reader")
+_MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
+_NAMED = {key.value for key in Keys}
+_OTHER_NAMES = {
+    "solidus": "slash",
+    "reverse_solidus": "backslash",
+    "low_line": "underscore",
+    "hyphen_minus": "minus",
+    "commercial_at": "at",
+    "plus_sign": "plus",
+}
+"""Names that Textual uses instead of the Unicode name of a character."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action in one place of the program.
+
+    Attributes:
+        id: Name in `keymap.toml`.
+        keys: As Textual names them.
+        title: A word or two, as in the footer.
+        meaning: One line; the title where there is no more to say.
+        action: What runs, with its arguments.
+    """
+
+    id: str
+    keys: tuple[str, ...]
+    title: str
+    meaning: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A screen, dialog or pane with the actions it adds; `title` is its name in plain words, `what` its description."""
+
+    name: str
+    title: str
+    what: str
+    actions: tuple[Action, ...]
+
+
+def key_table(app: type[Keyed], keymap: Mapping[str, str] | None = None) -> list[Place]:
+    """All places of the program: the app, the modes, then the others by name.
+
+    Args:
+        app: The class of the app, which this floor does not import.
+        keymap: Keys in force in place of those the classes name, by id.
+    """
+    for module in pkgutil.walk_packages(screens.__path__, "screens."):
+        import_module(module.name)
+    places = [
+        _place(cls, keymap or {})
+        for cls in {app, *_subclasses(Keyed)}
+        if cls is app or cls.__module__.startswith("screens.")
+    ]
+    return sorted(
+        (place for place in places if place.actions),
+        key=lambda place: (
+            _FIRST.index(place.name) if place.name in _FIRST else len(_FIRST),
+            place.name,
+        ),
+    )
+
+
+def _subclasses(cls: type[Keyed]) -> Iterator[type[Keyed]]:
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from _subclasses(sub)
+
+
+def _place(cls: type, keymap: Mapping[str, str]) -> Place:
+    name = place_of(cls)
+    own: Iterable[Binding] = Binding.make_bindings(cls.__dict__.get("BINDINGS", ()))
+    found: dict[str, Action] = {}
+    for binding in own:
+        key = binding.id or binding.action
+        keys = (*found[key].keys, binding.key) if key in found else (binding.key,)
+        meaning = binding.tooltip or binding.description
+        found[key] = Action(key, keys, binding.description, meaning, binding.action)
+    actions = tuple(
+        Action(a.id, normal_keys(keymap[a.id]), a.title, a.meaning, a.action)
+        if a.id in keymap
+        else a
+        for a in found.values()
+    )
+    what = (cls.__doc__ or "").strip().split("\n")[0].split(". ")[0].rstrip(".") + "."
+    return Place(name, name.replace("-", " ").capitalize(), what, actions)
+
+
+# Keys
+
+
+def normal_keys(keys: str) -> tuple[str, ...]:
+    """`/,ctrl+d` as Textual names it: `slash`, `ctrl+d`."""
+    return tuple(_normal_key(key.strip()) for key in keys.split(",") if key.strip())
+
+
+def _normal_key(key: str) -> str:
+    *modifiers, last = key.split("+") if len(key) > 1 else [key]
+    if len(last) == 1 and not last.isalnum():
+        last = unicodedata.name(last, last).lower().replace("-", "_").replace(" ", "_")
+        last = _OTHER_NAMES.get(last, last)
+    return "+".join([*modifiers, last])
+
+
+def is_key(key: str) -> bool:
+    """Whether this is the name of a key, as `normal_keys` gives it."""
+    *modifiers, last = key.split("+")
+    if not set(modifiers) <= _MODIFIERS:
+        return False
+    if len(last) == 1 or last in _NAMED:
+        return bool(last)
+    return format_key(last) != last
+
+
+def markdown(places: Iterable[Place]) -> str:
+    """The table as a page of the documentation."""
+    parts = [_HEAD]
+    for place in places:
+        parts.append(
+            f"\n## {place.title}\n\n{place.what}\n\n| keys | what | name |\n|---|---|---|\n"
+        )
+        for action in place.actions:
+            keys = " ".join(f"`{shown_key(key)}`" for key in action.keys).replace("|", "\\|")
+            parts.append(f"| {keys} | {action.meaning} | `{action.id}` |\n")
+    return "".join(parts)
+
+
+_HEAD = """\
+# Keys
+
+Written by `workbench keys --markdown`: the program's own table. The last column is the name by which `keymap.toml` in
+the config folder (`workbench keys` says where) gives an action other keys:
+
+```toml
+[preset]
+name = "vim"
+
+[keys]
+"app.help" = "question_mark,f1"
+```
+"""
+
+
+# `keymap.toml`: the keys a person wants. Reads, checks and explains; what is wrong leaves the default keys in force.
+
+
+PRESETS: dict[str, dict[str, str]] = {
+    "vim": {
+        "table.first-row": "g",
+        "table.last-row": "G",
+        "table.page-up": "ctrl+b,ctrl+u",
+        "table.page-down": "ctrl+f,ctrl+d",
+        "table.open": "l",
+        "choices.first": "g",
+        "choices.last": "G",
+        "choices.page-up": "ctrl+b,ctrl+u",
+        "choices.page-down": "ctrl+f,ctrl+d",
+        "choices.select": "l",
+        "transcript.page-up": "ctrl+b,ctrl+u",
+        "transcript.page-down": "ctrl+f,ctrl+d",
+        "transcript.end": "G",
+        "reader.leave": "h",
+    }
+}
+"""Keys that a named set adds to the default ones; `k` and `j` are among the defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keymap:
+    """Keys by id, for `App.set_keymap`, and what was wrong in one sentence each."""
+
+    keys: Mapping[str, str]
+    problems: Sequence[str]
+
+
+def read_keymap(text: str, name: str, places: Sequence[Place]) -> Keymap:
+    """Reads the keys that a file sets.
+
+    Args:
+        name: What to call the file in problems.
+        places: The table with the default keys, all places.
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return Keymap(
+            {}, [f"{name} is not TOML: {error}. Correct that line; the default keys are in force."]
+        )
+    reader = _Reader(text, name, places)
+    reader.read(content)
+    return Keymap(reader.keys, reader.problems)
+
+
+class _Reader:
+    def __init__(self, text: str, name: str, places: Sequence[Place]) -> None:
+        self._lines = text.splitlines()
+        self._name = name
+        self._places = places
+        self._defaults = {a.id: a.keys for place in places for a in place.actions}
+        self.keys: dict[str, str] = {}
+        self.problems: list[str] = []
+
+    def read(self, content: dict[str, object]) -> None:
+        for section in content:
+            if section not in ("preset", "keys"):
+                self._complain(
+                    section, f"there is no section [{section}]", "[preset] and [keys] are"
+                )
+        preset = content.get("preset", {})
+        chosen = preset.get("name") if isinstance(preset, dict) else preset
+        if chosen is not None:
+            if isinstance(chosen, str) and chosen in PRESETS:
+                for action, more in PRESETS[chosen].items():
+                    self.keys[action] = ",".join([*self._defaults[action], *normal_keys(more)])
+            else:
+                self._complain(
+                    "name", f"there is no preset {chosen!r}", f"try {', '.join(PRESETS)}"
+                )
+        keys = content.get("keys", {})
+        if not isinstance(keys, dict):
+            self._complain("keys", "[keys] is no table", 'write lines like "app.help" = "f1"')
+            return
+        for action, value in _flat(keys):
+            self._entry(action, value)
+
+    def _entry(self, action: str, value: object) -> None:
+        if action not in self._defaults:
+            near = difflib.get_close_matches(action, self._defaults, 1)
+            hint = f"did you mean {near[0]}?" if near else "`workbench keys` lists the names"
+            self._complain(action, f"there is no action {action!r}", hint)
+            return
+        keys = normal_keys(value) if isinstance(value, str) else ()
+        wrong = [key for key in keys if not is_key(key)]
+        if not keys or wrong:
+            problem = repr(wrong[0]) if wrong else repr(value)
+            self._complain(
+                action, f"{problem} is no key", 'write keys like "f1", "ctrl+d" or "a,/"'
+            )
+            return
+        if (other := self._taken(action, keys)) is not None:
+            other_action, key = other
+            problem = f"{shown_key(key)!r} is the key of {other_action} already"
+            self._complain(action, problem, "give one of the two another key")
+            return
+        self.keys[action] = ",".join(keys)
+
+    def _taken(self, action: str, keys: tuple[str, ...]) -> tuple[str, str] | None:
+        """Another action with one of the keys, in the same place or, for what works everywhere, in any."""
+        here = action.partition(".")[0]
+        for place in self._places:
+            if place.name not in (here, "app") and here != "app":
+                continue
+            for other in place.actions:
+                in_force = normal_keys(self.keys[other.id]) if other.id in self.keys else other.keys
+                for key in keys:
+                    if other.id != action and key in in_force and key not in self._defaults[action]:
+                        return other.id, key
+        return None
+
+    def _complain(self, entry: str, what: str, hint: str) -> None:
+        end = re.escape(entry.rpartition(".")[2])
+        pattern = re.compile(rf"^\s*\[?\s*(.*\.)?\"?(.*\.)?{end}\"?\s*[\]=]")
+        line = next((n for n, text in enumerate(self._lines, 1) if pattern.match(text)), None)
+        where = f"{self._name}, line {line}" if line is not None else self._name
+        self.problems.append(f"{where}: {what}; {hint}. The default key stays.")
+
+
+def _flat(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
+    """`a.b = 1` and `"a.b" = 1` as the same name."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield before + key, value

@@ -1,0 +1,275 @@
+"""A dialog that shows one long text, with search and copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.base.errors import WorkbenchError
+from engine.base.number_format import counted
+from engine.base.text import end_of_path
+from engine.conversations.records import QuarantineRow
+from engine.conversations.service.import_accounts import stored_accounts, stored_files
+from engine.conversations.shared_text import SharedText
+from engine.opener.conversations import ConversationService
+from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
+from screens.shell.exporting import copy
+from screens.shell.importing import MappingDialog
+from screens.widgets.background import background
+from screens.widgets.finding import FindingView, FindLine, plain_pattern
+from screens.widgets.text_pane import TextPane
+
+
+class ReadingDialog(Dialog[None]):
+    """Base of the dialogs that show a text. Each lists its own bindings, so that a keymap can set them apart."""
+
+    AUTO_FOCUS = "TextPane"
+    WHAT: ClassVar[str]
+    """Name of the text for the notice after copying."""
+    OWN_HINTS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Keys and meanings that this dialog adds to the last line."""
+
+    def title_line(self) -> Content:
+        """The title on the border."""
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        """The text, a line to find in it, keys."""
+        with Vertical(classes="dialog tall") as box:
+            box.border_title = self.title_line()
+            yield TextPane()
+            yield FindLine()
+            yield Static(
+                hint_line(
+                    ("escape", "closes"),
+                    ("↑↓", "scroll"),
+                    ("/", "finds"),
+                    ("n N", "hits"),
+                    *self.OWN_HINTS,
+                    ("y", "copies"),
+                )
+            )
+
+    def show_error(self, error: WorkbenchError) -> None:
+        """Says in place of the text why it cannot be read."""
+        self.query_one(TextPane).show(f"{error.message}\n{error.hint}")
+
+    def action_find(self) -> None:
+        """Opens the find line."""
+        self.query_one(FindLine).open()
+
+    def action_hit(self, delta: int) -> None:
+        """Goes to another hit."""
+        self.query_one(TextPane).go_to_hit(delta)
+
+    def action_copy(self) -> None:
+        """Copies the text."""
+        copy(self, self.query_one(TextPane).text, self.WHAT)
+
+    def action_leave(self) -> None:
+        """Closes the find line, and when it is closed the dialog."""
+        line = self.query_one(FindLine)
+        if line.is_open:
+            line.close()
+        else:
+            self.dismiss(None)
+
+    def on_find_line_changed(self, message: FindLine.Changed) -> None:
+        """Looks for what is typed."""
+        self.query_one(TextPane).look_for(plain_pattern(message.text), jump=True)
+
+    def on_find_line_stepped(self, message: FindLine.Stepped) -> None:
+        """Goes to another hit while typing."""
+        self.action_hit(message.delta)
+
+    def on_find_line_exited(self) -> None:
+        """Goes back to the text."""
+        self.query_one(TextPane).focus()
+
+    def on_finding_view_found(self, message: FindingView.Found) -> None:
+        """Shows how much was found."""
+        self.query_one(FindLine).say(message.words)
+
+
+# The dialog with the records that could not be imported: where each stands, why, and its text.
+
+
+MOST_RECORDS = 200
+"""Records that are shown; `workbench status` counts all."""
+MOST_CHARACTERS = 2_000
+"""Characters that are shown of a record."""
+
+
+class QuarantineDialog(ReadingDialog):
+    """Lists the records in the quarantine, in the order of import."""
+
+    WHAT = "the records"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Close"),
+        Binding("q,Q", "dismiss(None)", "Close at once"),
+        Binding("slash", "find", "Find"),
+        Binding("n", "hit(1)", "Next hit"),
+        Binding("N", "hit(-1)", "Previous hit"),
+        Binding("y", "copy", "Copy"),
+    ]
+
+    def __init__(self, conversations: ConversationService) -> None:
+        super().__init__()
+        self._conversations = conversations
+
+    def title_line(self) -> Content:
+        """What it is."""
+        return Content("Records that could not be imported")
+
+    def on_mount(self) -> None:
+        """Reads the records."""
+
+        def read() -> str:
+            rows = self._conversations.quarantined(MOST_RECORDS)
+            return quarantine_text(rows, self._conversations.counts().quarantined)
+
+        background(self, read, self.query_one(TextPane).show, self.show_error, group="quarantine")
+
+
+def quarantine_text(rows: Sequence[QuarantineRow], count: int) -> str:
+    """File, line, reason and text of each record, and how many of the `count` ones are not shown."""
+    if not rows:
+        return "The quarantine is empty: every record that was read is a conversation."
+    parts = []
+    for row in rows:
+        where = row.source if row.line is None else f"{row.source}, line {row.line:,}"
+        text = row.raw.decode("utf-8", errors="replace")
+        cut = f"\n(and {len(text) - MOST_CHARACTERS:,} characters)"
+        shown = text[:MOST_CHARACTERS] + (cut if len(text) > MOST_CHARACTERS else "")
+        parts.append(f"{where}: {row.reason}\n{shown.rstrip()}")
+    if count > len(rows):
+        parts.append(f"and {count - len(rows):,} more")
+    return "\n\n".join(parts)
+
+
+# The dialog with the texts that many conversations share, whole.
+
+
+class SharedTextDialog(ReadingDialog):
+    """Shows each shared text with the number of conversations that contain it, those of most words in sum first."""
+
+    WHAT = "the texts"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Close"),
+        Binding("q,B", "dismiss(None)", "Close at once"),
+        Binding("slash", "find", "Find"),
+        Binding("n", "hit(1)", "Next hit"),
+        Binding("N", "hit(-1)", "Previous hit"),
+        Binding("y", "copy", "Copy"),
+    ]
+
+    def __init__(self, shared: SharedText) -> None:
+        super().__init__()
+        self._shared = shared
+
+    def title_line(self) -> Content:
+        """What it is."""
+        return Content("Text that many conversations share")
+
+    def on_mount(self) -> None:
+        """Shows the texts."""
+        self.query_one(TextPane).show(shared_text_text(self._shared))
+
+
+def shared_text_text(shared: SharedText) -> str:
+    """Each text, and how many of the conversations looked at contain it."""
+    if not shared:
+        return "There is no text that many conversations share."
+    looked_at = counted(shared.looked_at, "conversation")
+    parts = [
+        f"Lists, words, labels and vectors of goals leave out these texts, found in {looked_at}."
+        " The reader shows them, and search finds them."
+    ]
+    parts += [
+        f"── the {one.role}, in {one.conversations:,} of {shared.looked_at:,}\n{one.text}"
+        for one in shared.shown
+    ]
+    return "\n\n".join(parts)
+
+
+# The dialog with the account of what was imported: for each source the format and why, and where its text went.
+
+
+class SourcesDialog(ReadingDialog):
+    """Shows what was read from each source, and asks where one has its messages."""
+
+    WHAT = "the account"
+    OWN_HINTS = (("m", "maps a file"),)
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Close"),
+        Binding("q,A", "dismiss(None)", "Close at once"),
+        Binding("m", "map", "Where", tooltip="Say where a file has its messages, and import it so"),
+        Binding("slash", "find", "Find"),
+        Binding("n", "hit(1)", "Next hit"),
+        Binding("N", "hit(-1)", "Previous hit"),
+        Binding("y", "copy", "Copy"),
+    ]
+
+    def __init__(
+        self, conversations: ConversationService, import_mapped: Callable[[str, str], None]
+    ) -> None:
+        """
+        Args:
+            import_mapped: Imports a file in a format, and replaces what was read from it before.
+        """
+        super().__init__()
+        self._conversations = conversations
+        self._import = import_mapped
+
+    def title_line(self) -> Content:
+        """What it is."""
+        return Content("What was read from each source")
+
+    def on_mount(self) -> None:
+        """Reads the reports."""
+        background(
+            self,
+            lambda: stored_accounts(self._conversations.reports(), self._conversations.checks()),
+            self.query_one(TextPane).show,
+            self.show_error,
+            group="sources",
+        )
+
+    def action_map(self) -> None:
+        """Asks which file, if there are several, and where it has its messages."""
+        background(
+            self,
+            lambda: stored_files(self._conversations.reports()),
+            self._choose,
+            self.show_error,
+            group="files",
+        )
+
+    def _choose(self, files: list[tuple[str, bool]]) -> None:
+        if not files:
+            self.notify("None of the files is there any more.", markup=False)
+        elif len(files) == 1:
+            self._map(files[0][0])
+        else:
+            named = [
+                (path, ("not well read: " if badly else "") + end_of_path(path, 60))
+                for path, badly in files
+            ]
+            self.app.push_screen(ChoiceDialog("Which file?", named), self._map)
+
+    def _map(self, path: str | None) -> None:
+        if path is None:
+            return
+
+        def saved(name: str | None) -> None:
+            if name is not None:
+                self.dismiss(None)
+                self._import(path, name)
+
+        self.app.push_screen(MappingDialog(path), saved)

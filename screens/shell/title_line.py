@@ -1,0 +1,200 @@
+"""The first line of every screen: the modes, a text of the screen, offline or read-only, the name of the project."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from rich.cells import cell_len
+from textual import events
+from textual.app import RenderResult
+from textual.content import Content
+from textual.widget import Widget
+
+from engine.base.text import one_line
+from engine.opener.open_project import OpenProject
+from engine.project.network import NetworkService
+
+# Says whether the network may be used, why not, and what a change of the project's setting means.
+
+OWN = "this project's setting"
+
+
+def reason_of(network: NetworkService) -> str | None:
+    """Why no network connection is made, in one sentence; None where connections are allowed."""
+    on = [*([OWN] if network.stays_offline() else []), *network.others()]
+    return f"No network is used, by {' and '.join(on)}." if on else None
+
+
+def offline_notice(network: NetworkService) -> str:
+    """The notice after the project's setting was changed."""
+    reason = reason_of(network)
+    if reason is None:
+        return "The network may be used, only for endpoints and hubs that you named, while you ask for them."
+    if network.stays_offline():
+        return "This project uses no network, not even for endpoints and hubs that you named."
+    return f"This project's setting is off. {reason}"
+
+
+MODES = (
+    ("overview", "1", "Overview"),
+    ("conversations", "2", "Conversations"),
+    ("triage", "3", "Triage"),
+    ("trees", "4", "Trees"),
+    ("goals", "5", "Goals"),
+    ("desk", "6", "Desk"),
+    ("training", "7", "Training"),
+    ("models", "8", "Models"),
+    ("simulation", "9", "Simulation"),
+)
+"""The modes of the app: name, key and title."""
+
+
+TABS = (*MODES, ("validation", "V", "Valid"))
+"""The tabs of the title line: the modes, and validation, which opens over the mode that is present."""
+
+
+SHORT_TITLES = {
+    "overview": "Over",
+    "conversations": "List",
+    "training": "Train",
+    "simulation": "Sim",
+}
+"""Titles of modes where the whole ones do not fit."""
+
+
+TIGHT_TITLES = SHORT_TITLES | {
+    "trees": "Tree",
+    "goals": "Goal",
+    "models": "Mod",
+    "validation": "Val",
+}
+"""Titles of modes that leave room for the project's name, or a text of the screen, on a narrow terminal."""
+
+
+NAME_WIDTH = 40
+
+
+LEAST_NAME = 8
+"""Cells of the project's name that are worth showing."""
+
+
+class TitleLine(Widget):
+    """The modes, a text of the screen, whether the project is offline or read-only, and its name.
+
+    Where they do not fit, the titles of the modes become short, then as short as they can be read, then lose the space
+    after their keys and the project's name; only then those of other modes shrink to their keys.
+    """
+
+    DEFAULT_CSS = "TitleLine { height: 1; }"
+
+    def __init__(self, project: OpenProject, network: NetworkService, mode: str) -> None:
+        super().__init__()
+        self._project = project
+        self._network = network
+        self._mode = mode
+        self._middle = Content("")
+        self._titles = titles_of(mode, "whole")
+
+        self.show_state()
+
+    def show_state(self) -> None:
+        """Shows whether the project is offline or read-only now."""
+        why = self._project.read_only
+        self.tooltip = None if why is None else Content(one_line(why))
+        self.refresh()
+
+    def say(self, middle: Content) -> None:
+        """Shows a text between the modes and the project's name."""
+        self._middle = middle
+        self.refresh()
+
+    def render(self) -> RenderResult:
+        """Draws the line; the text in the middle is cut first."""
+        width = self.size.width
+        right = self._right(width)
+        wanted = self._middle.cell_length + 2 if self._middle.cell_length else 0
+        least = min(right.cell_length, self._least(right))
+        badges = self._badges(width)
+        for length in LENGTHS:
+            self._titles = titles_of(self._mode, length)
+            keyed = int(length == "tight")  # where no space parts key and title, a colour does
+            needed = badges.cell_length if length == "tight" else least
+            if sum(len(title) for title in self._titles) <= width - wanted - needed:
+                break
+        tabs = Content("").join(
+            Content.styled(title, "bold $tone-tab on $tone-tab-back")
+            if name == self._mode
+            else Content.assemble((title, "$tone-muted")).stylize("$tone-accent", 0, keyed)
+            for title, (name, _, _) in zip(self._titles, TABS, strict=True)
+        )
+        room = width - tabs.cell_length
+        if room - wanted < least:
+            right = badges
+        right = right.truncate(max(0, room - wanted), ellipsis=True)
+        room -= right.cell_length
+        middle = Content.assemble("  ", self._middle).truncate(max(0, room), ellipsis=True)
+        return Content.assemble(tabs, middle, " " * (room - middle.cell_length), right)
+
+    def _right(self, width: int) -> Content:
+        """The right end: offline, read-only with the reason, and the project's name."""
+        name = one_line(self._project.name, NAME_WIDTH)
+        return Content.assemble(self._badges(width), (f" {name} ", "$tone-muted"))
+
+    def _badges(self, width: int) -> Content:
+        """Offline, and read-only with the reason."""
+        offline = Content("")
+        if reason_of(self._network) is not None:
+            offline = Content.styled(" offline ", "bold $tone-accent")
+        why = self._project.read_only
+        if why is None:
+            warning = Content("")
+        elif width >= 120:
+            warning = Content.styled(f" read-only: {one_line(why, 48)} ", "bold $tone-incomplete")
+        else:
+            warning = Content.styled(" read-only ", "bold $tone-incomplete")
+        return Content.assemble(offline, warning)
+
+    def _least(self, right: Content) -> int:
+        """Cells of the right end that are always shown: all but the end of a long name."""
+        name = cell_len(one_line(self._project.name, NAME_WIDTH))
+        return right.cell_length - max(0, name - LEAST_NAME)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on a mode goes there; one on the right says why the project is read-only or offline."""
+        end = 0
+        for title, (name, _, _) in zip(self._titles, TABS, strict=True):
+            end += len(title)
+            if event.x < end:
+                action = "validation" if name == "validation" else f"switch_mode('{name}')"
+                # Not awaited here: the action may remove this screen, which waits until this handler has ended.
+                self.app.call_later(self.app.run_action, action)
+                return
+        why = self._project.read_only
+        if why is not None:
+            self.notify(one_line(why), title="Read-only", severity="warning", markup=False)
+        reason = reason_of(self._network)
+        if reason is not None:
+            self.notify(one_line(reason), title="Offline", markup=False)
+
+
+Length = Literal["whole", "short", "shorter", "tight", "key"]
+
+
+LENGTHS: tuple[Length, ...] = ("whole", "short", "shorter", "tight", "key")
+
+
+def titles_of(mode: str, length: Length) -> list[str]:
+    """The titles of the tabs; `key` leaves of other modes only their keys."""
+    titles = []
+    for name, key, title in TABS:
+        if length == "whole" or (length == "key" and name == mode):
+            titles.append(f" {key} {title} ")
+        elif length == "key":
+            titles.append(f" {key} ")
+        elif length == "shorter":
+            titles.append(f"{key} {TIGHT_TITLES.get(name, title)} ")
+        elif length == "tight":
+            titles.append(f"{key}{TIGHT_TITLES.get(name, title)} ")
+        else:
+            titles.append(f"{key} {SHORT_TITLES.get(name, title)} ")
+    return titles

@@ -1,0 +1,451 @@
+"""Validation: every metric against all that is known of the conversations, with curves and conclusions."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.base.errors import Cancelled, WorkbenchError
+from engine.base.number_format import signed
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.base.report_table import Plot, ReportRow, ReportTable
+from engine.base.text import one_line
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.opener.open_project import OpenProject
+from engine.results.records import Missing, ValidationProgress, ValidationReport
+from engine.results.table_rendering import tab_separated
+from screens.shell.exporting import ask_file, copy
+from screens.shell.title_line import (
+    TitleLine,
+)
+from screens.shell.workbench_screen import (
+    Figure,
+    WorkbenchScreen,
+    choose_figure,
+)
+from screens.widgets.empty_state import EmptyState
+from screens.widgets.jobs import EngineFeed
+from screens.widgets.line_plot import Line, LinePlot, Scale
+from screens.widgets.report_columns import NO_COLUMNS, Listed, first_figure, report_columns
+from screens.widgets.row_table import RowTable
+
+# Texts of the validation screen. Without widgets.
+
+LONGEST = 400
+LONGEST_NAME = 60
+
+METRICS = {
+    "goals": "goals: groups against gold goals",
+    "completeness": "completeness",
+    "verdicts": "completeness",
+    "trees": "uncertainty",
+}
+
+
+def summary(report: ValidationReport, page: int) -> Content:
+    """Which page of how many this is, and what it is about."""
+    place = f"{page + 1} of {pages(report)}"
+    if page >= len(report.tables):
+        title = f"what is missing for more ({len(report.missing)})"
+        return Content.assemble((f"◂ {place} ▸ ", "$tone-accent"), (title, "bold"))
+    table = report.tables[page]
+    return Content.assemble(
+        (f"◂ {place} ▸ ", "$tone-accent"),
+        (METRICS[table.metric or ""], "bold"),
+        "" if table.metric == "goals" else f" against {one_line(table.title, LONGEST_NAME)}",
+        (f" · {one_line('; '.join(table.notes[:2]), 300)}", "$tone-muted"),
+    )
+
+
+def pages(report: ValidationReport) -> int:
+    """The number of tables, and one page on what is missing where anything is."""
+    return len(report.tables) + bool(report.missing)
+
+
+def conclusions_content(
+    table: ReportTable, row: ReportRow | None, compared: ReportRow | None
+) -> Content:
+    """What can be concluded of the row under the cursor and of all rows, and the notes of the table.
+
+    Args:
+        compared: The row whose curves are drawn beside those of `row`.
+    """
+    lines: list[Content] = []
+    if row is not None:
+        means = f": {one_line(row.means, 200)}" if row.means else ""
+        lines.append(Content.assemble((name_of(row), "bold $tone-bright"), (means, "$tone-muted")))
+        if compared is not None and row.curves:
+            lines.append(
+                Content.styled(f"drawn faintly: {name_of(compared)}, and chance", "$tone-muted")
+            )
+        lines += [Content(one_line(sentence, LONGEST)) for sentence in row.conclusions]
+    if table.conclusions:
+        lines.append(Content.styled("all rows", "bold"))
+        lines += [Content(one_line(sentence, LONGEST)) for sentence in table.conclusions]
+    by_chance = [
+        f"{column.title} {signed(column.chance)}"
+        for column in table.columns
+        if column.chance is not None and column.on_screen
+    ]
+    if by_chance:
+        lines.append(Content.styled(f"by chance: {', '.join(by_chance)}", "$tone-muted"))
+    lines += [Content.styled(one_line(note, LONGEST), "$tone-muted") for note in table.notes]
+    return Content("\n").join(lines)
+
+
+def name_of(row: ReportRow) -> str:
+    """The name of a row, display-safe."""
+    return one_line(row.name, LONGEST_NAME)
+
+
+def missing_content(missing: Sequence[Missing]) -> Content:
+    """What is missing for more tables, and the commands that produce it."""
+    lines = []
+    for one in missing:
+        lines.append(Content.assemble((one.metric, "bold"), f"  {one_line(one.what, LONGEST)}"))
+        if one.how:
+            lines.append(Content.styled(f"  {one_line(one.how, LONGEST)}", "$tone-accent"))
+    return Content("\n").join(lines)
+
+
+def empty_state(missing: Sequence[Missing]) -> EmptyState:
+    """What to do when no metric can be compared with any truth."""
+    return EmptyState(
+        "Nothing to validate yet.\n\n"
+        "Here every metric is compared with what is known of the conversations:\n"
+        "rewards, completion, gold goals, judged answers that came with the import.\n\n"
+        + missing_content(missing).plain,
+        "imports logs for which the outcome is known",
+        "import_files",
+    )
+
+
+def compared_row(table: ReportTable, row: ReportRow) -> ReportRow | None:
+    """The row whose curves are drawn beside those of a row: the best of the other kind, or of the other rows where
+    there is one kind only; None where there is no other row."""
+    others = [one for one in table.rows if one.kind != row.kind] or [
+        one for one in table.rows if one is not row
+    ]
+    return max(others, key=first_figure, default=None)
+
+
+_CLAIMS = {
+    "reward 0": ("truth.reward<=0", "truth.reward>0"),
+    "reward below 1": ("truth.reward<1", "truth.reward>=1"),
+    "not complete": ("truth.complete:false", "truth.complete:true"),
+    "success below 1": ("truth.success<1", "truth.success>=1"),
+    "hallucinated": ("truth.hallucination:true", "truth.hallucination:false"),
+}
+"""Filters of the conversations for which a claim holds and does not hold; of answers, of which one is so."""
+
+
+def figures_of(table: ReportTable) -> list[Figure]:
+    """The conversations that a table compares, as far as filters can name them."""
+    if table.metric == "goals":
+        return [
+            Figure("with a gold goal, in a goal", parse_filter("has:truth.goal goal:any")),
+            Figure("with a gold goal, in no goal", parse_filter("has:truth.goal goal:none")),
+        ]
+    if table.metric == "verdicts":
+        return [
+            *(
+                Figure(f"verdict {one}", parse_filter(f"verdict:{one} -state:unscored"))
+                for one in Verdict
+            ),
+            Figure("verdict and score in force differ", parse_filter("disagreement:verdict")),
+            Figure("two sets of scores differ", parse_filter("disagreement:scores")),
+        ]
+    measured = "leaves>=0" if table.metric == "trees" else "-state:unscored"
+    if table.title not in _CLAIMS:
+        return [Figure("measured", parse_filter(measured))]
+    holds, fails = _CLAIMS[table.title]
+    return [
+        Figure(f"{table.title}, {how}", parse_filter(f"{term} {measured}"))
+        for how, term in (("yes", holds), ("no", fails))
+    ]
+
+
+POLL_SECONDS = 0.2
+WHOLE = Scale(0.0, 1.0)
+OTHER_LINES = 10
+"""Lines of title, summary, footer, jobs bar and the smallest curves: the table gets the others."""
+LEAST_LINES = 5
+
+
+class ValidationScreen(WorkbenchScreen[None]):
+    """Shows tables of every metric against the truth, a page each; nothing here asks a model."""
+
+    PLACE = "validation"
+    FIRST_KEYS = ("validation.next-table", "validation.copy", "validation.leave")
+    CSS_PATH = "validation.tcss"
+    AUTO_FOCUS = "#rows"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "right_square_bracket,right,l", "turn(1)", "Next table", key_display="→", priority=True
+        ),
+        Binding(
+            "left_square_bracket,left,h", "turn(-1)", "Table before", key_display="←", priority=True
+        ),
+        Binding("r", "again", "Work out", tooltip="Work everything out again"),
+        Binding("y", "copy", "Copy", tooltip="Copy the table and its conclusions"),
+        Binding("X", "export", "Export", tooltip="Write everything to a JSON file"),
+        Binding("escape,q,V", "leave", "Back", tooltip="Cancel the work, or go back"),
+    ]
+
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
+        super().__init__(services, feed)
+        self.MODE = mode  # type: ignore[misc]
+        self._report: ValidationReport | None = None
+        self._progress: ValidationProgress | None = None
+        self._outdated = False
+        self._page = 0
+        self.table = RowTable[Listed](
+            NO_COLUMNS,
+            self._fetch,
+            lambda listed: listed[0],
+            id="rows",
+        )
+
+    def compose_body(self) -> ComposeResult:
+        """Summary, table, curves, conclusions; or what is missing."""
+        yield Static(id="summary")
+        yield self.table
+        with Horizontal(id="plots"):
+            yield LinePlot(id="first")
+            yield LinePlot(id="second")
+        with VerticalScroll(id="conclusions"):
+            yield Static(id="words")
+        yield Static(classes="empty")
+
+    def on_mount(self) -> None:
+        """Starts the validation and shows its progress."""
+        super().on_mount()
+        self.query_one(TitleLine).say(Content.styled("Validation", "bold"))
+        self.set_class(True, "-empty")
+        self.set_interval(POLL_SECONDS, self._show_progress)
+
+    def on_unmount(self) -> None:
+        """Cancels the validation."""
+        if self._progress is not None:
+            self._progress.cancelled = True
+
+    # Computing
+
+    def refresh_data(self) -> None:
+        """Starts the validation the first time; later, when the project changed, shows that the tables are outdated."""
+        if self._report is None and self._progress is None:
+            self.action_again()
+        elif self._report is not None:
+            self._outdated = True
+            self._show_summary()
+
+    def action_again(self) -> None:
+        """Starts the validation, unless it is running."""
+        if self._progress is not None:
+            return
+        progress = self._progress = ValidationProgress()
+        validation = self.services.validation
+        self.in_background(
+            lambda: validation.report(progress), self._show, group="report", failed=self._failed
+        )
+        self._show_progress()
+
+    def _show_progress(self) -> None:
+        if self._progress is None:
+            return
+        doing = one_line(self._progress.step, 100) or "reading the project"
+        state = "stopping" if self._progress.cancelled else f"working it out: {doing}"
+        text = Content.assemble((f"{state} … ", "$tone-accent"), ("escape cancels", "$tone-muted"))
+        where = "#summary" if self._report is not None else ".empty"
+        self.query_one(where, Static).update(text)
+
+    def _failed(self, error: WorkbenchError) -> None:
+        self._progress = None
+        if self._report is not None:
+            self._show_summary()
+        else:
+            again = "Cancelled." if isinstance(error, Cancelled) else one_line(str(error), 400)
+            self.show_empty(
+                EmptyState(again, "works it out again", "again", needs_no_conversations=True)
+            )
+        if not isinstance(error, Cancelled):
+            self.show_error(error)
+
+    def _show(self, report: ValidationReport) -> None:
+        self._progress, self._report, self._outdated = None, report, False
+        self.set_class(not report.tables, "-empty")
+        if not report.tables:
+            self.query_one("#summary", Static).update("")
+            self.show_empty(empty_state(report.missing))
+            return
+        self._turn_to(min(self._page, pages(report) - 1))
+
+    # Pages
+
+    @property
+    def _table_here(self) -> ReportTable | None:
+        report = self._report
+        if report is None or self._page >= len(report.tables):
+            return None
+        return report.tables[self._page]
+
+    def action_turn(self, by: int) -> None:
+        """Shows the next table, or the one before."""
+        report = self._report
+        if report is not None and report.tables:
+            self._turn_to((self._page + by) % pages(report))
+
+    def _turn_to(self, page: int) -> None:
+        self._page = page
+        table = self._table_here
+        self._show_summary()
+        self.set_class(table is None, "-missing")
+        self.set_class(table is not None and not table.plots, "-no-plots")
+        self.query_one("#conclusions", VerticalScroll).scroll_home(animate=False)
+        if table is None:
+            missing = () if self._report is None else self._report.missing
+            self.query_one("#words", Static).update(missing_content(missing))
+            self.query_one("#conclusions", VerticalScroll).focus()
+            return
+        self._fit()
+        self.table.show_columns(report_columns(table))
+        # Row ids continue through all tables, so that a row is never taken for one of another table.
+        first = self._first()
+        self.table.show(array("q", range(first, first + len(table.rows))))
+        self.table.focus()
+        self._show_row()
+
+    def _fit(self) -> None:
+        """Gives the table as many lines as it has rows, and leaves room for curves and conclusions."""
+        if self._table_here is not None:
+            room = max(LEAST_LINES, (self.size.height - OTHER_LINES) // 2)
+            self.table.styles.height = min(len(self._table_here.rows) + 1, room)
+
+    def on_resize(self) -> None:
+        """More or fewer rows have room."""
+        self._fit()
+
+    def _first(self) -> int:
+        tables = () if self._report is None else self._report.tables
+        return sum(len(table.rows) for table in tables[: self._page])
+
+    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
+        report = self._report
+        rows = [] if report is None else [row for table in report.tables for row in table.rows]
+        return [(number, rows[number]) for number in ids if number < len(rows)]
+
+    def _show_summary(self) -> None:
+        if self._report is None or not self._report.tables:
+            return
+        text = summary(self._report, self._page)
+        if self._outdated:
+            old = Content.styled(
+                "the project has changed, r works it out again · ", "$tone-incomplete"
+            )
+            text = Content.assemble(old, text)
+        self.query_one("#summary", Static).update(text)
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter lists the conversations that the table compares, as far as a filter can name them."""
+        table = self._table_here
+        if table is not None:
+            figures = figures_of(table)
+            values = self.services.conversations
+
+            def counted(found: list[Figure]) -> None:
+                choose_figure(self, table.title, found)
+
+            self.in_background(
+                lambda: [
+                    replace(one, count=len(values.ids(ListQuery(one.wanted)))) for one in figures
+                ],
+                counted,
+                group="figures",
+            )
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Draws the row under the cursor."""
+        self._show_row()
+
+    @property
+    def row_here(self) -> ReportRow | None:
+        """The row under the cursor."""
+        table, at = self._table_here, self.table.cursor_id
+        if table is None or at is None:
+            return None
+        nth = at - self._first()
+        return table.rows[nth] if 0 <= nth < len(table.rows) else None
+
+    def _show_row(self) -> None:
+        table, row = self._table_here, self.row_here
+        if table is None or row is None:
+            return
+        compared = compared_row(table, row)
+        self.query_one("#words", Static).update(conclusions_content(table, row, compared))
+        for nth, (place, plot) in enumerate(zip(("#first", "#second"), table.plots, strict=False)):
+            other = () if compared is None else compared.curves[nth]
+            self._draw(self.query_one(place, LinePlot), plot, row, row.curves[nth], other)
+
+    def _draw(
+        self,
+        where: LinePlot,
+        plot: Plot,
+        row: ReportRow,
+        curve: Sequence[tuple[float, float]],
+        other: Sequence[tuple[float, float]],
+    ) -> None:
+        where.show(
+            [
+                (f" {one_line(plot.title, 40)} ", "tone--bright"),
+                (name_of(row), "tone--accent"),
+            ],
+            [
+                Line(tuple(plot.chance), "tone--muted"),
+                Line(tuple(other), "tone--muted"),
+                Line(tuple(curve), "tone--accent"),
+            ],
+            WHOLE,
+            1.0,
+            empty="no curve",
+            across=one_line(plot.across, 40),
+        )
+
+    # Copy and export
+
+    def action_copy(self) -> None:
+        """Copies the table that is shown, with tabs, and its conclusions."""
+        table = self._table_here
+        if table is not None:
+            copy(self, tab_separated(table, table.rows), "the table")
+
+    def action_export(self) -> None:
+        """Asks for a file and writes everything to it."""
+        report = self._report
+        if report is None:
+            return
+
+        validation = self.services.validation
+        ask_file(
+            self,
+            "Write all tables to",
+            "validation.json",
+            lambda path: validation.export(report, path),
+        )
+
+    def action_leave(self) -> None:
+        """Cancels a running validation; else goes back."""
+        if self._progress is not None and not self._progress.cancelled:
+            self._progress.cancelled = True
+            self._show_progress()
+        else:
+            self.dismiss(None)

@@ -1,1 +1,0 @@
-"""The validation screen: every metric against the truth."""

@@ -1,0 +1,404 @@
+"""Finds words and plain text in what is shown. Pure functions.
+
+Case does not matter, and a space matches any white space, so that text is found across line ends.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.timer import Timer
+from textual.widgets import Input, Static
+
+from engine.base.errors import WorkbenchError
+from engine.base.text import CJK
+from screens.widgets.background import background
+from screens.widgets.controls import LineInput
+from screens.widgets.keyed import Keyed
+from screens.widgets.messages import Span
+
+# The search line, with the number of hits at its end.
+
+DELAY = 0.12
+"""Seconds without a key before what is typed is looked for."""
+
+
+class FindLine(Keyed, Horizontal):
+    """Hidden until it is opened. Enter moves to the text and keeps the hits; escape ends the search."""
+
+    DEFAULT_CSS = """
+    FindLine { height: 1; display: none; background: $tone-header; }
+    FindLine.-open { display: block; }
+    FindLine #find-mark { width: 3; padding: 0 1; color: $tone-accent; text-style: bold; }
+    FindLine Input, FindLine Input:focus { width: 1fr; height: 1; border: none; padding: 0; background: $tone-header; }
+    FindLine #find-count { width: auto; min-width: 14; padding: 0 1; color: $tone-muted; text-align: right; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "give_up", "Give up", show=False),
+        Binding("down", "step(1)", "Next hit", show=False),
+        Binding("up", "step(-1)", "Previous hit", show=False),
+    ]
+
+    class Changed(Message):
+        """Posted with the text to search for; empty to end the search."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Stepped(Message):
+        """Posted to go to the next (1) or previous (-1) hit."""
+
+        def __init__(self, delta: int) -> None:
+            super().__init__()
+            self.delta = delta
+
+    class Exited(Message):
+        """Posted when the focus should go back to the text."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._timer: Timer | None = None
+        self._text = ""
+
+    def compose(self) -> ComposeResult:
+        """Mark, input, count."""
+        yield Static("/", id="find-mark")
+        yield LineInput(placeholder="find in this text")
+        yield Static(id="find-count")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the line is in sight."""
+        return self.has_class("-open")
+
+    def open(self) -> None:
+        """Shows the line and takes the keys."""
+        self.add_class("-open")
+        self.query_one(Input).focus()
+
+    def say(self, words: str) -> None:
+        """Shows the count."""
+        self.query_one("#find-count", Static).update(Content(words))
+
+    def show_words(self, words: str) -> None:
+        """Shows words that are searched for already, without starting a search."""
+        self._text = words
+        box = self.query_one(Input)
+        with box.prevent(Input.Changed):
+            box.value = words
+        self.add_class("-open")
+
+    def close(self) -> None:
+        """Forgets what was typed and hides the line."""
+        self._stop()
+        box = self.query_one(Input)
+        with box.prevent(Input.Changed):
+            box.value = ""
+        self._text = ""
+        self.remove_class("-open")
+        self.post_message(self.Changed(""))
+        self.post_message(self.Exited())
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Searches once no key was pressed for a moment."""
+        event.stop()
+        self._stop()
+        self._timer = self.set_timer(DELAY, self._send)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter looks at once and goes to the text; with nothing typed it closes the line."""
+        event.stop()
+        if not event.value.strip():
+            self.close()
+            return
+        self._send()
+        self.post_message(self.Exited())
+
+    def _send(self) -> None:
+        self._stop()
+        text = self.query_one(Input).value
+        if text != self._text:
+            self._text = text
+            self.post_message(self.Changed(text))
+
+    def action_give_up(self) -> None:
+        """Forgets what was typed and hides the line."""
+        self.close()
+
+    def action_step(self, delta: int) -> None:
+        """Asks for another hit without leaving the line."""
+        self.post_message(self.Stepped(delta))
+
+
+MOST_HITS = 10_000
+"""Hits that are counted; beyond it the count says `10,000+`."""
+
+Pattern = re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Hit:
+    """A place: item (a message), part of it, and the characters from `start` to `end` of the part's text."""
+
+    item: int
+    part: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """All places in order. `more` says that counting stopped at `MOST_HITS`."""
+
+    places: Sequence[Hit] = ()
+    more: bool = False
+    items: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "items", frozenset(hit.item for hit in self.places))
+
+    def within(self, item: int, part: int, start: int, end: int) -> list[tuple[int, Hit]]:
+        """Number and place of the hits that touch these characters of a part."""
+        if item not in self.items:
+            return []
+        at = bisect_left(self.places, Hit(item, part, start, start))
+        if at:
+            at -= 1  # the one before may reach into them; hits of a part do not overlap
+        found = []
+        while at < len(self.places) and self.places[at] < Hit(item, part, end, 0):
+            hit = self.places[at]
+            if (hit.item, hit.part) == (item, part) and hit.end > start:
+                found.append((at, hit))
+            at += 1
+        return found
+
+    def first_from(self, place: Hit) -> int:
+        """Number of the first hit at or after a place, the very first when there is none after it."""
+        at = bisect_left(self.places, place)
+        return at if at < len(self.places) else 0
+
+    def step(self, current: int | None, delta: int, place: Hit) -> int:
+        """Number of the hit after (1) or before (-1) the current one, wrapping at the ends; without a current one the
+        first from `place`.
+
+        There must be a hit.
+        """
+        if current is None:
+            return (self.first_from(place) + min(delta, 0)) % len(self.places)
+        return (current + delta) % len(self.places)
+
+    def words(self, current: int | None) -> str:
+        """`3 of 17`, `17 hits`, `nothing found`."""
+        count = f"{len(self.places):,}{'+' if self.more else ''}"
+        if not self.places:
+            return "nothing found"
+        if current is not None:
+            return f"{current + 1:,} of {count}"
+        return f"{count} hit{'s' if len(self.places) != 1 else ''}"
+
+
+def plain_pattern(text: str) -> Pattern | None:
+    """Finds a text as it was typed; None when nothing was."""
+    return _pattern([text], "")
+
+
+def words_pattern(words: Sequence[str]) -> Pattern | None:
+    """Finds each of these words or phrases, as the filter does; None without any.
+
+    That is from the beginning of a word, each sign of a script without spaces being a word; what begins with a sign of
+    another kind is found anywhere.
+    """
+    return _pattern(words, rf"(?:(?=[{CJK}]|\W)|(?<![^\W{CJK}]))")
+
+
+def _pattern(texts: Sequence[str], before: str) -> Pattern | None:
+    found = [r"\s+".join(map(re.escape, text.split())) for text in texts if text.strip()]
+    if not found:
+        return None
+    # The longest first, so that of two that begin alike the longer one is marked.
+    found.sort(key=len, reverse=True)
+    return re.compile(before + f"(?:{'|'.join(found)})", re.IGNORECASE)
+
+
+def find(count: int, texts: Callable[[int], Sequence[str]], pattern: Pattern) -> Hits:
+    """Looks through `count` items; `texts(item)` are the texts of its parts."""
+    places: list[Hit] = []
+    for item in range(count):
+        for part, text in enumerate(texts(item)):
+            for found in pattern.finditer(text):
+                if len(places) == MOST_HITS:
+                    return Hits(places, more=True)
+                places.append(Hit(item, part, found.start(), found.end()))
+    return Hits(places)
+
+
+# Turns one line of text with styles and hits into segments, for widgets that draw their own lines.
+
+
+STYLE_CSS = """
+{name} .text--heading {{ color: $tone-accent; text-style: bold; }}
+{name} .text--strong {{ text-style: bold; }}
+{name} .text--emphasis {{ text-style: italic; }}
+{name} .text--code {{ color: $tone-call; }}
+{name} .text--quote {{ color: $tone-muted; text-style: italic; }}
+{name} .text--mark {{ color: $tone-muted; }}
+{name} .code--key {{ color: $tone-accent; }}
+{name} .code--string {{ color: $tone-call; }}
+{name} .code--number {{ color: $tone-assistant; }}
+{name} .code--keyword {{ color: $tone-assistant; text-style: bold; }}
+{name} .code--comment {{ color: $tone-muted; text-style: italic; }}
+"""
+"""Looks of `text_styles.STYLES`, in a widget's `DEFAULT_CSS`: none is the hue of a state."""
+
+HIT, HIT_NOW = "tone--found", "text--found-now"
+HIT_STYLES = frozenset({HIT, HIT_NOW})
+HIT_CSS = "{name} .text--found-now {{ color: $tone-borderline; text-style: bold reverse; }}"
+"""Look of the hit where the cursor is, in a widget's `DEFAULT_CSS`; the others have theirs in `common.tcss`."""
+
+
+def hit_spans(
+    hits: Sequence[tuple[int, Hit]], current: int | None, start: int, end: int
+) -> list[Span]:
+    """The hits within a line that begins and ends at these characters, counted from its beginning."""
+    return [
+        (
+            max(hit.start, start) - start,
+            min(hit.end, end) - start,
+            HIT_NOW if number == current else HIT,
+        )
+        for number, hit in hits
+    ]
+
+
+def paint(
+    text: str,
+    style: Style,
+    layers: Sequence[Sequence[Span]],
+    look: Callable[[str], Style],
+) -> list[Segment]:
+    """The text as segments; later layers are laid over earlier ones. `look` gives the style of a class."""
+    edges = {0, len(text)}
+    for layer in layers:
+        for start, end, _ in layer:
+            edges |= {start, end}
+    if len(edges) <= 2 and not any(layers):
+        return [Segment(text, style)]
+    cuts = sorted(edge for edge in edges if 0 <= edge <= len(text))
+    segments = []
+    for start, end in pairwise(cuts):
+        over = style
+        for layer in layers:
+            for a, b, name in layer:
+                if a <= start and end <= b:
+                    over = over + look(name)
+        segments.append(Segment(text[start:end], over))
+    return segments
+
+
+# The search in views that draw their own lines: searches on another thread, and goes from hit to hit.
+
+
+class FindingView(ScrollView, inherit_bindings=False):
+    """Base of a view with search. Subclasses define what is searched and how a hit is scrolled into view."""
+
+    class Found(Message):
+        """What is looked for was found, or the cursor went to another hit; `words` is the count to show."""
+
+        def __init__(self, words: str) -> None:
+            super().__init__()
+            self.words = words
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.hits = Hits()
+        self.hit: int | None = None
+        self._pattern: Pattern | None = None
+        self._search = 0
+
+    def look_for(self, pattern: Pattern | None, *, jump: bool = False) -> None:
+        """Highlights what a pattern finds, here and in what is shown later; None highlights nothing.
+
+        `jump` goes to the first hit from here.
+        """
+        self._pattern = pattern
+        self.look_again(jump=jump)
+
+    def look_again(self, *, jump: bool = False) -> None:
+        """Looks for the same in what is shown now."""
+        self._search += 1
+        search = self._search
+        work = self.search(self._pattern) if self._pattern is not None else None
+        if work is None:
+            self._arrived(Hits(), jump=False)
+            return
+
+        def arrived(hits: Hits) -> None:
+            if search == self._search:
+                self._arrived(hits, jump=jump)
+
+        background(self, work, arrived, self.search_failed, group="find")
+
+    def _arrived(self, hits: Hits, *, jump: bool) -> None:
+        self.hits = hits
+        self.hit = hits.first_from(self.place()) if jump and hits.places else None
+        self.hits_changed()
+        if self.hit is not None:
+            self.show_hit()
+        self._post_found()
+
+    def go_to_hit(self, delta: int) -> None:
+        """Goes to the next (1) or the previous (-1) hit, from the last one to the first."""
+        if self.hits.places:
+            self.hit = self.hits.step(self.hit, delta, self.place())
+            self.show_hit()
+            self._post_found()
+
+    def _post_found(self) -> None:
+        self.refresh()
+        self.post_message(self.Found("" if self._pattern is None else self.hits.words(self.hit)))
+
+    def reveal(self, line: int) -> None:
+        """Scrolls to a line unless it is in sight."""
+        top, height = round(self.scroll_offset.y), self.size.height
+        if not top <= line < top + height - 1:
+            self.scroll_to(y=max(0, line - height // 3), animate=False)
+
+    # To be defined by a subclass
+
+    def search(self, pattern: Pattern) -> Callable[[], Hits] | None:
+        """The search, to be run on another thread; None when there is nothing to look through."""
+        raise NotImplementedError
+
+    def search_failed(self, error: WorkbenchError) -> None:
+        """A search went wrong."""
+        raise NotImplementedError
+
+    def place(self) -> Hit:
+        """Where the search begins, as an empty hit."""
+        raise NotImplementedError
+
+    def hits_changed(self) -> None:
+        """There are other hits than before."""
+
+    def show_hit(self) -> None:
+        """Brings the current hit into sight."""
+        raise NotImplementedError

@@ -1,0 +1,293 @@
+"""A goal group as text: its label, its completeness with interval and coverage, its stability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from textual.content import Content
+
+from engine.base import number_format
+from engine.base.outcomes import (
+    State,
+)
+from engine.base.text import display_safe, one_line
+from engine.completeness.records.scores import (
+    StateCounts,
+)
+from engine.conversations.filter_fields import ANY, NONE, NOVEL
+from engine.goals.records import (
+    DecisionKind,
+    Evidence,
+    GoalDecision,
+    GoalGroup,
+    MemberRow,
+    Proposal,
+    ReviewProgress,
+    model_says_yes,
+)
+from screens.widgets.formatting import STATE_LOOKS
+from screens.widgets.wrap import safe_text, wrap
+
+# Members of a goal group as text: equal texts once, lines with a hanging indent.
+
+CHARACTERS = 2_000
+LINES = 6
+"""Lines that the text of one member may fill."""
+
+
+class DistinctMember(NamedTuple):
+    """A member, and the number of members with its text, itself included."""
+
+    member: MemberRow
+    copies: int
+
+
+def distinct(members: Sequence[MemberRow]) -> list[DistinctMember]:
+    """The first of the members with each text, in order; texts that differ in case and spaces alone are the same."""
+    found: dict[str, DistinctMember] = {}
+    for member in members:
+        key = " ".join(member.text.casefold().split())
+        first, copies = found.get(key, (member, 0))
+        found[key] = DistinctMember(first, copies + 1)
+    return list(found.values())
+
+
+def member_lines(
+    member: MemberRow, width: int, *, doubtful: bool, copies: int = 1
+) -> list[Content]:
+    """The state and the text of a member in lines of at most `width` cells.
+
+    Args:
+        doubtful: Names the nearest other group and the doubt below the text.
+        copies: Members with this text; shown where there are several.
+    """
+    look = STATE_LOOKS[member.state]
+    text = safe_text(" ".join(member.text[:CHARACTERS].split())) or "(no text)"
+    broken = wrap(text, width - 2)
+    if len(broken) > LINES:
+        broken = [*broken[: LINES - 1], broken[LINES - 1][: width - 3] + "…"]
+    lines = [
+        Content.assemble((f"{look.glyph} ", look.tone_variable) if not at else "  ", line)
+        for at, line in enumerate(broken)
+    ]
+    if copies > 1:
+        lines[-1] = Content.assemble(lines[-1], (f"  ×{copies}", "$tone-muted"))
+    if doubtful and member.other:
+        nearness = "nearer to" if member.doubt > 1 else "near"
+        label = one_line(f"{nearness} {member.other}", max(8, width - 9))
+        lines.append(Content.styled(f"  {label} · {member.doubt:.2f}", "$tone-muted"))
+    return lines
+
+
+# Decisions on goal groups as text, one line each.
+
+SENTENCE_CHARACTERS = 300
+
+GLYPHS: Mapping[DecisionKind, str] = {
+    "merge": "⋈",
+    "apart": "≠",
+    "never": "⊘",
+    "split": "⋔",
+    "move": "→",
+    "rename": "✎",
+    "pin": "◉",
+    "unpin": "◌",
+}
+"""A sign for each kind of decision."""
+BULK: Mapping[DecisionKind, str] = {
+    "merge": "merged {} pairs at once",
+    "apart": "kept {} pairs apart at once",
+}
+"""What was done to a list of pairs in one act, by the kind of its decisions."""
+
+
+def folded(history: Sequence[GoalDecision]) -> list[GoalDecision]:
+    """A history with one line for each list of pairs that was refused at once: the first of them, with their count."""
+    found: list[GoalDecision] = []
+    for decision in history:
+        last = found[-1] if found else None
+        if last and (last.act, last.kind) == (decision.act, "apart") and not decision.transferred:
+            found[-1] = replace(decision, count=last.count + 1)
+        else:
+            found.append(decision)
+    return found
+
+
+def decision_text(decision: GoalDecision) -> str:
+    """Returns what a decision did, `merged “A” and “B” into “C”`; if it is shown for a whole act, what the act did."""
+    if decision.count > 1 and decision.transferred:
+        return f"took over {decision.count:,} decisions from an earlier clustering"
+    if decision.count > 1 and decision.kind in BULK:
+        return BULK[decision.kind].format(f"{decision.count:,}")
+    return one_line(decision.text, SENTENCE_CHARACTERS)
+
+
+Piece = str | tuple[str, str]
+"""Text, or text with its style."""
+
+UNSTABLE = 0.6
+"""A group whose mean Jaccard similarity under resampling is lower is marked as unstable."""
+UNSTABLE_SIGN = "▲"
+
+
+def label_of(group: GoalGroup, limit: int = 80) -> str:
+    """The label of a group in at most `limit` safe characters; its id where it has no label."""
+    return one_line(group.label, limit) or f"(no label, {one_line(group.id, 20)})"
+
+
+def goal_value(group: GoalGroup, groups: Iterable[GoalGroup]) -> str:
+    """The value of the filter field `goal` for a group: its label, or its id where others have the same label or it has
+    none."""
+    label = group.label.lower()
+    same = sum(other.label.lower() == label for other in groups)
+    return group.label if same == 1 and label not in ("", ANY, NONE, NOVEL) else group.id
+
+
+def has_words(group: GoalGroup, words: Iterable[str]) -> bool:
+    """Whether each of these lower-case words is in the label or the description of a group."""
+    text = f"{group.label} {group.description}".lower()
+    return all(word in text for word in words)
+
+
+def rate_pieces(states: StateCounts) -> list[Piece]:
+    """The rate of complete conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`."""
+    number = states.scored
+    look = STATE_LOOKS[State.COMPLETE]
+    if not number:
+        unscored = STATE_LOOKS[State.UNSCORED]
+        return [(f"{unscored.glyph} none scored", unscored.tone_variable)]
+    shown = number_format.rate(states.above, number)
+    pieces: list[Piece] = [(f"{look.glyph} {shown}", look.tone_variable)]
+    if states.unscored:
+        share = number / (number + states.unscored)
+        pieces.append((f" · {100 * share:.0f}% scored", "$tone-muted"))
+    return pieces
+
+
+def group_line(group: GoalGroup) -> Content:
+    """Size, share, completeness and stability of a group on one line."""
+    pieces: list[Piece] = [
+        (f"{group.size:,}", "bold"),
+        (f" · {100 * group.share:.1f}%  ", "$tone-muted"),
+        *rate_pieces(group.states),
+    ]
+    if group.stability is not None:
+        figure = number_format.probability(group.stability)
+        pieces.append(
+            (f"  {UNSTABLE_SIGN} unstable {figure}", "$tone-borderline")
+            if group.stability < UNSTABLE
+            else (f"  stable {figure}", "$tone-muted")
+        )
+    if group.pinned:
+        pieces.append((f"  {GLYPHS['pin']} pinned", "bold $tone-accent"))
+    return Content.assemble(*pieces)
+
+
+# A merge proposal as text: which label the merged group gets, and the evidence for and against the merge.
+
+
+REASON_CHARACTERS = 2_000
+NARROW = 60
+"""Below this width in cells the longer lines are broken in two."""
+
+
+def label_is_models(proposal: Proposal) -> bool:
+    """Whether the label of the merged group is the model's: it is where its mean answer over both orders is yes."""
+    answer = proposal.evidence.answer
+    return bool(answer.label.strip()) and model_says_yes(answer.yes, answer.yes_reversed) is True
+
+
+def proposed_label(proposal: Proposal) -> str:
+    """The label of the merged group unless the person writes one: the model's, or that of the larger group."""
+    return proposal.evidence.answer.label.strip() if label_is_models(proposal) else proposal.a.label
+
+
+def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width: int) -> Content:
+    """The evidence in lines that fit `width` cells; the model's reason, which arrives later, comes last.
+
+    Args:
+        progress: Says what the merge probability is fitted on; None leaves that out.
+    """
+    evidence = proposal.evidence
+    gap = "\n       " if width < NARROW else ""
+    parts = _probability_pieces("merge", evidence.probability, "$tone-accent")
+    if progress is not None:
+        fitted = progress.learned_from
+        basis = (
+            f"fitted on {number_format.counted(fitted, 'decision')}"
+            if fitted
+            else "not fitted yet, no decisions"
+        )
+        parts.append((f"  {basis}", "$tone-muted"))
+    parts += ["\n", *_model_pieces(evidence, progress, gap), "\n"]
+    parts += [
+        ("alike  ", "$tone-muted"),
+        f"labels {number_format.signed(evidence.description_similarity)}",
+        f" · members {number_format.signed(evidence.member_similarity)}",
+        *_threshold_pieces(evidence),
+        f"{gap or ' · '}overlap {100 * evidence.overlap:.0f}%",
+    ]
+    if evidence.answer.likelihood_ratio is not None:
+        sign = "+" if evidence.answer.likelihood_ratio >= 0 else "−"
+        parts.append(f" · likelihood {sign}{abs(evidence.answer.likelihood_ratio):.2f}")
+    parts += ["\n", *_merged_pieces(proposal, gap)]
+    for text, before, after, tone in (
+        (evidence.answer.reason, "“", "”", "$tone-model"),
+        (evidence.answer.description, "", "", "$tone-muted"),
+    ):
+        if text.strip():
+            safe = display_safe(" ".join(text[:REASON_CHARACTERS].split()))
+            parts.append((f"\n{before}{safe}{after}", tone))
+    if proposal.why:
+        parts.append((f"\nwhy now  {one_line(proposal.why, 120)}", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+def _probability_pieces(name: str, p: float | None, tone: str) -> list[Piece]:
+    return [
+        (f"{name:<7}", "$tone-muted"),
+        (number_format.bar(p), tone),
+        (f" {number_format.estimate(p)}", "bold" if p is not None else "$tone-muted"),
+    ]
+
+
+def _threshold_pieces(evidence: Evidence) -> list[Piece]:
+    """From which similarity of members two such groups are more likely one goal than two; it differs between logs."""
+    if evidence.member_threshold is None:
+        return []
+    return [(f" (one goal from {number_format.signed(evidence.member_threshold)})", "$tone-muted")]
+
+
+def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str) -> list[Piece]:
+    """The model's probability of yes in both orders, marked where the two answers differ."""
+    yes, yes_reversed = evidence.answer.yes, evidence.answer.yes_reversed
+    if yes is None and yes_reversed is None:
+        asking = progress is not None and progress.asking
+        state = "is being asked …" if asking else "not asked yet; g asks it"
+        return [("model  ", "$tone-muted"), (state, "$tone-muted")]
+    pieces: list[Piece] = [
+        *_probability_pieces("model", yes, "$tone-model"),
+        (" yes, reversed ", "$tone-muted"),
+        (number_format.estimate(yes_reversed), "bold"),
+    ]
+    if yes is not None and yes_reversed is not None and (yes > 0.5) != (yes_reversed > 0.5):
+        pieces.append((f"{gap or '  '}⇄ depends on which comes first", "$tone-borderline"))
+    return pieces
+
+
+def _merged_pieces(proposal: Proposal, gap: str) -> list[Piece]:
+    """Size, share and completeness of the merged group, beside the completeness of the two."""
+    a, b = proposal.a, proposal.b
+    pieces: list[Piece] = [
+        ("after  ", "$tone-muted"),
+        (f"{a.size + b.size:,}", "bold"),
+        (f" · {100 * (a.share + b.share):.1f}%  ", "$tone-muted"),
+        *rate_pieces(proposal.after),
+    ]
+    before = [g.states.rate for g in (a, b)]
+    rates = [f"{100 * rate.value:.0f}%" for rate in before if rate is not None]
+    if len(rates) == len(before):
+        pieces.append((f"{gap or '  '}before: {' and '.join(rates)}", "$tone-muted"))
+    return pieces

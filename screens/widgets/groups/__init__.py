@@ -1,1 +1,0 @@
-"""Text about groups of conversations that several screens show: groups, members, merge proposals, decisions."""

@@ -1,0 +1,344 @@
+"""The texts that are shown of a message, before they are broken into lines. Pure functions.
+
+Finding looks through the same texts as the transcript draws, so an offset means the same in both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from engine.base.conversation import ToolCall
+from engine.conversations.records import MessageRow
+from screens.widgets.wrap import safe_text
+
+# JSON laid out for reading. Pure.
+# Numbers stay as they were written, keys keep their order and their repetitions; letters that
+# stood as escapes are shown as letters.
+
+ONE_LINE = 60
+"""A list or object of at most this many characters, without one in it that is longer, stays on one line."""
+
+LONGEST_JSON = 100_000
+"""Characters of a text that is still parsed; a longer one is shown unchanged."""
+
+INDENT = 2
+DEEPEST = 40
+"""Levels of lists and objects in one another; deeper ones are shown unchanged."""
+
+
+class _Written(str):
+    """A number or constant as it was written."""
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object with repeated keys kept."""
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_Pairs, parse_float=_Written, parse_int=_Written, parse_constant=_Written
+)
+
+
+def pretty_json(text: str) -> str | None:
+    """The text laid out, or None when it is not a JSON list or object, or too long or too deep."""
+    stripped = text.strip()
+    if len(text) > LONGEST_JSON or stripped[:1] not in ("{", "["):
+        return None
+    try:
+        lines = _lines(_DECODER.decode(stripped), 0)
+    except (ValueError, RecursionError):
+        return None
+    return "\n".join(" " * (INDENT * depth) + line for depth, line in lines)
+
+
+_Lines = list[tuple[int, str]]
+
+
+def _lines(value: Any, level: int) -> _Lines:
+    """Depth and text of each line; raises ValueError when it goes too deep."""
+    if level > DEEPEST:
+        raise ValueError("too deep")
+    if isinstance(value, _Pairs):
+        parts = []
+        for key, inner in value:
+            part = _lines(inner, level + 1)
+            part[0] = (0, f"{_string(key)}: {part[0][1]}")
+            parts.append(part)
+        return _bracketed("{", parts, "}")
+    if isinstance(value, list):
+        return _bracketed("[", [_lines(inner, level + 1) for inner in value], "]")
+    if isinstance(value, str) and not isinstance(value, _Written):
+        return [(0, _string(value))]
+    return [(0, _constant(value))]
+
+
+def _bracketed(opening: str, parts: list[_Lines], closing: str) -> _Lines:
+    if all(len(part) == 1 for part in parts):
+        line = opening + ", ".join(part[0][1] for part in parts) + closing
+        if len(line) <= ONE_LINE:
+            return [(0, line)]
+    lines = [(0, opening)]
+    for number, part in enumerate(parts, 1):
+        lines += [(depth + 1, text) for depth, text in part]
+        if number < len(parts):
+            depth, text = lines[-1]
+            lines[-1] = (depth, text + ",")
+    return [*lines, (0, closing)]
+
+
+_string: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _constant(value: Any) -> str:
+    return {True: "true", False: "false", None: "null"}.get(value, str(value))
+
+
+Form = Literal["plain", "markdown", "json", "call"]
+"""What kind of text something is, for its styles."""
+
+REASONING = "reasoning: "
+"""Stands before what the assistant thought."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The reasoning of a message, its content, or one of its tool calls.
+
+    Attributes:
+        text: Not yet display-safe: `safe_text(text)` is what offsets refer to.
+        call: It is a tool call.
+        reasoning: It is what the assistant thought; a model does not read it.
+        packed: The text as imported where `text` is laid out: it says more in few lines.
+    """
+
+    text: str
+    form: Form
+    call: bool = False
+    packed: str | None = None
+    reasoning: bool = False
+
+
+def parts(message: MessageRow, *, raw: bool) -> list[Part]:
+    """The reasoning and the content, unless they are blank, then the tool calls in order; `raw` leaves everything as
+    imported."""
+    found = []
+    if message.reasoning and message.reasoning.strip():
+        found.append(Part(f"{REASONING}{message.reasoning.strip()}", "plain", reasoning=True))
+    if message.content.strip():
+        found.append(content_part(message, raw=raw))
+    found += [call_part(call, raw=raw) for call in message.tool_calls]
+    return found
+
+
+def content_part(message: MessageRow, *, raw: bool) -> Part:
+    """The content as it is shown."""
+    content = message.content.rstrip("\n")
+    if raw:
+        return Part(content, "plain")
+    if content[:1] in "{[ \n\t" and content.lstrip()[:1] in ("{", "["):
+        laid_out = pretty_json(content)
+        if laid_out is not None:
+            return Part(laid_out, "json", packed=content)
+        if content.lstrip()[:2] in ('{"', '["', "[{", "[["):
+            return Part(content, "json")
+    return Part(content, "markdown" if message.role in ("user", "assistant") else "plain")
+
+
+def call_part(call: ToolCall, *, raw: bool) -> Part:
+    """A tool call as it is shown: name and arguments."""
+    packed = f"→ {call.name} {call.arguments}"
+    if raw:
+        return Part(packed, "plain", call=True)
+    laid_out = pretty_json(call.arguments)
+    if laid_out is None:
+        return Part(packed, "call", call=True)
+    return Part(f"→ {call.name} {laid_out}", "call", call=True, packed=packed)
+
+
+def part_texts(message: MessageRow, *, raw: bool) -> list[str]:
+    """The parts as they are drawn, whole."""
+    return [safe_text(part.text) for part in parts(message, raw=raw)]
+
+
+# Finds headings, bold words, code, JSON keys and so on in a text. Pure; the text itself is not changed.
+
+
+LONGEST = 20_000
+"""Characters from the beginning of a text that get styles; what lies beyond is drawn plain."""
+
+LONGEST_CODE = 4_000
+"""Characters of a fenced piece of code that is still looked at by its language: that takes the longest by far."""
+
+HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK = (
+    "text--heading",
+    "text--strong",
+    "text--emphasis",
+    "text--code",
+    "text--quote",
+    "text--mark",
+)
+KEY, STRING, NUMBER, KEYWORD, COMMENT = (
+    "code--key",
+    "code--string",
+    "code--number",
+    "code--keyword",
+    "code--comment",
+)
+STYLES = frozenset(
+    {HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK, KEY, STRING, NUMBER, KEYWORD, COMMENT}
+)
+"""Component classes of a widget that draws styled text."""
+
+Span = tuple[int, int, str]
+"""Start, end and component class; spans are in order and do not overlap."""
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ ]*([\w+#.-]*)")
+_HEADING = re.compile(r" {0,3}#{1,6} .*")
+_QUOTED = re.compile(r" {0,3}> ?.*")
+_BULLET = re.compile(r" *([-*+]|\d{1,3}[.)]) ")
+_INLINE = re.compile(
+    r"(?P<code>`[^`\n]{1,500}`)"
+    r"|(?P<strong>\*\*(?=\S)[^*\n]{1,500}?(?<=\S)\*\*|(?<!\w)__(?=\S)[^_\n]{1,500}?(?<=\S)__(?!\w))"
+    r"|(?P<emphasis>(?<![\w*])\*(?=[^\s*])[^*\n]{1,200}?(?<=[^\s*])\*(?![\w*]))"
+)
+_INLINE_STYLES = {"code": CODE, "strong": STRONG, "emphasis": EMPHASIS}
+_JSON = re.compile(
+    r'(?P<text>"(?:[^"\\\n]|\\.)*")(?P<colon>\s*:)?'
+    r"|(?P<number>(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<word>\b(?:true|false|null)\b)"
+)
+
+
+def styles(text: str, form: Form) -> list[Span]:
+    """The spans of the beginning of a text, in order and without overlaps."""
+    text = text[:LONGEST]
+    if form == "markdown":
+        return list(_markdown(text))
+    if form == "json":
+        return list(_json(text, 0))
+    if form == "call":
+        name = text.find(" ", 2)
+        return list(_json(text[name:], name)) if name > 0 else []
+    return []
+
+
+def _json(text: str, offset: int) -> Iterator[Span]:
+    for found in _JSON.finditer(text):
+        start, end = found.span()
+        if found["text"] is not None:
+            end = found.end("text")
+            yield offset + start, offset + end, KEY if found["colon"] is not None else STRING
+        else:
+            yield offset + start, offset + end, NUMBER if found["number"] else KEYWORD
+
+
+def _markdown(text: str) -> Iterator[Span]:
+    at = 0
+    fence, language, code_from = "", "", 0
+    for line in text.split("\n"):
+        end = at + len(line)
+        opened = _FENCE.match(line)
+        if fence:
+            if opened and line.strip().startswith(fence) and not opened[2]:
+                yield from _code(text[code_from:at], code_from, language)
+                yield at, end, MARK
+                fence = ""
+        elif opened:
+            fence, language, code_from = opened[1], opened[2], end + 1
+            if line:
+                yield at, end, MARK
+        elif line:
+            yield from _line(line, at)
+        at = end + 1
+    if fence:
+        yield from _code(text[code_from:], code_from, language)
+
+
+def _line(line: str, at: int) -> Iterator[Span]:
+    if _HEADING.fullmatch(line):
+        yield at, at + len(line), HEADING
+        return
+    if _QUOTED.fullmatch(line):
+        yield at, at + len(line), QUOTE
+        return
+    bullet = _BULLET.match(line)
+    start = 0
+    if bullet is not None:
+        start = bullet.end()
+        yield at + bullet.start(1), at + bullet.end(1), MARK
+    for found in _INLINE.finditer(line, start):
+        style = _INLINE_STYLES[found.lastgroup or "code"]
+        yield at + found.start(), at + found.end(), style
+
+
+def _code(text: str, offset: int, language: str) -> Iterator[Span]:
+    """Spans of a piece of code; all of it is code even where the language says nothing about a word."""
+    at = 0
+    if len(text) > LONGEST_CODE:
+        language = ""
+    for length, style in _tokens(text, language):
+        if length and style:
+            yield offset + at, offset + at + length, style
+        at += length
+
+
+@lru_cache(maxsize=64)
+def _tokens(text: str, language: str) -> Sequence[tuple[int, str]]:
+    if language.lower() in ("json", "jsonl"):
+        return tuple(_gaps(_json(text, 0), len(text)))
+    # Imported when there is code to show: it would cost every start.
+    from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped] # ships no types
+    from pygments.token import (  # type: ignore[import-untyped]
+        Comment,
+        Keyword,
+        Name,
+        Number,
+        String,
+    )
+    from pygments.util import ClassNotFound  # type: ignore[import-untyped]
+
+    try:
+        lexer = get_lexer_by_name(language.lower()) if language else None
+    except ClassNotFound:
+        lexer = None
+    if lexer is None:
+        return ((len(text), CODE),)
+    kinds = (
+        (Comment, COMMENT),
+        (String, STRING),
+        (Number, NUMBER),
+        (Keyword, KEYWORD),
+        (Name.Function, KEY),
+        (Name.Class, KEY),
+        (Name.Tag, KEY),
+        (Name.Attribute, KEY),
+    )
+    return tuple(
+        (len(value), next((style for kind, style in kinds if token in kind), CODE))
+        for _, token, value in lexer.get_tokens_unprocessed(text)
+    )
+
+
+def _gaps(found: Iterator[Span], length: int) -> Iterator[tuple[int, str]]:
+    at = 0
+    for start, end, style in found:
+        yield start - at, CODE
+        yield end - start, style
+        at = end
+    yield length - at, CODE
+
+
+def cut(found: Sequence[Span], start: int, end: int) -> list[Span]:
+    """The spans between two offsets, counted from the first of them."""
+    at = bisect_right(found, start, key=lambda span: span[1])
+    pieces = []
+    while at < len(found) and found[at][0] < end:
+        first, last, style = found[at]
+        pieces.append((max(first, start) - start, min(last, end) - start, style))
+        at += 1
+    return pieces

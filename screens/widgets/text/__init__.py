@@ -1,1 +1,0 @@
-"""Widgets and pure functions that show and search text: transcripts, long texts, styles, line breaks."""

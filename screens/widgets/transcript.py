@@ -1,0 +1,381 @@
+"""The turns of one conversation, drawn line by line so that 100,000 messages scroll like ten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+
+from engine.base.errors import WorkbenchError
+from engine.conversations.records import LeakRow, MessageRow
+from screens.widgets.background import background
+from screens.widgets.finding import (
+    HIT_CSS,
+    HIT_STYLES,
+    STYLE_CSS,
+    FindingView,
+    Hit,
+    Hits,
+    Pattern,
+    find,
+    hit_spans,
+    paint,
+)
+from screens.widgets.formatting import TONES
+from screens.widgets.keyed import Keyed
+from screens.widgets.messages import STYLES, part_texts
+from screens.widgets.transcript_layout import BLANK, NO_PART, Layout, turn_starts
+
+TEXT_WIDTH = 100
+"""Text is not stretched beyond this many columns."""
+
+_ROLE_TONES = {
+    "user": "tone--user",
+    "assistant": "tone--assistant",
+    "tool": "tone--muted",
+    "system": "tone--muted",
+    "developer": "tone--muted",
+}
+
+
+class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
+    """Scrolls by line, jumps by turn; long tool outputs and system prompts are folded at first."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = (
+        TONES | {"tone--user", "tone--assistant", "tone--call", "tone--turn"} | STYLES | HIT_STYLES
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "scroll_lines(-1)", "Line up", show=False),
+        Binding("down,j", "scroll_lines(1)", "Line down", show=False),
+        Binding("pageup", "scroll_pages(-1)", "Page up", show=False),
+        Binding("pagedown,space", "scroll_pages(1)", "Page down", show=False),
+        Binding("home", "scroll_far(0)", "Beginning", show=False),
+        Binding("end", "scroll_far(1)", "End", show=False),
+        Binding("left_square_bracket", "turn(-1)", "Previous turn", show=False),
+        Binding("right_square_bracket", "turn(1)", "Next turn", show=False),
+        Binding("left_curly_bracket", "message(-1)", "Previous message", show=False),
+        Binding("right_curly_bracket", "message(1)", "Next message", show=False),
+        Binding("enter", "fold", "Fold or unfold this message or turn", show=False),
+        Binding("e", "fold_all", "Fold or unfold everything", show=False),
+    ]
+    DEFAULT_CSS = "Transcript { overflow-x: hidden; overflow-y: scroll; }" + (
+        STYLE_CSS + HIT_CSS
+    ).format(name="Transcript")
+
+    class TurnChanged(Message):
+        """Another turn is the current one; `message` is the index of its last message."""
+
+        def __init__(self, turn: int, message: int) -> None:
+            super().__init__()
+            self.turn, self.message = turn, message
+
+    class Failed(Message):
+        """The conversation could not be laid out."""
+
+        def __init__(self, error: WorkbenchError) -> None:
+            super().__init__()
+            self.error = error
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._messages: Sequence[MessageRow] = ()
+        self._leaks: Mapping[int, Sequence[LeakRow]] = {}
+        self._unfolded: frozenset[int] = frozenset()
+        self._layout: Layout | None = None
+        self._turns: dict[int, int] = {}
+        self._at = -1
+        self._at_end = False
+        self._raw = False
+        self._opened: frozenset[int] = frozenset()
+        self._hit_to_show = False
+
+    @property
+    def turn(self) -> int:
+        """The current turn, from 1; 0 while there is no conversation."""
+        return self._messages[self._at].turn if self._at >= 0 else 0
+
+    @property
+    def turns(self) -> int:
+        """The number of turns."""
+        return len(self._turns)
+
+    @property
+    def message(self) -> MessageRow | None:
+        """The current message, None while there is no conversation."""
+        return self._messages[self._at] if self._at >= 0 else None
+
+    @property
+    def last_of_turn(self) -> int:
+        """Index of the last message of the current turn; only while there is a conversation."""
+        return self._turn_range()[-1]
+
+    @property
+    def raw(self) -> bool:
+        """Whether everything is shown as imported: JSON not laid out, nothing styled."""
+        return self._raw
+
+    def show(
+        self,
+        messages: Sequence[MessageRow],
+        leaks: Sequence[LeakRow] = (),
+        *,
+        at_end: bool = False,
+    ) -> None:
+        """Shows another conversation from its beginning, or from its last turn; what is looked for stays."""
+        self._messages = messages
+        by_message: dict[int, list[LeakRow]] = {}
+        for leak in leaks:
+            if leak.message is not None:
+                by_message.setdefault(leak.message, []).append(leak)
+        self._leaks = by_message
+        self._unfolded = self._opened = frozenset()
+        self._turns = turn_starts(messages)
+        self._layout = None
+        self._at = -1
+        self._at_end = at_end
+        self.hits, self.hit = Hits(), None
+        self.refresh()
+        self._lay_out()
+        self.look_again()
+
+    def show_raw(self, raw: bool) -> None:
+        """Shows everything as imported, or laid out and styled."""
+        if raw != self._raw:
+            self._raw = raw
+            self._lay_out()
+            self.look_again()
+
+    def _lay_out(self) -> None:
+        width = min(self.size.width, TEXT_WIDTH) - 2
+        if width < 20 or not self._messages:
+            self.virtual_size = Size(self.size.width, 0)
+            self.refresh()
+            return
+        messages, leaks, unfolded, raw = self._messages, self._leaks, self._unfolded, self._raw
+
+        def arrived(layout: Layout) -> None:
+            anchor = self._anchor()
+            self._layout = layout
+            self.virtual_size = Size(self.size.width, layout.height)
+            if anchor is None:
+                self.scroll_to(y=0, animate=False)
+                self.go_to_turn(self.turns if self._at_end else 1)
+            else:
+                message, within = anchor
+                self.scroll_to(y=layout.start(message) + within, animate=False)
+            if self._hit_to_show:
+                self.show_hit()
+            self.refresh()
+
+        background(
+            self,
+            lambda: Layout(messages, leaks, width, unfolded, raw=raw),
+            arrived,
+            self._failed,
+            group="layout",
+        )
+
+    def _failed(self, error: WorkbenchError) -> None:
+        self.post_message(self.Failed(error))
+
+    def _anchor(self) -> tuple[int, int] | None:
+        """Message at the top and how far into it, so that a new layout keeps the place."""
+        if self._layout is None or self._layout.messages is not self._messages:
+            return None
+        top = round(self.scroll_offset.y)
+        message = self._layout.message_at(top)
+        return message, top - self._layout.start(message)
+
+    def on_resize(self) -> None:
+        """Breaks the lines again."""
+        self._lay_out()
+
+    # Movement
+
+    def action_scroll_lines(self, lines: int) -> None:
+        """Scrolls by lines."""
+        self._scroll(round(self.scroll_offset.y) + lines)
+
+    def action_scroll_pages(self, pages: int) -> None:
+        """Scrolls by screenfuls, keeping two lines in sight."""
+        self._scroll(round(self.scroll_offset.y) + pages * max(1, self.size.height - 2))
+
+    def action_scroll_far(self, end: int) -> None:
+        """Scrolls to the beginning or the end, and makes the message there the current one."""
+        if self._turns:
+            self._set_message(len(self._messages) - 1 if end else 0)
+            self._scroll(self.virtual_size.height if end else 0)
+
+    def _scroll(self, line: int) -> None:
+        self.scroll_to(y=line, animate=False)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Makes a message in sight the current one when the current one has left the screen."""
+        if self._layout is None or self._at < 0:
+            return
+        top = round(self.scroll_offset.y)
+        first = self._layout.message_at(top)
+        last = self._layout.message_at(top + self.size.height - 1)
+        # Without height or lines no message is visible.
+        if min(first, last) >= 0 and not first <= self._at <= last:
+            self._set_message(first if self._at < first else last)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Follows the wheel and the scroll bar, too."""
+        super().watch_scroll_y(old_value, new_value)
+        self._follow()
+
+    def action_turn(self, delta: int) -> None:
+        """Goes to the previous or the next turn."""
+        self.go_to_turn(self.turn + delta)
+
+    def action_message(self, delta: int) -> None:
+        """Goes to the previous or the next message."""
+        if self._turns:
+            self.go_to_message(min(max(self._at + delta, 0), len(self._messages) - 1))
+
+    def go_to_turn(self, turn: int) -> None:
+        """Makes a turn the current one and brings its beginning to the top."""
+        if self._turns:
+            self.go_to_message(self._turns[min(max(turn, 1), self.turns)])
+
+    def go_to_message(self, index: int) -> None:
+        """Makes a message the current one and brings its beginning to the top."""
+        if self._layout is not None:
+            self._set_message(index)
+            self.scroll_to(y=self._layout.first_text(index), animate=False)
+
+    def _set_message(self, index: int) -> None:
+        if index == self._at:
+            return
+        before, self._at = self.turn, index
+        self.refresh()
+        if self.turn != before:
+            self.post_message(self.TurnChanged(self.turn, self.last_of_turn))
+
+    def _turn_range(self) -> range:
+        """Indices of the messages of the current turn."""
+        after = self._turns.get(self.turn + 1, len(self._messages))
+        return range(self._turns[self.turn], after)
+
+    # Folding
+
+    def action_fold(self) -> None:
+        """Folds or unfolds the current message where it is long, else what is long in the current turn."""
+        layout = self._layout
+        if layout is None or self._at < 0:
+            return
+        here = [self._at] if layout.foldable(self._at) else self._turn_range()
+        self._toggle([index for index in here if layout.foldable(index)])
+
+    def action_fold_all(self) -> None:
+        """Folds everything if anything is unfolded, else unfolds everything."""
+        if self._layout is not None:
+            everything = range(len(self._messages))
+            self._unfolded = frozenset() if self._unfolded else frozenset(everything)
+            self._lay_out()
+
+    def _toggle(self, indexes: list[int]) -> None:
+        if not indexes:
+            return
+        changed = frozenset(indexes)
+        if changed <= self._unfolded:
+            self._unfolded -= changed
+        else:
+            self._unfolded |= changed
+        self._lay_out()
+
+    def on_click(self, event: events.Click) -> None:
+        """A click makes a message the current one, and folds or unfolds it where it is long."""
+        line = event.y + round(self.scroll_offset.y)
+        if self._layout is None or line >= self._layout.height:
+            return
+        index = self._layout.message_at(line)
+        self._set_message(index)
+        if self._layout.foldable(index):
+            self._toggle([index])
+
+    # Finding
+
+    def search(self, pattern: Pattern) -> Callable[[], Hits] | None:
+        """Looks through the messages as they are shown, folded or not."""
+        messages, raw = self._messages, self._raw
+        if not messages:
+            return None
+        return lambda: find(len(messages), lambda at: part_texts(messages[at], raw=raw), pattern)
+
+    def search_failed(self, error: WorkbenchError) -> None:
+        """A search went wrong."""
+        self._failed(error)
+
+    def place(self) -> Hit:
+        """The beginning of the current message."""
+        return Hit(max(self._at, 0), 0, 0, 0)
+
+    def hits_changed(self) -> None:
+        """Unfolds messages with a hit until the search ends."""
+        before = self._unfolded
+        self._unfolded -= self._opened
+        self._opened = self.hits.items - self._unfolded
+        self._unfolded |= self._opened
+        if self._unfolded != before:
+            self._lay_out()
+
+    def show_hit(self) -> None:
+        """Brings the current hit into sight, as soon as its message is laid out unfolded."""
+        if self.hit is None:
+            return
+        hit, layout = self.hits.places[self.hit], self._layout
+        if (
+            layout is None
+            or layout.unfolded is not self._unfolded
+            or hit.item not in self._unfolded
+        ):
+            self._hit_to_show = True
+            self._unfolded |= {hit.item}
+            self._lay_out()
+            return
+        self._hit_to_show = False
+        self._set_message(hit.item)
+        self.reveal(layout.line_of(hit.item, hit.part, hit.start))
+
+    # Drawing
+
+    def _look_of(self, name: str) -> Style:
+        return self.get_component_rich_style(name, partial=True)
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the transcript."""
+        width = self.size.width
+        base = self.rich_style
+        number = y + round(self.scroll_offset.y)
+        layout = self._layout
+        if layout is None or number >= layout.height:
+            waiting = "…" if layout is None and self._messages and y == 0 else ""
+            return Strip([Segment(waiting, base)]).crop_extend(0, width, base)
+        index = layout.message_at(number)
+        line, message = layout.line(number), layout.messages[index]
+        mark = Segment(" ", base)
+        if message.turn == self.turn and line is not BLANK:
+            bar = "▌" if index == self._at else "▎"
+            mark = Segment(bar, base + self._look_of("tone--turn"))
+        gutter = Segment(
+            f"{line.gutter:<{layout.gutter}}", base + self._look_of(_ROLE_TONES[message.role])
+        )
+        style = base + self._look_of(line.tone) if line.tone else base
+        layers = [line.spans]
+        if line.part != NO_PART and index in self.hits.items:
+            end = line.at + len(line.text)
+            hits = self.hits.within(index, line.part, line.at, end)
+            layers.append(tuple(hit_spans(hits, self.hit, line.at, end)))
+        strip = Strip([mark, gutter, *paint(line.text, style, layers, self._look_of)])
+        return strip.crop_extend(0, width, base)

@@ -1,0 +1,297 @@
+"""How messages become lines: gutter, wrapped text, folds, leak notes, styles. Knows nothing of Textual."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from engine.base import number_format
+from engine.base.conversation import Role, opens_turn
+from engine.base.text import one_line
+from engine.conversations.records import LeakRow, MessageRow
+from screens.widgets import messages as text_styles
+from screens.widgets.messages import Form, Part, Span, parts
+from screens.widgets.wrap import Lines, break_lines, safe_text, wrap
+
+ROLE_LABELS: dict[Role, str] = {
+    "system": "sys",
+    "developer": "dev",
+    "user": "user",
+    "assistant": "asst",
+    "tool": "tool",
+}
+PREVIEW_LINES: dict[Role, int] = {
+    "system": 3,
+    "developer": 3,
+    "user": 30,
+    "assistant": 30,
+    "tool": 2,
+}
+"""Lines of a message that are shown while it is folded; shorter messages are shown whole."""
+
+CALL_PREVIEW_LINES = 4
+REASONING_PREVIEW_LINES = 1
+CACHED_BLOCKS = 512
+LARGE = 1_000
+"""Blocks of at least this many lines are cached, because making them again would delay drawing."""
+
+NO_PART = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the transcript.
+
+    Attributes:
+        tone: A component class, empty for plain text.
+        part: Which part of the message the text belongs to, `NO_PART` for what the program says itself.
+        at: Where the text begins in the part as it is drawn.
+        spans: Styles of stretches of the text.
+    """
+
+    gutter: str
+    text: str
+    tone: str = ""
+    part: int = NO_PART
+    at: int = 0
+    spans: tuple[Span, ...] = ()
+
+
+BLANK = Line("", "")
+
+
+class _Piece:
+    """Some lines of a block: a text with its lines, whose styles are looked for when one is drawn."""
+
+    __slots__ = ("_form", "_spans", "lines", "part", "text", "tone")
+
+    def __init__(self, text: str, lines: Lines, tone: str, part: int, form: Form) -> None:
+        self.text, self.lines, self.tone, self.part = text, lines, tone, part
+        self._form = form
+        self._spans: list[Span] | None = None
+
+    def line(self, number: int, gutter: str) -> Line:
+        if self._spans is None:
+            shown = self.text[: self.lines.ends[-1]]
+            self._spans = text_styles.styles(shown, self._form)
+        start, end = self.lines.starts[number], self.lines.ends[number]
+        spans = text_styles.cut(self._spans, start, end)
+        return Line(gutter, self.text[start:end], self.tone, self.part, start, tuple(spans))
+
+
+def _note(text: str, tone: str) -> _Piece:
+    """A line of the program's own; the text is display-safe."""
+    return _Piece(text, Lines(array("q", [0]), array("q", [len(text)])), tone, NO_PART, "plain")
+
+
+class Block:
+    """The lines of one message, each made when it is asked for."""
+
+    def __init__(self, gutter: str, pieces: Sequence[_Piece], *, spaced: bool) -> None:
+        self._gutter, self._pieces, self._spaced = gutter, pieces, spaced
+        self._count = int(spaced) + sum(len(piece.lines) for piece in pieces)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number: int) -> Line:
+        if self._spaced and number == 0:
+            return BLANK
+        number -= int(self._spaced)
+        gutter = "" if number else self._gutter
+        for piece in self._pieces:
+            if number < len(piece.lines):
+                return piece.line(number, gutter)
+            number -= len(piece.lines)
+        raise IndexError(number)
+
+    def line_of(self, part: int, at: int) -> int:
+        """Line that holds a character of a part; the last line where it is folded away."""
+        before = int(self._spaced)
+        for piece in self._pieces:
+            if piece.part == part:
+                return before + piece.lines.at(at)
+            before += len(piece.lines)
+        return len(self) - 1
+
+
+class Layout:
+    """The lines of a conversation at one width.
+
+    Heights are known for every message, lines are made again when a message comes into sight; so memory does
+    not grow with the text. `width` is in cells, gutter included; `raw` shows everything as imported.
+    """
+
+    def __init__(
+        self,
+        messages: Sequence[MessageRow],
+        leaks: Mapping[int, Sequence[LeakRow]],
+        width: int,
+        unfolded: Set[int],
+        *,
+        raw: bool = False,
+    ) -> None:
+        self.messages = messages
+        self.leaks = leaks
+        self.width = width
+        self.unfolded = unfolded
+        self.raw = raw
+        last_turn = messages[-1].turn if messages else 0
+        self.gutter = 6 + max(2, len(str(last_turn)))
+        self._cache: OrderedDict[int, Block] = OrderedDict()
+        self._large: dict[int, Block] = {}
+        self._starts = array("q", [0])
+        for index in range(len(messages)):
+            self._starts.append(self._starts[-1] + self._height(index))
+
+    @property
+    def height(self) -> int:
+        """Lines in all."""
+        return self._starts[-1]
+
+    def start(self, index: int) -> int:
+        """Line at which a message begins."""
+        return self._starts[index]
+
+    def first_text(self, index: int) -> int:
+        """Line at which a message begins, without the blank line above it."""
+        return self._starts[index] + int(self._spaced(index))
+
+    def line_of(self, index: int, part: int, at: int) -> int:
+        """Line that holds a character of a part; the end of the message where it is folded away."""
+        return self._starts[index] + self.block(index).line_of(part, at)
+
+    def message_at(self, line: int) -> int:
+        """Index of the message that a line belongs to; the last one for lines below the end."""
+        return min(bisect_right(self._starts, line) - 1, len(self.messages) - 1)
+
+    def line(self, line: int) -> Line:
+        """One line; raises IndexError beyond the end."""
+        index = self.message_at(line)
+        return self.block(index)[line - self._starts[index]]
+
+    def foldable(self, index: int) -> bool:
+        """Whether a message has more lines than its preview."""
+        message = self.messages[index]
+        width = self.width - self.gutter
+        return any(
+            _preview(part.text, width, _room(message, part))[2]
+            for part in parts(message, raw=self.raw)
+        )
+
+    def block(self, index: int) -> Block:
+        """The lines of one message."""
+        if index in self._large:
+            return self._large[index]
+        if index in self._cache:
+            self._cache.move_to_end(index)
+            return self._cache[index]
+        block = self._make(index)
+        self._cache[index] = block
+        if len(self._cache) > CACHED_BLOCKS:
+            self._cache.popitem(last=False)
+        return block
+
+    def _spaced(self, index: int) -> bool:
+        return index > 0 and opens_turn(self.messages[index].role)
+
+    def _height(self, index: int) -> int:
+        message = self.messages[index]
+        content = message.content
+        short = (
+            not message.tool_calls
+            and not message.name
+            and message.model_view is None
+            and message.reasoning is None
+            and not message.hidden
+            and len(content) <= self.width - self.gutter
+            and content.isascii()
+            and content.isprintable()
+            and content[:1] not in ("{", "[")
+            and message.index not in self.leaks
+        )
+        if short:
+            return 1 + int(self._spaced(index))
+        block = self._make(index)
+        if len(block) > LARGE:
+            self._large[index] = block
+        return len(block)
+
+    def _make(self, index: int) -> Block:
+        message = self.messages[index]
+        pieces = self._body(message, index in self.unfolded)
+        pieces += [_note(note, "tone--borderline") for note in self._notes(message)]
+        gutter = f"{ROLE_LABELS[message.role]:<4} {message.turn}"
+        return Block(gutter, pieces, spaced=self._spaced(index))
+
+    def _body(self, message: MessageRow, unfolded: bool) -> list[_Piece]:
+        width = self.width - self.gutter
+        quiet = "tone--muted" if message.role in ("tool", "system", "developer") else ""
+        pieces: list[_Piece] = []
+        if message.name:
+            pieces.append(_note(one_line(message.name, width), "tone--accent"))
+        found = parts(message, raw=self.raw)
+        for number, part in enumerate(found):
+            room = None if unfolded else _room(message, part)
+            text, lines, rest = _preview(part.text, width, room)
+            place = number
+            if rest and part.packed is not None:
+                # No hit is drawn in a folded message: its offsets differ, and messages with hits are unfolded.
+                text, lines, _ = _preview(part.packed, width, room)
+                place = NO_PART
+            tone = "tone--call" if part.call else "tone--muted" if part.reasoning else quiet
+            pieces.append(_Piece(text, lines, tone, place, part.form))
+            if rest:
+                pieces.append(_note(f"▸ {rest}", "tone--accent"))
+        if not found:
+            pieces.append(_note("(empty)", "tone--muted"))
+        return pieces
+
+    def _notes(self, message: MessageRow) -> list[str]:
+        found = [
+            f"{one_line(leak.found, 60)} ({one_line(leak.rule, 30)})"
+            for leak in self.leaks.get(message.index, ())
+        ]
+        what = ": " + ", ".join(found) if found else ""
+        width = self.width - self.gutter
+        if message.hidden:
+            return wrap(f"⊘ this whole message is kept from the model{what}", width)
+        if message.model_view is not None or found:
+            return wrap(f"⊘ kept from the model{what}", width)
+        return []
+
+
+def _room(message: MessageRow, part: Part) -> int:
+    room = PREVIEW_LINES[message.role]
+    if part.reasoning:
+        return REASONING_PREVIEW_LINES
+    return min(room, CALL_PREVIEW_LINES) if part.call else room
+
+
+def _preview(whole: str, width: int, room: int | None) -> tuple[str, Lines, str]:
+    """The text as drawn, the lines of it that are shown, and how much more there is in words, empty for nothing."""
+    if room is None:
+        text = safe_text(whole)
+        return text, break_lines(text, width), ""
+    # The room plus one line cannot take more characters than this, so the rest need not be looked at.
+    head = whole[: (room + 1) * (width + 1) * 2]
+    text = safe_text(head)
+    lines = break_lines(text, width)
+    if len(lines) <= room and len(head) == len(whole):
+        return text, lines, ""
+    newlines = whole.count("\n")
+    rest = f"{newlines + 1:,} lines"
+    if newlines < room:
+        rest = f"{number_format.amount(len(whole))} characters"
+    return text, lines.first(room), rest
+
+
+def turn_starts(messages: Sequence[MessageRow]) -> dict[int, int]:
+    """For each turn the index of its first message."""
+    starts: dict[int, int] = {}
+    for index, message in enumerate(messages):
+        starts.setdefault(message.turn, index)
+    return starts

@@ -1,0 +1,174 @@
+"""One task on many vectors, timed: `python -m tests.benchmarks.parts.goals_times TASK FOLDER ROWS` prints JSON.
+
+Each task has its own process, so that the measured memory is that of the task alone.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.goals.clusters.clustering import cluster
+from engine.goals.clusters.kmeans import FULL_BATCH_ROWS, RESTARTS, closest, propose_k
+from engine.goals.clusters.neighbors import Neighbours
+from engine.model.embedders.vectors import Numbers, Vectors, blocks, unit_rows
+
+DIMENSIONS, INNER = 384, 48
+"""Dimensions of the vectors, as many as MiniLM has."""
+MOST_GOALS = 200
+QUERIES, WANTED = 200, 10
+SEED = 5
+
+Found = TypeVar("Found")
+Rows = npt.NDArray[np.int64]
+
+
+def make(folder: Path, rows: int) -> dict[str, Any]:
+    """Writes unit vectors around goals of very different sizes, as texts lie in the space of an embedder: one common
+    direction, goals of which some are close, and members that spread in few directions."""
+    rng = np.random.default_rng(SEED)
+    goals = min(MOST_GOALS, max(4, rows // 40))
+    frame = np.linalg.qr(rng.standard_normal((DIMENSIONS, INNER)))[0].T.astype(np.float32)
+    families = rng.standard_normal((1 + goals // 5, INNER))
+    centres = families[rng.integers(len(families), size=goals)]
+    centres = centres + 0.9 * rng.standard_normal((goals, INNER))
+    shares = 1 / np.arange(1, goals + 1) ** 0.7
+    vectors = np.lib.format.open_memmap(
+        folder / "vectors.npy", "w+", dtype=np.float32, shape=(rows, DIMENSIONS)
+    )
+    truth = np.empty(rows, dtype=np.int32)
+    for part in blocks(rows):
+        size = part.stop - part.start
+        truth[part] = rng.choice(goals, size=size, p=shares / shares.sum())
+        inner = 1.5 + centres[truth[part]] + 0.8 * rng.standard_normal((size, INNER))
+        outer = 0.25 * rng.standard_normal((size, DIMENSIONS))
+        vectors[part] = unit_rows(inner @ frame + outer)
+    vectors.flush()
+    np.save(folder / "truth.npy", truth)
+    return {"rows": rows, "dimensions": DIMENSIONS, "goals": goals, "k": _k(goals)}
+
+
+def time_propose_k(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
+    """Proposes how many clusters to begin with."""
+    found, cost = _timed(lambda: propose_k(vectors, SEED))
+    return {**cost, "proposed": found.k}
+
+
+def time_cluster(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
+    """Clusters as the program does."""
+    k = _k(int(truth.max()) + 1)
+    found, cost = _timed(lambda: cluster(vectors, k, SEED))
+    return {**cost, **_quality(vectors, found.centres, truth)}
+
+
+def time_sklearn(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
+    """Clusters with scikit-learn as it comes: as many attempts for few rows, its own number for many."""
+    from sklearn.cluster import KMeans, MiniBatchKMeans
+
+    k = _k(int(truth.max()) + 1)
+    if len(vectors) > FULL_BATCH_ROWS:
+        method: Any = MiniBatchKMeans(k, random_state=SEED)
+    else:
+        method = KMeans(k, n_init=RESTARTS, random_state=SEED)
+    _, cost = _timed(lambda: method.fit(vectors))
+    return {**cost, **_quality(vectors, unit_rows(method.cluster_centers_), truth)}
+
+
+def time_index(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
+    """Indexes all rows, then looks for neighbours of some, one after the other as a person does."""
+    index, cost = _timed(lambda: Neighbours.build(vectors, "bench"))
+    picked = _picked(len(vectors))
+    began = time.perf_counter()
+    near = [index.of_rows(picked[at : at + 1], WANTED).rows[0] for at in range(len(picked))]
+    each = 1000 * (time.perf_counter() - began) / len(picked)
+    cost["peak_mb"] = _peak_mb()
+    exact = _exact(vectors, picked)
+    hits = sum(len(np.intersect1d(a, b)) for a, b in zip(near, exact, strict=True))
+    return {**cost, "search_ms": each, "recall": hits / exact.size}
+
+
+def time_brute(vectors: Vectors, truth: Numbers) -> dict[str, Any]:
+    """Looks for neighbours with scikit-learn, which compares with every row."""
+    from sklearn.neighbors import NearestNeighbors
+
+    picked = _picked(len(vectors))[:50]
+    method = NearestNeighbors(n_neighbors=WANTED + 1, algorithm="brute", metric="cosine")
+    _, cost = _timed(lambda: method.fit(vectors))
+    began = time.perf_counter()
+    for row in picked:
+        method.kneighbors(vectors[row : row + 1])
+    each = 1000 * (time.perf_counter() - began) / len(picked)
+    return {**cost, "peak_mb": _peak_mb(), "search_ms": each}
+
+
+TASKS: dict[str, Callable[[Vectors, Numbers], dict[str, Any]]] = {
+    "propose_k": time_propose_k,
+    "cluster": time_cluster,
+    "sklearn": time_sklearn,
+    "index": time_index,
+    "brute": time_brute,
+}
+
+
+def _k(goals: int) -> int:
+    return goals * 3 // 2
+
+
+def _timed(work: Callable[[], Found]) -> tuple[Found, dict[str, Any]]:
+    began = time.perf_counter()
+    found = work()
+    return found, {"seconds": time.perf_counter() - began, "peak_mb": _peak_mb()}
+
+
+def _peak_mb() -> float:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def _quality(vectors: Vectors, centres: Vectors, truth: Numbers) -> dict[str, float]:
+    from sklearn.metrics import homogeneity_score, v_measure_score
+
+    labels, cosines = closest(vectors, centres)
+    return {
+        "inertia": float(1 - cosines.mean(dtype=np.float64)),
+        "homogeneity": float(homogeneity_score(truth, labels)),
+        "v_measure": float(v_measure_score(truth, labels)),
+    }
+
+
+def _picked(rows: int) -> Rows:
+    return np.random.default_rng(SEED).choice(rows, min(QUERIES, rows), replace=False)
+
+
+def _exact(vectors: Vectors, picked: Rows) -> Rows:
+    """The nearest `WANTED` of each picked row without itself, found by comparing with all."""
+    rows = np.empty((len(picked), 0), dtype=np.int64)
+    cosines = np.empty((len(picked), 0), dtype=np.float32)
+    for part in blocks(len(vectors)):
+        block = np.arange(part.start, part.stop)
+        closeness = np.where(picked[:, None] == block, -2, vectors[picked] @ vectors[part].T)
+        rows = np.concatenate([rows, np.broadcast_to(block, closeness.shape)], axis=1)
+        cosines = np.concatenate([cosines, closeness], axis=1)
+        best = np.argpartition(-cosines, WANTED, axis=1)[:, :WANTED]
+        rows = np.take_along_axis(rows, best, axis=1)
+        cosines = np.take_along_axis(cosines, best, axis=1)
+    return rows
+
+
+if __name__ == "__main__":
+    task, folder, rows = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    if task == "make":
+        result = make(folder, rows)
+    else:
+        result = TASKS[task](
+            np.load(folder / "vectors.npy", mmap_mode="r"), np.load(folder / "truth.npy")
+        )
+    print(json.dumps(result))

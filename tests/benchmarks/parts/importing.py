@@ -1,0 +1,82 @@
+"""Measures the speed of the import, compared with the simplest program that fills the same tables."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from engine.base.errors import WorkbenchError
+from engine.base.rounds import rounds
+from engine.conversations.stages.importing import ImportStage
+from engine.jobs.runner import JobDone, JobRunner
+from engine.project.project import Project
+from tests.benchmarks.parts.bare_import import bare_import
+from tests.benchmarks.parts.datasets import write_import_file, write_mapped_file
+
+MESSAGES = 20_000
+
+
+def bench_import(
+    progress: Callable[[str], None], *, messages: int = MESSAGES, most: int = 3,
+    seconds: float = math.inf, file: Path | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Imports a file with the program and with the baseline by turns, each time into a new project.
+
+    Args:
+        messages: Size of the generated file.
+        most, seconds: Rounds, and time for them.
+        file: JSON Lines in the uniform form to import instead, plain or gzip.
+
+    Returns:
+        `messages`, `messages_per_s` and `bare_messages_per_s` (medians), `fraction_of_bare_sqlite` (median of the
+        ratios of neighbouring rounds) and `fractions`; of a generated file also `mapped_messages_per_s`, the same
+        conversations in a format that a mapping file reads, and `mapped_fraction_of_coded`.
+    """
+    with tempfile.TemporaryDirectory(prefix="workbench-bench-") as name:
+        folder = Path(name)
+        source = file or folder / "samples.jsonl"
+        if file is None:
+            progress(f"writing {messages:,} messages")
+            write_import_file(source, messages)
+            write_mapped_file(folder / "mapped.jsonl", source)
+        ours, bare, mapped = [], [], []
+        count = 0
+        for number in rounds(most, seconds):
+            progress(f"importing, round {number + 1} of at most {most}")
+            ours.append(_import(folder / f"ours-{number}.wb", source))
+            yardstick = folder / f"bare-{number}.wb"
+            Project.open(yardstick, create=True).close()
+            count, took = bare_import(yardstick, source)
+            bare.append(took)
+            if file is None:
+                mapped.append(_import(folder / f"mapped-{number}.wb", folder / "mapped.jsonl"))
+    fractions = [b / o for o, b in zip(ours, bare, strict=True)]
+    result: dict[str, Any] = {
+        "messages": count,
+        "messages_per_s": count / statistics.median(ours),
+        "bare_messages_per_s": count / statistics.median(bare),
+        "fraction_of_bare_sqlite": statistics.median(fractions),
+        "fractions": fractions,
+    }
+    if mapped:
+        ratios = [coded / one for coded, one in zip(ours, mapped, strict=True)]
+        result["mapped_messages_per_s"] = count / statistics.median(mapped)
+        result["mapped_fraction_of_coded"] = statistics.median(ratios)
+    return result
+
+
+def _import(path: Path, source: Path) -> float:
+    with Project.open(path, create=True) as project:
+        stage = ImportStage(project, [str(source)])
+        runner = JobRunner(project, lambda event: None)
+        start = time.perf_counter()
+        outcome = runner.run(stage)
+        seconds = time.perf_counter() - start
+    if not isinstance(outcome, JobDone) or stage.quarantined:
+        raise WorkbenchError(f"The import to be measured failed: {outcome.message}")
+    return seconds

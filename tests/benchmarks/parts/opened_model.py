@@ -1,0 +1,27 @@
+"""Opens a model in this process, where a measurement stands next to its logits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from engine.model.catalog import RunnableModel
+from engine.model.llamacpp import LlamaModel, gpu_offload
+from engine.model.process.gpu import with_layers_that_fit
+
+
+@contextmanager
+def opened(model: RunnableModel) -> Iterator[LlamaModel]:
+    """Yields the model with the options that the model process would load it with; closes it afterwards.
+
+    Raises:
+        ModelError: It cannot be loaded.
+    """
+    options = model.options
+    if gpu_offload():
+        options = with_layers_that_fit(model.path, options)
+    weights = LlamaModel(model.path, options, lambda: False)
+    try:
+        yield weights
+    finally:
+        weights.close()

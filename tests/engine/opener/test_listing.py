@@ -1,0 +1,144 @@
+"""Data of the conversation list: tags, histogram of scores, dates, hits of words."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.completeness.records.scores import Histogram
+from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.tables import text_search
+from engine.opener.conversations import ConversationService
+from engine.project.project import Project
+from engine.questions.service.triage import TriageService
+from engine.questions.tables.verdicts import tags_of
+from tests.engine.project.support import fill, give_scores, mark, talk, with_tools
+
+
+@pytest.fixture
+def store(project: Project) -> ConversationService:
+    """Four conversations, three of them scored."""
+    fill(
+        project,
+        [
+            talk("a", "I want a red bicycle", "Red?", "Yes", created_at="2026-03-01"),
+            talk("b", "Where is it?", created_at="2023-12-24T18:00:00Z"),
+            talk("c", "hello"),
+            with_tools("t"),
+        ],
+    )
+    give_scores(project, {1: 1.0, 2: 0.5, 3: 0.0, 4: None})
+    return ConversationService(project)
+
+
+class TestTags:
+    def test_none(self, store: ConversationService) -> None:
+        """Without tags the list of tags is empty, and rows have none."""
+        assert store.tags() == []
+        assert store.rows([1])[0].tags == ()
+
+    def test_tags_in_force(self, project: Project, store: ConversationService) -> None:
+        """A tag is in force until it is removed; rows and the list of tags agree."""
+        for key, tag in [(1, "spam"), (1, "late"), (2, "spam"), (3, "odd"), (1, "spam")]:
+            mark(project, key, "tag", tag)
+        mark(project, 3, "untag", "odd")
+        mark(project, 2, "note", "spam, surely")
+        assert store.tags() == [("late", 1), ("spam", 2)]
+        assert [row.tags for row in store.rows([3, 2, 1])] == [(), ("spam",), ("late", "spam")]
+        assert list(store.ids(ListQuery(parse_filter("tag:spam -tag:late")))) == [2]
+
+    def test_undone(self, project: Project, store: ConversationService) -> None:
+        """Undoing an untag restores the tag; undoing a tag removes it."""
+        mark(project, 1, "tag", "spam")
+        mark(project, 1, "untag", "spam")
+        mark(project, 2, "tag", "spam")
+        project.write(
+            lambda conn: conn.execute(
+                "INSERT INTO verdict (conversation_id, kind, given_at, target)"
+                " VALUES (1, 'undo', '2026', 2), (2, 'undo', '2026', 3)"
+            )
+        )
+        assert store.tags() == [("spam", 1)]
+        assert [row.tags for row in store.rows([1, 2])] == [("spam",), ()]
+
+    def test_rows_are_read_by_key(self, store: ConversationService) -> None:
+        """The tags of a page are found through the conversations of the page, not among all verdicts."""
+        with store._project.reading() as conn:
+            steps: list[str] = []
+            conn.set_trace_callback(steps.append)
+            tags_of(conn, [1, 2])
+            conn.set_trace_callback(None)
+            plan = conn.execute(f"EXPLAIN QUERY PLAN {steps[0]}").fetchall()
+        assert not [step[3] for step in plan if step[3].startswith("SCAN v")], plan
+
+
+class TestHistogram:
+    def test_of_the_project(self, store: ConversationService) -> None:
+        """A score on an inner edge belongs to the bin above, 1 to the last bin; unscored ones are counted apart."""
+        assert store.histogram(None, 4) == Histogram((1, 0, 1, 1), 1)
+        assert store.histogram(None, 1) == Histogram((3,), 1)
+
+    def test_of_a_query(self, store: ConversationService) -> None:
+        """Only conversations that match the query are counted."""
+        assert store.histogram(ListQuery(parse_filter("p>=.5")), 2) == Histogram((0, 2), 0)
+        assert store.histogram(ListQuery(parse_filter("name:t")), 2) == Histogram((0, 0), 1)
+
+    def test_before_any_score(self, project: Project) -> None:
+        """Without scores everything is unscored."""
+        fill(project, [talk("a", "hello")])
+        assert ConversationService(project).histogram(None, 3) == Histogram((0, 0, 0), 1)
+
+    def test_no_parts(self, store: ConversationService) -> None:
+        """A histogram without bins is refused."""
+        with pytest.raises(ValueError, match="0 parts"):
+            store.histogram(None, 0)
+
+
+def test_dates(project: Project, store: ConversationService) -> None:
+    """The first and the last known date; None without dates."""
+    assert store.dates() == ("2023-12-24T18:00:00Z", "2026-03-01")
+
+
+def test_no_dates(project: Project) -> None:
+    """A project without dates has no first and last one."""
+    fill(project, [talk("a", "hello")])
+    assert ConversationService(project).dates() is None
+
+
+class TestHits:
+    @pytest.mark.parametrize(
+        ("wanted", "key", "expected"),
+        [
+            ("red", 1, [0, 1]),
+            ("bic", 1, [0]),
+            ("yes bicycle", 1, [0, 2]),
+            ('"red bicycle"', 1, [0]),
+            ("-red", 1, []),
+            ("state:complete", 1, []),
+            ("red", 2, []),
+            ("zrh", 4, [2]),
+            ("red", 99, []),
+            ('"*("', 1, []),
+        ],
+    )
+    def test_of_a_filter(
+        self, store: ConversationService, wanted: str, key: int, expected: list[int]
+    ) -> None:
+        """Each word has its own hits, in tool calls too; a negated word has none."""
+        assert store.hits(key, parse_filter(wanted)) == expected
+
+    @pytest.mark.parametrize("wanted", ["red", "b", 'yes "red bicycle"', "zrh", '"*("', "é"])
+    def test_of_long_conversations(self, project: Project, wanted: str) -> None:
+        """A conversation too long for an index of its own gets its hits from the project's index."""
+        fill(project, [talk("a", "Red bicycle, blue Bicycles"), talk("b", "red, BLUE, café, yes")])
+        words = parse_filter(wanted)
+        with project.reading() as conn:
+            for key in (1, 2):
+                assert text_search.hits(conn, key, words, few=0) == text_search.hits(
+                    conn, key, words
+                )
+
+
+def test_notes_are_no_tags(project: Project, store: ConversationService) -> None:
+    """A note given in triage is not listed as a tag."""
+    TriageService(project).note(1, "spam")
+    assert store.tags() == []

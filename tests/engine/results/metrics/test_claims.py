@@ -1,0 +1,219 @@
+"""Tree figures against truths, and which truths a conversation has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from engine.results.metrics import claims as truths
+from engine.results.metrics.claims import claim_tables, pairs
+from engine.results.metrics.uncertainty import (
+    BASELINES,
+    MEASURES,
+    PLAIN,
+    Case,
+    TreeLogProbs,
+    by_conversation,
+    figures_of,
+    predictive_entropy,
+)
+from engine.trees.record import leaf_log_probs, record
+from engine.trees.records import TreeRow
+from engine.trees.stages import tree_row
+from engine.trees.tree import TreeOptions
+from tests.screens.trees.tree_project import grown, likely
+
+
+def row(prompt: bytes = b"hi", alpha: float = 0.02) -> TreeRow:
+    """The row of a tree of the toy model with a recorded answer."""
+    tree = grown(prompt, TreeOptions(alpha, max_tokens=5), answer=likely(prompt, 4))
+    return tree_row(1, 2, tree, 0.1)
+
+
+class TestTruths:
+    @pytest.mark.parametrize(
+        ("truth", "claims"),
+        [
+            ({"reward": 0.0}, {"reward 0": True, "reward below 1": True}),
+            ({"reward": 0.5}, {"reward 0": False, "reward below 1": True}),
+            ({"reward": 1}, {"reward 0": False, "reward below 1": False}),
+            ({"reward": True, "goal": "x"}, {}),
+            ({"reward": "1", "complete": "yes"}, {}),
+            ({"success": 0.9}, {"success below 1": True}),
+            ({"success": 1.0}, {"success below 1": False}),
+            ({"complete": False}, {"not complete": True}),
+            ({"complete": True}, {"not complete": False}),
+            (
+                {"answerability": "UNDERSPECIFIED"},
+                {"unanswerable or underspecified": True, "underspecified": True},
+            ),
+            (
+                {"answerability": "unanswerable"},
+                {"unanswerable or underspecified": True, "unanswerable": True},
+            ),
+            ({"answerability": "PARTIAL"}, {}),
+        ],
+    )
+    def test_of_a_conversation(self, truth: dict[str, object], claims: dict[str, bool]) -> None:
+        """The truths of a conversation as true or false; an undecided value is none."""
+        assert truths.of_conversation(truth) == claims
+        assert claims.keys() <= truths.CLAIMS.keys()
+
+    def test_an_answerable_question_is_set_against_all(self) -> None:
+        """An answerable question is the negative case of each of the three truths on answerability."""
+        claims = truths.of_conversation({"answerability": "ANSWERABLE"})
+        assert len(claims) == 3
+        assert not any(claims.values())
+
+    def test_of_answers(self) -> None:
+        """Truths of answers are one for each assistant message, None where it was not judged; none at all where the
+        numbers differ.
+        """
+        truth = {"hallucination": [False, None, True]}
+        said = [{"hallucinated": False}, {}, {"hallucinated": True}]
+        assert truths.of_answers(truth, 3) == said
+        assert truths.of_answers(truth, 2) == [{}, {}]
+        assert truths.of_answers({"reward": 1}, 1) == [{}]
+
+    def test_satisfaction(self) -> None:
+        """A satisfaction of up to 3 of 5 counts as not satisfied; both judgements of one answer are kept."""
+        truth = {"satisfaction": [3, 4, None], "hallucination": [True, None, False]}
+        assert truths.judges_answers(truth)
+        assert truths.of_answers(truth, 3) == [
+            {"hallucinated": True, "not satisfied": True},
+            {"not satisfied": False},
+            {"hallucinated": False},
+        ]
+
+
+class TestFigures:
+    def test_all_are_there(self) -> None:
+        """Every measure and baseline has a figure; the recorded answer's is per token."""
+        odds = [0.5, 0.125, 0.25, 0.5]
+        told = replace(row(), answer_log_prob=sum(map(math.log, odds)))
+        found = figures_of(told, 120, TreeLogProbs([-1.0], [math.log(one) for one in odds]))
+        assert found.keys() == {**MEASURES, **BASELINES}.keys()
+        assert found["length"] == 120
+        assert found["answer_tokens"] == 4
+        assert found["perplexity"] == pytest.approx((2 * 8 * 4 * 2) ** (1 / 4))
+        assert found["-mean_token_p"] == pytest.approx(-1.375 / 4)
+        assert found["-min_token_p"] == pytest.approx(-0.125)
+
+    def test_predictive_entropy(self) -> None:
+        """Leaves of 1/2 and 1/4 have shares of 2/3 and 1/3: 4/3 bits. The mass that is left out makes it larger than
+        the entropy of the two; leaves too improbable for a double still count, and without any it is None.
+        """
+        assert predictive_entropy([math.log(1 / 2), math.log(1 / 4)]) == pytest.approx(4 / 3)
+        assert predictive_entropy([-800.0, -800.0]) == pytest.approx(800 / math.log(2))
+        assert predictive_entropy([]) is None
+
+    def test_leaves_of_a_record(self) -> None:
+        """The leaves read from the stored columns are those of the tree."""
+        tree = grown(b"hi", TreeOptions(0.02, max_tokens=5)).tree
+        found = leaf_log_probs(record(tree).as_frame()["columns"])
+        assert sorted(found) == pytest.approx(sorted(tree.nodes[at].path for at in tree.leaves()))
+
+    def test_each_grows_with_uncertainty(self) -> None:
+        """Leaves, entropy and negative log-probabilities rise when the best answer gets less probable."""
+        sure = row()
+        unsure = replace(
+            sure,
+            leaves=sure.leaves + 1,
+            answers=sure.answers + 1,
+            max_log_prob=(sure.max_log_prob or 0) - 1,
+            covered=sure.covered - 0.1,
+            max_log_prob_per_token=(sure.max_log_prob_per_token or 0) - 1,
+            entropy_low=sure.entropy_low + 1,
+            entropy_high=sure.entropy_high + 1,
+            answer_log_prob=(sure.answer_log_prob or 0) - 1,
+        )
+        low = figures_of(sure, 1, TreeLogProbs([-0.5], [-0.1, -0.2]))
+        high = figures_of(unsure, 2, TreeLogProbs([-0.6], [-0.1, -0.9]))
+        for name in (*MEASURES, *PLAIN):
+            first, second = low[name], high[name]
+            assert first is not None
+            assert second is not None
+            assert first < second
+
+    def test_without_an_answer(self) -> None:
+        """A tree at the end of a log has no figure of a recorded answer; one without a leaf none of a best leaf."""
+        bare = replace(row(), answer_log_prob=None, answer_tokens=0, max_log_prob=None)
+        found = figures_of(bare, 1, TreeLogProbs(()))
+        assert found["perplexity"] is found["-min_token_p"] is found["answer_tokens"] is None
+        assert found["-max_logprob"] is None
+
+    def test_several_trees_of_a_conversation(self) -> None:
+        """Mean and maximum of each figure summarise several trees; a figure that some lack is over the others."""
+        cases = [
+            Case(1, {"leaves": 2, "-max_logprob": None, "length": 9}),
+            Case(1, {"leaves": 6, "-max_logprob": 3.0, "length": 9}),
+            Case(2, {"leaves": 5, "-max_logprob": None, "length": 7}),
+        ]
+        first, second = by_conversation(cases, {1: {"reward 0": True}})
+        assert first.claims == {"reward 0": True}
+        assert first.figures == {
+            "leaves mean": 4,
+            "leaves most": 6,
+            "-max_logprob mean": 3,
+            "-max_logprob most": 3,
+            "length": 9,
+        }
+        assert second.claims == {}
+        assert second.figures["-max_logprob mean"] is None
+
+    def test_one_tree_each(self) -> None:
+        """With one tree for each conversation the figures keep their names."""
+        (case,) = by_conversation([Case(1, {"leaves": 2})], {})
+        assert case.figures == {"leaves": 2}
+
+
+class TestTables:
+    CASES = tuple(
+        Case(
+            n,
+            {"leaves": n, "fork_entropy": 1.0, "answer_tokens": n if n > 2 else None},
+            {"reward 0": n > 4},
+        )
+        for n in range(1, 9)
+    )
+
+    def test_a_claim(self) -> None:
+        """A table has a row for each figure over the cases that have it: a perfect one, one by chance, and one over six
+        cases.
+        """
+        (table,) = claim_tables(self.CASES, ["reward 0", "not complete"])
+        assert (table.claim, table.holds, table.fails) == ("reward 0", 4, 4)
+        rows = {one.figure: one for one in table.rows}
+        assert rows["leaves"].area.value == 1
+        assert rows["fork_entropy"].area.value == 0.5
+        assert rows["fork_entropy"].average_precision.value == 0.5
+        assert rows["leaves"].kept_accuracy.value == pytest.approx(
+            (4 + 4 / 5 + 4 / 6 + 4 / 7 + 4 / 8) / 8
+        )
+        assert rows["leaves"].rejection_ratio.value == 1
+        assert rows["fork_entropy"].rejection_ratio.value == pytest.approx(0)
+        assert (rows["answer_tokens"].positives, rows["answer_tokens"].negatives) == (4, 2)
+
+    def test_the_same_for_all(self) -> None:
+        """A truth with one value for all cases has its counts and no rows."""
+        cases = [Case(n, {"leaves": n}, {"not complete": False}) for n in range(3)]
+        (table,) = claim_tables(cases, ["not complete"])
+        assert (table.holds, table.fails, table.rows) == (0, 3, ())
+
+    def test_two_claims_that_say_the_same(self) -> None:
+        """Rewards of 0 and 1 make one table; a reward between them makes two."""
+        plain = [
+            Case(n, {"leaves": n}, truths.of_conversation({"reward": n % 2})) for n in range(4)
+        ]
+        half = Case(9, {"leaves": 1}, truths.of_conversation({"reward": 0.5}))
+        names = ["reward 0", "reward below 1"]
+        assert [table.claim for table in claim_tables(plain, names)] == ["reward 0"]
+        assert [table.claim for table in claim_tables([*plain, half], names)] == names
+
+    def test_pairs(self) -> None:
+        """Correlations are of every two figures that vary, over the cases that have both."""
+        (pair,) = pairs(self.CASES)
+        assert (pair.first, pair.second, pair.found.n) == ("leaves", "answer_tokens", 6)
+        assert pairs([]) == []

@@ -1,1 +1,0 @@
-"""Tests of the tasks of sharded instructions and what scores them."""

@@ -1,0 +1,396 @@
+"""Function calls in a reply: parsed as text, never executed, compared as the function-calling leaderboard
+compares them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.errors import BadInstruction
+from engine.simulate.sharded.call_syntax import (
+    NotCalls,
+    ParsedCall,
+    java_value,
+    javascript_value,
+    read_calls,
+    split,
+)
+from engine.simulate.sharded.task import Task
+from tests.engine.simulate.sharded.bound import bound, score, scored
+
+BOOK = {
+    "name": "hotel.book",
+    "parameters": {
+        "type": "dict",
+        "properties": {
+            "city": {"type": "string"},
+            "nights": {"type": "integer"},
+            "budget": {"type": "float"},
+            "extras": {"type": "array", "items": {"type": "string"}},
+            "guest": {"type": "dict"},
+            "rooms": {"type": "array", "items": {"type": "dict"}},
+        },
+        "required": ["city"],
+    },
+}
+PING = {"name": "ping", "parameters": {"type": "dict", "properties": {"host": {"type": "string"}}}}
+
+
+def booking(category: str = "simple", language: str = "Python", **accepted: Any) -> Task:
+    """A task whose reference is one call of `hotel.book`."""
+    return bound(
+        "actions",
+        function=[BOOK] if category == "simple" else [BOOK, PING],
+        fully_specified_question=[[{"role": "user", "content": "book it"}]],
+        reference_answer=[{"hotel.book": accepted}],
+        language=language,
+        test_category=category,
+    )
+
+
+literals = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+class TestReading:
+    @given(st.dictionaries(st.sampled_from(["a", "b_1", "city"]), literals, min_size=1))
+    def test_python_literals_are_read_as_they_are_written(self, arguments: dict[str, Any]) -> None:
+        """Any value that Python's repr writes is parsed to an equal value."""
+        text = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+        assert read_calls(f"[f.g({text})]", "Python") == [ParsedCall("f.g", arguments)]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "[a(x=1), b()]",
+            "a(x=1), b()",
+            "a(x=1)\nb()",
+            "```python\n[a(x=1), b()]\n```",
+            "Sure:\n```\na(x=1)\nb()\n```\nDone.",
+            "```\nc()\n```\nor rather\n```\n[a(x=1),b()]\n```",
+        ],
+    )
+    @pytest.mark.parametrize("language", ["python", "java", "javascript"])
+    def test_brackets_fences_and_lines_are_no_matter(self, text: str, language: str) -> None:
+        """The same calls are parsed from a list, in a row, on lines, or in the last of several fences."""
+        assert [call.name for call in read_calls(text, language)] == ["a", "b"]
+
+    @given(st.text(max_size=80), st.sampled_from(["python", "java", "javascript"]))
+    def test_any_text_is_calls_or_refused(self, text: str, language: str) -> None:
+        """Any reply is parsed to calls or refused with the error for it."""
+        with contextlib.suppress(NotCalls):
+            assert isinstance(read_calls(text, language), list)
+
+    @pytest.mark.parametrize(
+        "text", ["", "I cannot help.", "x = 1", "[a(x=1), 3]", "a(x=1", "(" * 9999]
+    )
+    @pytest.mark.parametrize("language", ["python", "java", "javascript"])
+    def test_anything_else_is_refused(self, text: str, language: str) -> None:
+        """Prose, statements and unclosed brackets are refused."""
+        with pytest.raises(NotCalls):
+            read_calls(text, language)
+
+    def test_nothing_is_run(self) -> None:
+        """A call within a value stays text; only sums and products of numbers are evaluated."""
+        [call] = read_calls('f(a=__import__("os").getcwd(), b=60 * 5, c=9**9**9, d=name)', "python")
+        assert call.arguments == {
+            "a": "__import__('os').getcwd()",
+            "b": 300,
+            "c": "9 ** 9 ** 9",
+            "d": "name",
+        }
+
+    @given(
+        st.lists(st.sampled_from(["a", "'x, y'", '"("', "f(1, 2)", "[1, 2]", "{k: 1}", "M<A, B>"]))
+    )
+    def test_arguments_are_split_at_their_own_commas(self, parts: list[str]) -> None:
+        """Commas within quotes, brackets and type parameters do not separate arguments."""
+        assert split(",".join(parts)) == parts
+
+
+class TestForeignValues:
+    @pytest.mark.parametrize(
+        ("text", "kind", "items", "value"),
+        [
+            ("5", "integer", None, 5),
+            ("5", "long", None, "5"),
+            ("5L", "long", None, 5),
+            ("1.5f", "float", None, 1.5),
+            ("1.5", "float", None, "1.5"),
+            ("1.5", "double", None, 1.5),
+            ("true", "boolean", None, True),
+            ("'c'", "char", None, "c"),
+            ('"a\\"b"', "String", None, 'a"b'),
+            ("mapArea", "any", None, "mapArea"),
+            (
+                'new ArrayList<String>(Arrays.asList("a", "b,c"))',
+                "ArrayList",
+                "String",
+                ["a", "b,c"],
+            ),
+            ('new ArrayList<>() {{ add("a"); add("b"); }}', "ArrayList", "String", ["a", "b"]),
+            ("new int[]{1, 2}", "Array", "integer", [1, 2]),
+            ("List.of(1L, 2L)", "ArrayList", "long", [1, 2]),
+            ("List.of(f(1), g(2))", "ArrayList", "any", ["f(1)", "g(2)"]),
+            ("new ArrayList<>()", "ArrayList", None, []),
+            (
+                'new HashMap<String, Object>() {{ put("a", 1); put("b", "x"); }}',
+                "HashMap",
+                None,
+                {"a": 1, "b": "x"},
+            ),
+            ('Map.of("a", true)', "HashMap", None, {"a": True}),
+            ("new HashMap<>()", "HashMap", None, {}),
+            ("somewhere", "ArrayList", None, "somewhere"),
+        ],
+    )
+    def test_java(self, text: str, kind: str, items: str | None, value: Any) -> None:
+        """A Java literal is parsed by its declared type; another text stays text."""
+        assert java_value(text, kind, items) == value
+
+    @pytest.mark.parametrize(
+        ("text", "kind", "items", "value"),
+        [
+            ("5", "integer", None, 5),
+            ("5", "float", None, 5.0),
+            ("5n", "Bigint", None, 5),
+            ("5", "Bigint", None, "5"),
+            ("false", "Boolean", None, False),
+            ("'x'", "String", None, "x"),
+            ("`x`", "String", None, "x"),
+            ("[1, 2]", "array", "integer", [1, 2]),
+            ("[[1, 2], [3]]", "array", None, [[1, 2], [3]]),
+            ("new Array('a', 'b')", "array", "String", ["a", "b"]),
+            ("{a: 1, 'b': ['x', {c: true}]}", "dict", None, {"a": 1, "b": ["x", {"c": True}]}),
+            ("{}", "dict", None, {}),
+            ("{url: 'http://x:80'}", "dict", None, {"url": "http://x:80"}),
+            ("element", "any", None, "element"),
+        ],
+    )
+    def test_javascript(self, text: str, kind: str, items: str | None, value: Any) -> None:
+        """A JavaScript literal is parsed by its declared type."""
+        assert javascript_value(text, kind, items) == value
+
+    @given(st.text(max_size=60), st.sampled_from([None, "long", "ArrayList", "HashMap", "String"]))
+    def test_any_java_text_is_some_value(self, text: str, kind: str | None) -> None:
+        """Parsing a value raises nothing but the error for invalid source text."""
+        try:
+            java_value(text, kind)
+            javascript_value(text, {"ArrayList": "array", "HashMap": "dict"}.get(kind or "", kind))
+        except NotCalls:
+            pass
+
+
+class TestMatching:
+    @pytest.mark.parametrize(
+        ("call", "right"),
+        [
+            ("hotel.book(city='New York')", True),
+            ("hotel.book(city='new-york.')", True),
+            ("hotel.book(city='NYC')", True),
+            ("hotel.book(city='Boston')", False),
+            ("hotel.book()", False),
+            ("hotel.book('NYC')", False),
+            ("hotel.book(city='NYC', nights=2)", True),
+            ("hotel.book(city='NYC', nights=3)", False),
+            ("hotel.book(city='NYC', nights='2')", False),
+            ("hotel.book(city='NYC', nights=2.0)", False),
+            ("hotel.book(city='NYC', nights=True)", False),
+            ("hotel.book(city='NYC', unknown=2)", False),
+            ("book(city='NYC')", False),
+            ("hotel.book(city='NYC'), hotel.book(city='NYC')", False),
+        ],
+    )
+    def test_names_values_and_types(self, call: str, right: bool) -> None:
+        """Any accepted value matches, texts loosely and numbers by type; optional parameters may be missing, unknown
+        ones not be there.
+        """
+        task = booking(city=["New York", "NYC"], nights=["", 2])
+        assert score(task, f"[{call}]") == float(right)
+
+    def test_a_value_that_is_not_optional_must_be_given(self) -> None:
+        """A parameter that the reference requires must be there even if the schema does not require it."""
+        assert score(booking(city=["Rome"], nights=[2]), "hotel.book(city='Rome')") == 0.0
+
+    def test_a_whole_number_stands_for_a_float(self) -> None:
+        """In Python an integer matches where a float is declared."""
+        task = booking(city=["Rome"], budget=[100.0])
+        assert score(task, "hotel.book(city='Rome', budget=100)") == 1.0
+
+    def test_a_variable_stands_for_a_value(self) -> None:
+        """A text in place of a number in the reference is the name of a variable and is compared exactly."""
+        task = booking(city=["Rome"], nights=["my_nights"])
+        assert score(task, "hotel.book(city='Rome', nights=my_nights)") == 1.0
+        assert score(task, "hotel.book(city='Rome', nights=MY_nights)") == 0.0
+
+    def test_lists_and_dictionaries(self) -> None:
+        """Lists match in order, their texts loosely; dictionaries match by key, each with its accepted values."""
+        task = booking(
+            city=["Rome"],
+            extras=[["late check-in", "parking"]],
+            guest=[{"name": ["Ada"], "age": ["", 30]}],
+            rooms=["", [{"beds": [2]}, {"beds": [1]}]],
+        )
+        start = "hotel.book(city='Rome', extras=['Late Checkin', 'parking'], "
+        assert score(task, start + "guest={'name': 'ada'})") == 1.0
+        assert (
+            score(
+                task, start + "guest={'name': 'ada', 'age': 30}, rooms=[{'beds': 2}, {'beds': 1}])"
+            )
+            == 1.0
+        )
+        assert score(task, start + "guest={'age': 30})") == 0.0
+        assert score(task, start + "guest={'name': 'ada', 'x': 1})") == 0.0
+        assert (
+            score(task, start + "guest={'name': 'ada'}, rooms=[{'beds': 1}, {'beds': 2}])") == 0.0
+        )
+        swapped = (
+            "hotel.book(city='Rome', extras=['parking', 'late checkin'], guest={'name': 'Ada'})"
+        )
+        assert score(task, swapped) == 0.0
+
+    @given(st.permutations(range(4)))
+    def test_parallel_calls_match_in_any_order(self, order: list[int]) -> None:
+        """Calls match in any order, even where one call fits several references."""
+        cities = [["Rome", "Oslo"], ["Rome"], ["Bern", "Oslo"], ["Oslo"]]
+        said = ["Oslo", "Rome", "Bern", "Oslo"]
+        task = bound(
+            "actions",
+            function=[BOOK, PING],
+            fully_specified_question="q",
+            reference_answer=[{"hotel.book": {"city": accepted}} for accepted in cities],
+            language="Python",
+            test_category="parallel",
+        )
+        calls = [f"hotel.book(city='{said[at]}')" for at in order]
+        assert score(task, f"[{', '.join(calls)}]") == 1.0
+        assert score(task, f"[{', '.join(calls[:3])}]") == 0.0
+
+    def test_two_calls_do_not_share_a_reference(self) -> None:
+        """Two equal calls do not match two different references."""
+        task = bound(
+            "actions",
+            function=[BOOK],
+            fully_specified_question="q",
+            reference_answer=[{"hotel.book": {"city": [city]}} for city in ("Rome", "Oslo")],
+            language="Python",
+            test_category="parallel",
+        )
+        assert score(task, "[hotel.book(city='Rome'), hotel.book(city='Rome')]") == 0.0
+        assert score(task, "[hotel.book(city='Oslo'), hotel.book(city='Rome')]") == 1.0
+
+    def test_of_several_functions_the_right_one_is_called(self) -> None:
+        """In `multiple`, the call must be of the reference's function."""
+        task = booking("multiple", city=["Rome"])
+        assert score(task, "[hotel.book(city='Rome')]") == 1.0
+        assert score(task, "[ping(city='Rome')]") == 0.0
+
+    def test_java_and_javascript_are_compared_by_their_types(self) -> None:
+        """A Java long needs its L, a list its constructor; a JavaScript object literal is parsed."""
+        java = bound(
+            "actions",
+            function=[
+                {
+                    "name": "Cache.put",
+                    "parameters": {
+                        "properties": {
+                            "size": {"type": "long"},
+                            "keys": {"type": "ArrayList", "items": {"type": "String"}},
+                        },
+                        "required": ["size"],
+                    },
+                }
+            ],
+            fully_specified_question="q",
+            reference_answer=[{"Cache.put": {"size": [5], "keys": [["a", "b"]]}}],
+            language="Java",
+            test_category="java",
+        )
+        keys = 'keys=new ArrayList<String>(Arrays.asList("a", "b"))'
+        assert score(java, f"Cache.put(size=5L, {keys})") == 1.0
+        assert score(java, f"Cache.put(size=5, {keys})") == 0.0
+        script = bound(
+            "actions",
+            function=[{"name": "draw", "parameters": {"properties": {"style": {"type": "dict"}}}}],
+            fully_specified_question="q",
+            reference_answer=[{"draw": {"style": [{"color": ["red"], "width": ["", 2]}]}}],
+            language="JavaScript",
+            test_category="javascript",
+        )
+        assert score(script, "draw(style={color: 'Red'})") == 1.0
+        assert score(script, "draw(style={color: 'blue'})") == 0.0
+
+    def test_a_wrong_answer_says_what_is_wrong(self) -> None:
+        """The details of a score name the parameter that is wrong."""
+        evaluation, _ = scored(
+            booking(city=["Rome"], nights=[2]), "hotel.book(city='Rome', nights=3)"
+        )
+        assert "nights" in evaluation.details["wrong"]
+
+    @pytest.mark.parametrize("language", ["Python", "Java", "JavaScript"])
+    @pytest.mark.parametrize(
+        "value",
+        ["[" * 3000 + "]" * 3000, "9" * 5000, "9" * 400, "9" * 400 + " / 3.5", "-" * 5000 + "1"],
+    )
+    def test_monstrous_values_are_wrong_and_nothing_worse(self, value: str, language: str) -> None:
+        """Extremely deep nesting and extremely long numbers score 0 without an exception."""
+        task = booking(language=language, city=["Rome"], budget=["", 1.0], rooms=["", []])
+        for parameter in ("budget", "rooms"):
+            assert score(task, f"hotel.book(city='Rome', {parameter}={value})") == 0.0
+
+
+class TestTask:
+    def test_the_model_sees_functions_and_question_and_no_reference(self) -> None:
+        """The prompts have the schemas and the question, and no accepted value."""
+        task = booking(city=["Castle Rock"])
+        assert json.dumps(BOOK["name"]) in task.system_prompt()
+        assert "book it" in task.full_prompt()
+        assert "Castle Rock" not in task.system_prompt() + task.full_prompt()
+
+    def test_keys_may_be_json_texts(self) -> None:
+        """`function` and `reference_answer` may be lists or JSON texts of them."""
+        task = bound(
+            "actions",
+            function=json.dumps([PING]),
+            fully_specified_question="q",
+            reference_answer=json.dumps([{"ping": {"host": ["h"]}}]),
+            language="Python",
+            test_category="simple",
+        )
+        assert score(task, "ping(host='h')") == 1.0
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"language": "Cobol"},
+            {"reference_answer": [{"f": {"a": 1}}]},
+            {"function": []},
+            {"function": "["},
+        ],
+    )
+    def test_bad_keys_are_refused(self, change: dict[str, Any]) -> None:
+        """An unknown language, a reference without lists of values, and no functions are refused when the file
+        is read.
+        """
+        keys: dict[str, Any] = {
+            "function": [PING],
+            "fully_specified_question": "q",
+            "reference_answer": [{"ping": {"host": ["h"]}}],
+            "language": "Python",
+            "test_category": "simple",
+        }
+        with pytest.raises(BadInstruction):
+            bound("actions", **{**keys, **change})

@@ -1,0 +1,255 @@
+"""Code tasks: a function is extracted from a reply, renamed as the tests call it, and run against all of them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+import platform
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.errors import BadInstruction
+from engine.simulate.sharded.code import BadTests, callable_as, function_in, unpacked
+from engine.simulate.sharded.task import Task, fenced
+from tests.engine.simulate.sharded.bound import bound, score, scored
+
+on_linux = pytest.mark.skipif(
+    platform.system() != "Linux", reason="code is run on Linux only, elsewhere it is refused"
+)
+
+
+def packed(value: Any) -> str:
+    """Private tests as LiveCodeBench packs them."""
+    return base64.b64encode(zlib.compress(pickle.dumps(json.dumps(value)))).decode()
+
+
+def case(given: str, wanted: str) -> dict[str, str]:
+    """A test case."""
+    return {"input": given, "output": wanted, "testtype": "functional"}
+
+
+def competition(public: Any, private: Any = "", name: str = "add", **keys: Any) -> Task:
+    """A LiveCodeBench task."""
+    record = {
+        "source": "lcb_easy",
+        "question_content": "Add two numbers.",
+        "starter_code": "class Solution:\n    def add(self, a: int, b: int) -> int:\n        ",
+        "public_test_cases": public,
+        "private_test_cases": private,
+        "metadata": {"func_name": name},
+        **keys,
+    }
+    return bound("code", **record)
+
+
+class TestExtraction:
+    def test_the_last_top_level_function_of_the_last_block(self) -> None:
+        """The last top-level function of the last block is extracted with the block's imports."""
+        reply = (
+            "First:\n```python\ndef old(): pass\n```\nBetter:\n```python\nimport math\nfrom os import path\n"
+            "def helper(x):\n    return x\n\n@cached\ndef new(a):\n    def inner():\n        return 1\n"
+            "    return math.sqrt(a)\n\nprint(new(4))\n```\nDone."
+        )
+        assert function_in(reply) == (
+            "import math\nfrom os import path\n\n@cached\ndef new(a):\n    def inner():\n        return 1\n"
+            "    return math.sqrt(a)"
+        )
+
+    @pytest.mark.parametrize(
+        ("reply", "function"),
+        [
+            ("```\ndef f(): return 1\n```", "def f(): return 1"),
+            ("```py\ndef f(): return 1\n```\n```text\nnot code\n```", "def f(): return 1"),
+            ("Here it is:\ndef f():\n    return 1", "def f():\n    return 1"),
+            ("import re\n\ndef f():\n    return re", "import re\n\ndef f():\n    return re"),
+            ("```python\nx = 1\n```", ""),
+            ("```python\ndef f(:\n```", ""),
+            ("I would define a function.", ""),
+            ("", ""),
+        ],
+    )
+    def test_with_and_without_fences(self, reply: str, function: str) -> None:
+        """Blocks without a function are skipped; a function without a fence is found; invalid code gives none."""
+        assert function_in(reply) == function
+
+    def test_a_class_solution_stands_for_a_function(self) -> None:
+        """Where the reply has a class `Solution`, its method is the answer."""
+        reply = "```python\nclass Solution:\n    def add(self, a, b):\n        return a + b\n```"
+        answer = function_in(reply)
+        assert answer.startswith("class Solution")
+        assert "add = Solution().add" in callable_as(answer, "add")
+
+    @given(st.text(max_size=200), st.sampled_from(["{}", "```python\n{}\n```", "def f():\n    {}"]))
+    def test_any_reply_has_a_function_or_none(self, text: str, form: str) -> None:
+        """Any reply gives valid Python source or None."""
+        found = function_in(form.replace("{}", text))
+        assert not found or callable_as(found, "f")
+
+    @pytest.mark.parametrize(
+        ("reply", "blocks"),
+        [
+            ("```python\na\n```", ["a"]),
+            ("```\na\n\n```b```c```", ["a", "c"]),
+            ("```sql a```", ["a"]),
+            ("```java\n\n  a  ```", ["a"]),
+            ("```pyramid```", ["pyramid"]),
+            ("open\n```python\na", []),
+            ("```a```\n```python\nb", ["a"]),
+            ("none", []),
+            ("```" + " \n" * 50_000, []),
+        ],
+    )
+    def test_closed_fences_without_the_language(self, reply: str, blocks: list[str]) -> None:
+        """The language name of a fence is dropped and an unclosed fence ignored, in linear time."""
+        assert fenced(reply) == blocks
+
+    def test_the_tests_call_the_function_whatever_its_name(self) -> None:
+        """A function that calls itself by its own name still works after the renaming."""
+        module = callable_as("def fact(n):\n    return n * fact(n - 1) if n else 1", "factorial")
+        space: dict[str, Any] = {}
+        exec(module, space)
+        assert space["factorial"](5) == 120
+
+
+class TestPackedTests:
+    @pytest.mark.parametrize("pack", [lambda value: value, json.dumps, packed])
+    def test_all_ways_of_packing_give_the_same_cases(self, pack: Any) -> None:
+        """Tests as a list, as JSON, and as base64 of zlib of a pickle of JSON are the same cases."""
+        cases = [case("1\n2", "3"), case('"é"', "null")]
+        assert unpacked(pack(cases)) == cases
+
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            pytest.param(b"cos\nsystem\n(S'touch pwned'\ntR.", id="os.system"),
+            pytest.param(
+                b"\x80\x04\x8c\x08builtins\x8c\x04eval\x93\x8c\x011\x85R.", id="builtins.eval"
+            ),
+            pytest.param(b"\x80\x04Pid\n.", id="persistent id"),
+            pytest.param(b"no pickle", id="no pickle"),
+            pytest.param(pickle.dumps({"input": 1}), id="no list"),
+        ],
+    )
+    def test_a_pickle_runs_nothing(self, bad: bytes, tmp_path: Any, monkeypatch: Any) -> None:
+        """A pickle that refers to a function is refused without importing it."""
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(BadTests):
+            unpacked(base64.b64encode(zlib.compress(bad)).decode())
+        assert list(tmp_path.iterdir()) == []
+
+    @given(
+        st.text(max_size=100)
+        | st.binary(max_size=100).map(lambda raw: base64.b64encode(raw).decode())
+    )
+    def test_damaged_tests_are_refused(self, text: str) -> None:
+        """Any text gives test cases or is refused with a reason."""
+        try:
+            assert isinstance(unpacked(text), list)
+        except BadTests as error:
+            assert str(error)  # noqa: PT017 - both ends are right
+
+
+@on_linux
+class TestScore:
+    def test_every_public_and_private_test_must_pass(self) -> None:
+        """Right on the public test and wrong on a private one is wrong."""
+        task = competition(
+            json.dumps([case("1\n2", "3")]), packed([case("5\n5", "10"), case("-1\n1", "0")])
+        )
+        assert score(task, "def add(a, b):\n    return a + b") == 1.0
+        assert score(task, "def plus(x, y):\n    return x + y") == 1.0
+        assert score(task, "def add(a, b):\n    return 3") == 0.0
+        assert score(task, "def add(a, b):\n    return a + b if a >= 0 else None") == 0.0
+
+    def test_details_say_which_test_failed_and_why(self) -> None:
+        """The number of the test and the exception are kept."""
+        task = competition([case("1\n1", "2"), case("1\n0", "1")])
+        evaluation, _ = scored(task, "def add(a, b):\n    return a // b + 1")
+        assert evaluation.details["failed"].startswith("test 2: ZeroDivisionError")
+
+    def test_annotations_and_common_modules_need_no_import(self) -> None:
+        """The usual names of competitions are imported for an answer; `pow` and `open` stay Python's."""
+        task = competition([case("[3, 1]\n2", "[1, 3]")])
+        answer = "def add(xs: List[int], k: Optional[int]) -> List[int]:\n    return heapq.nsmallest(k, xs)"
+        assert score(task, answer) == 1.0
+        assert (
+            score(competition([case("2\n5", "2")]), "def add(a, b):\n    return pow(a, b, 3)")
+            == 1.0
+        )
+
+    def test_a_class_solution_is_called(self) -> None:
+        """The answer may be the class of the starter code."""
+        task = competition([case("1\n2", "3")])
+        assert score(task, "class Solution:\n    def add(self, a, b):\n        return a + b") == 1.0
+
+    def test_a_tuple_passes_for_a_list(self) -> None:
+        """Results are compared as JSON, so a tuple equals a list."""
+        task = competition([case("1\n2", "[1, 2]")])
+        assert score(task, "def add(a, b):\n    return a, b") == 1.0
+        assert score(task, "def add(a, b):\n    return {a, b}") == 0.0
+
+    @pytest.mark.parametrize(
+        "answer", ["", "no code", "x = 1", "def add(a, b: return", "def add(a):\n return a"]
+    )
+    def test_anything_else_scores_0(self, answer: str) -> None:
+        """No function, invalid code and wrong parameters score 0."""
+        assert score(competition([case("1\n2", "3")]), answer) == 0.0
+
+    def test_leaving_the_program_passes_no_test(self) -> None:
+        """An exit with status 0 without a result fails the test."""
+        for leave in ("import sys\n    sys.exit(0)", "import os\n    os._exit(0)"):
+            assert score(competition([case("1\n2", "null")]), f"def add(a, b):\n    {leave}") == 0.0
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "import os\n    while True: os.fork()",
+            "return len([0] * 10**11)",
+            "import socket\n    socket.create_connection(('127.0.0.1', 9)); return 3",
+            "open('/tmp/mine', 'w').close(); return 3",
+            "import subprocess\n    return subprocess.call(['true']) + 3",
+        ],
+    )
+    def test_what_is_not_allowed_scores_0(self, body: str) -> None:
+        """A fork bomb, a huge allocation, network, files and programs only fail the test."""
+        assert score(competition([case("1\n2", "3")]), f"def add(a, b):\n    {body}") == 0.0
+
+    def test_a_completion_gets_the_imports_of_its_prompt(self) -> None:
+        """HumanEval: what the prompt imports may be used."""
+        task = bound(
+            "code",
+            source="humaneval",
+            prompt='import hashlib\n\ndef digest(text: str) -> str:\n    """The digest."""\n',
+            public_test_cases=json.dumps([case('""', '"d41d8cd98f00b204e9800998ecf8427e"')]),
+            private_test_cases="",
+            metadata={"func_name": "digest"},
+        )
+        assert "def digest" in task.full_prompt()
+        assert score(task, "def f(text):\n    return hashlib.md5(text.encode()).hexdigest()") == 1.0
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"source": "elsewhere"},
+            {"metadata": {}},
+            {"metadata": {"func_name": "a b"}},
+            {"public_test_cases": "[]"},
+            {"public_test_cases": "["},
+            {"public_test_cases": [case("not json", "1")]},
+            {"private_test_cases": "####"},
+        ],
+    )
+    def test_bad_keys_are_refused(self, change: dict[str, Any]) -> None:
+        """An instruction that cannot be scored is refused when it is read."""
+        with pytest.raises(BadInstruction):
+            competition(**{"public": [case("1\n2", "3")], **_renamed(change)})
+
+
+def _renamed(change: dict[str, Any]) -> dict[str, Any]:
+    short = {"public_test_cases": "public", "private_test_cases": "private"}
+    return {short.get(name, name): value for name, value in change.items()}

@@ -1,0 +1,73 @@
+"""Maths tasks: the number in an answer is compared with the number after ####."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.errors import BadInstruction
+from engine.simulate.sharded.instruction import Shard
+from engine.simulate.sharded.tasks import last_number
+from tests.engine.simulate.sharded.bound import bound, score
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("16", "16"),
+        ("7", "7"),
+        ("-3", "-3"),
+        ("first 4, then 16 apples", "16"),
+        ("The total is $1,234,567.", "1234567"),
+        ("That is $18.00", "18"),
+        ("That is $100.00", "100"),
+        ("It costs 18.00", "18.00"),
+        ("0.5", "0.5"),
+        ("16.", "16"),
+        ("it is 16...", "16.."),
+        ("16 ... done", ".."),
+        ("no digits at all", None),
+        ("", None),
+    ],
+)
+def test_the_last_number_is_found_by_the_published_pattern(text: str, number: str | None) -> None:
+    """Pattern and stripping of `,`, `$` and one final dot are those of the source, quirks included."""
+    assert last_number(text) == number
+
+
+@given(
+    st.integers(-(10**12), 10**12), st.sampled_from(["{}", "{:,}", "is {}.", "= **{:,}** in all"])
+)
+def test_a_whole_number_is_right_however_it_is_written(number: int, form: str) -> None:
+    """With or without separators of thousands, a final dot or emphasis, the gold number scores 1."""
+    task = bound("math", question="q", answer=f"because #### {number:,}")
+    assert score(task, form.format(number)) == 1.0
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9))
+def test_only_the_gold_number_is_right(gold: int, said: int) -> None:
+    """An answer scores 1 exactly if its number is the gold one."""
+    task = bound("math", question="q", answer=f"#### {gold}")
+    assert score(task, f"The answer is {said}") == float(gold == said)
+
+
+def test_the_last_of_two_numbers_counts() -> None:
+    """The last number counts: a right number before a wrong one scores 0."""
+    task = bound("math", question="q", answer="#### 16")
+    assert score(task, "16, no, 17") == 0.0
+    assert score(task, "17, no, 16") == 1.0
+
+
+def test_an_answer_without_the_mark_is_refused_when_the_file_is_read() -> None:
+    """An instruction whose answer has no #### cannot be scored and says so."""
+    with pytest.raises(BadInstruction, match="####"):
+        bound("math", question="q", answer="16")
+
+
+def test_concat_lists_the_shards_in_their_order() -> None:
+    """The prompt of CONCAT is that of FULL with the shards as a list."""
+    task = bound("math", question="Q?", answer="#### 1")
+    assert "Q?" in task.full_prompt()
+    shards = [Shard(2, "a detail"), Shard(1, "the intent")]
+    assert "- a detail\n- the intent\n" in task.concat_prompt(shards)

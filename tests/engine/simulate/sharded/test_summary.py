@@ -1,0 +1,204 @@
+"""Summary tasks: which insights a judge finds covered, and how well their lines cite the documents."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.base.errors import BadInstruction
+from engine.model.chat import Call
+from engine.simulate.sharded.instruction import as_instruction
+from engine.simulate.sharded.task import Task
+from engine.simulate.sharded.tasks import citation_f1, cut
+from tests.engine.simulate.sharded.bound import bound, scored
+
+SHARDS = [
+    {"shard_id": 0, "shard": "", "doc_idxs": [3, 1]},
+    {"shard_id": 1, "shard": "", "doc_idxs": [2]},
+]
+KEYS: dict[str, Any] = {
+    "domain": "news",
+    "topic": "Trams",
+    "query": "What do riders think?",
+    "documents": [
+        {"document_id": f"d{number}", "document_index": number, "document_text": f"Text {number}."}
+        for number in (1, 2, 3)
+    ],
+    "insights": [
+        {"insight_id": "i1", "insight": "Riders like the new seats."},
+        {"insight_id": "i2", "insight": "Fares went up by 5 percent."},
+    ],
+    "insightid2ref_citations": {"i1": [1, 3], "i2": [2]},
+}
+
+
+def summarised(**changes: Any) -> Task:
+    """Three documents with two insights, in two shards."""
+    return bound("summary", SHARDS, **{**KEYS, **changes})
+
+
+def judge(*verdicts: Any) -> Any:
+    """A judge that gives these replies one after another."""
+    left = list(verdicts)
+    return lambda call: left.pop(0)
+
+
+def verdict(coverage: str, line: int) -> dict[str, Any]:
+    """The judge's reply."""
+    return {"coverage": f"{coverage}_COVERAGE", "bullet_id": line}
+
+
+class TestScore:
+    def test_coverage_times_citation_averaged_over_insights(self) -> None:
+        """One insight full with F1 2/3, one partial with F1 1: (1 * 2/3 + 1/2 * 1) / 2."""
+        evaluation, asked = scored(
+            summarised(),
+            "- Seats are liked [1].\n- Fares rose [2].",
+            judge(verdict("FULL", 1), verdict("PARTIAL", 2)),
+        )
+        assert evaluation.score == pytest.approx((2 / 3 + 1 / 2) / 2)
+        assert evaluation.details == {"coverage": 0.75, "insights": 2, "unjudged": 0}
+        assert [call.role for call in asked] == ["judge", "judge"]
+
+    def test_an_insight_that_is_not_covered_scores_0(self) -> None:
+        """An insight that is not covered scores 0 even if the judge names a line with right citations."""
+        evaluation, _ = scored(
+            summarised(), "- Seats [1, 3].", judge(verdict("NO", 1), verdict("FULL", 0))
+        )
+        assert evaluation.score == 0.0
+
+    def test_the_judge_chooses_among_the_lines(self) -> None:
+        """Its reply is constrained to the three words and the numbers of lines that are not empty."""
+        _, asked = scored(summarised(), "- a\n\n- b", judge(verdict("NO", 0), verdict("NO", 0)))
+        schema = json.loads(asked[0].sampling.json_schema or "")
+        assert schema["properties"]["bullet_id"]["enum"] == [0, 1, 3]
+        assert asked[0].messages[-1].content.count("Riders like the new seats.") == 1
+        assert "Fares went up" not in asked[0].messages[-1].content
+
+    @pytest.mark.parametrize(
+        "bad", ["", "[]", "{", '{"coverage": "GREAT", "bullet_id": 1}', verdict("FULL", 9)]
+    )
+    def test_a_bad_verdict_is_asked_again_and_then_counts_as_no_coverage(self, bad: Any) -> None:
+        """An invalid verdict is asked for again with another seed; after a second one the insight is not covered, and
+        the details say so.
+        """
+        evaluation, asked = scored(
+            summarised(), "- Seats [1, 3].", judge(bad, bad, bad, verdict("FULL", 1))
+        )
+        assert evaluation.details["unjudged"] == 1
+        assert evaluation.score == 0.0
+        assert asked[0] != asked[1]
+        assert len(asked) == 4
+
+    def test_an_empty_summary_asks_nobody(self) -> None:
+        """An empty summary scores 0 without a call of the judge."""
+        assert scored(summarised(), " \n ")[0].score == 0.0
+
+
+class TestCitations:
+    @pytest.mark.parametrize(
+        ("line", "expected"),
+        [
+            ("x [1, 3]", 1.0),
+            ("x [1][3]", 1.0),
+            ("x [3,1,1]", 1.0),
+            ("x [1]", 2 / 3),
+            ("x [1, 3, 7, 8]", 2 / 3),
+            ("x [2]", 0.0),
+            ("x", 0.0),
+            ("x [see 1, 3]", 0.0),
+            ("x [, ]", 0.0),
+        ],
+    )
+    def test_f1_of_the_documents(self, line: str, expected: float) -> None:
+        """The F1 of citations, which are numbers in square brackets, against documents 1 and 3."""
+        assert citation_f1(line, frozenset({1, 3})) == pytest.approx(expected)
+
+    @given(st.sets(st.integers(1, 9)), st.sets(st.integers(1, 9), min_size=1))
+    def test_it_is_balanced(self, cited: set[int], documents: set[int]) -> None:
+        """F1 is symmetric in precision and recall, and 1 for equal sets."""
+
+        def written(numbers: set[int]) -> str:
+            return f"[{', '.join(map(str, sorted(numbers)))}]"
+
+        assert citation_f1(written(cited), frozenset(documents)) == citation_f1(
+            written(documents), frozenset(cited)
+        )
+        assert citation_f1(written(documents), frozenset(documents)) == 1.0
+
+
+class TestCut:
+    def test_up_to_300_words_stay_as_they_are(self) -> None:
+        """A summary of up to 300 words is unchanged, spaces included."""
+        text = "- a  b\n\n" + "word " * 297
+        assert cut(text) == text.split("\n")
+
+    @given(st.lists(st.integers(0, 200), min_size=1, max_size=12))
+    def test_longer_ones_lose_the_same_share_of_every_line(self, lengths: list[int]) -> None:
+        """A longer summary keeps all its lines, each cut by the same share."""
+        lines = [" ".join(f"w{at}" for at in range(length)) for length in lengths]
+        kept = cut("\n".join(lines))
+        assert len(kept) == len(lines)
+        assert all(
+            line.startswith(short) and bool(short) == bool(line)
+            for short, line in zip(kept, lines, strict=True)
+        )
+        full = sum(length > 0 for length in lengths)
+        assert sum(len(short.split()) for short in kept) <= max(300, full) + full
+
+
+class TestPrompts:
+    def test_shards_send_their_documents(self) -> None:
+        """The first turn has the question, each turn the documents of its shard, with their numbers."""
+        task = summarised()
+        shards = as_instruction({"task_id": "x", "task": "summary", "shards": SHARDS}).shards
+        first, second = (task.user_turn(shards, at) or "" for at in (0, 1))
+        assert "What do riders think?" in first
+        assert first.index("Document 3:\nText 3.") < first.index("Document 1:\nText 1.")
+        assert "Text 2." not in first
+        assert "Document 2:\nText 2." in second
+        assert "Document Chunk 2:\nDocument 2:\nText 2." in task.concat_prompt(shards)
+
+    def test_no_prompt_gives_the_insights_away(self) -> None:
+        """The assistant's prompts have the number of insights and none of their texts."""
+        task = summarised()
+        seen = task.system_prompt() + task.full_prompt()
+        assert "about 2 bullet points" in seen
+        assert "Riders like" not in seen
+
+    def test_conversations_and_news_are_called_so(self) -> None:
+        """The prompt calls documents conversations or news by the instruction's domain."""
+        assert "conversations" in summarised(domain="conv").full_prompt()
+        assert "news articles" in summarised().full_prompt()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"documents": [{"document_text": "no number"}]},
+            {"documents": KEYS["documents"][:1]},
+            {"insights": [{"insight_id": "i9", "insight": "uncited"}]},
+            {"insights": [{"insight_id": "i1"}]},
+            {"insightid2ref_citations": {"i1": ["one"], "i2": [2]}},
+        ],
+    )
+    def test_bad_keys_are_refused(self, change: dict[str, Any]) -> None:
+        """Documents without numbers, shards of unknown documents and insights without citations are refused."""
+        with pytest.raises(BadInstruction):
+            summarised(**change)
+
+
+def test_the_judge_is_asked_with_the_summary_cut() -> None:
+    """What is beyond 300 words is not shown to the judge."""
+    calls: list[Call] = []
+
+    def remember(call: Call) -> dict[str, Any]:
+        calls.append(call)
+        return verdict("NO", 0)
+
+    scored(summarised(), "- " + " ".join(f"word{at}" for at in range(600)), remember)
+    assert "word298" in calls[0].messages[-1].content
+    assert "word300" not in calls[0].messages[-1].content

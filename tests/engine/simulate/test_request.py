@@ -1,0 +1,134 @@
+"""The declaration of a simulation request: its form as dialog texts, flags and JSON, and invalid requests."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from engine.base.errors import UsageError
+from engine.simulate.request import (
+    COMMON,
+    FIELDS,
+    KINDS,
+    OPTIONS,
+    Kind,
+    SimulationRequest,
+    as_request,
+    read_request,
+    request_as_json,
+)
+from workbench.cli import build_parser
+from workbench.commands import playing
+
+POSITIONALS: dict[Kind, list[str]] = {"sharded": ["math"], "shards": ["in.json", "out.jsonl"]}
+TEXTS: dict[str, tuple[str, Any]] = {
+    "model": ("m", "m"), "user_model": ("u", "u"), "judge_model": ("j", "j"), "context": ("512", 512),
+    "runs": ("3", 3), "seed": ("-7", -7), "temperature": ("0.5", 0.5), "parallel": ("2", 2), "limit": ("9", 9),
+    "instructions": ("samples", "samples"), "conditions": ("FULL, recap,full", ("full", "recap")),
+    "merge_shards": ("2, 4", (2, 4)),
+    "user_temperature": ("0", 0.0), "max_tokens": ("40", 40), "databases": ("d", "d"), "checks": ("2", 2),
+    "forms": ("med", ("med",)), "variants": ("baseline", ("baseline",)), "profile": ("run", "run"),
+    "profiles": ("p.json", "p.json"), "dummies": ("all", ("all",)), "high": ("0", 0.0), "grouping": ("3", 3),
+    "follow_ups": ("1", 1), "turns_per_field": ("7", 7), "history": ("900", 900),
+    "tasks": ("recipe planning", ("recipe planning",)), "language": ("zh", "zh"), "turns": ("4", 4),
+    "user_tokens": ("50", 50), "assistant_tokens": ("60", 60),
+}  # fmt: skip
+"""Text and value of each field that is no switch."""
+SWITCHES = ("unapproved", "questions", "translate", "free_replies")
+
+
+def flags(kind: Kind, *words: str) -> SimulationRequest:
+    """The request of a command line."""
+    words = ("simulate", kind, "p.wb", *POSITIONALS.get(kind, ()), *words)
+    return playing.read_request(kind, build_parser().parse_args(words))
+
+
+def test_every_field_belongs_to_a_kind() -> None:
+    """Each field is declared, and used by at least one kind of simulation."""
+    declared = {one.name for one in fields(SimulationRequest)} - {"kind"}
+    assert declared == set(OPTIONS) == {*COMMON, *(name for one in FIELDS.values() for name in one)}
+    assert declared == {*TEXTS, *SWITCHES}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_said_is_the_default(kind: Kind) -> None:
+    """No texts, empty texts and no flags give the same default request."""
+    positional: dict[str, Any] = {"instructions": "in.json"} if kind == "shards" else {}
+    assert read_request(kind, dict.fromkeys(TEXTS, " ")) == SimulationRequest(kind)
+    assert flags(kind) == SimulationRequest(kind, **positional)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_flags_and_texts_agree(kind: Kind) -> None:
+    """A value gives the same request as a flag and as a text of the dialog."""
+    words: list[str] = []
+    texts: dict[str, str] = {}
+    for name in (*COMMON, *FIELDS[kind]):
+        if name in TEXTS and name != "instructions":
+            flag = {"forms": "form", "variants": "variant", "tasks": "task", "turns_per_field": "turns",
+                    "checks": "check"}.get(name, name.replace("_", "-"))  # fmt: skip
+            texts[name] = TEXTS[name][0]
+            words += [f"--{flag}={texts[name]}"]
+    read = read_request(kind, texts)
+    assert {name: getattr(read, name) for name in texts} == {name: TEXTS[name][1] for name in texts}
+    if kind == "shards":
+        texts["instructions"] = "in.json"
+    assert flags(kind, *words) == read_request(kind, texts)
+
+
+def test_switches_and_repeated_flags() -> None:
+    """Switches turn on; a repeated flag adds each name once; a file name may contain a comma."""
+    assert flags("sharded", "--unapproved").unapproved
+    assert flags("recsim", "--questions").questions
+    found = flags("forms", "--form", "a,b.json", "--form", "med", "--form", "med")
+    assert found.forms == ("a,b.json", "med")
+    assert flags("forms", "--dummies", "form-filler", "chunk-filler").dummies == (
+        "form-filler", "chunk-filler",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("runs", "0"), ("limit", "some"), ("temperature", "nan"), ("user_temperature", "-1"), ("checks", "-1"),
+     ("conditions", "full, none"), ("tasks", "flying"), ("variants", "all"), ("profile", "turn"), ("language", "de"),
+     ("seed", "0.5"), ("context", "0")],
+)  # fmt: skip
+def test_what_cannot_be_names_the_field(name: str, text: str) -> None:
+    """The error names the field, its text, and what it must be."""
+    with pytest.raises(UsageError) as caught:
+        read_request("sharded", {name: text})
+    assert caught.value.message == (
+        f"{name.replace('_', ' ')} is {text!r}; it must be {OPTIONS[name].must}."
+    )
+
+
+class TestJson:
+    def test_round_trip(self) -> None:
+        """A request is the same after it was stored."""
+        request = SimulationRequest(
+            "sharded", model="m", runs=3, conditions=("full", "recap"), temperature=0.5
+        )
+        assert as_request(json.loads(json.dumps(request_as_json(request)))) == request
+
+    def test_of_an_earlier_version(self) -> None:
+        """A stored request without newer fields gets their defaults."""
+        stored = {
+            "kind": "forms", "model": None, "user_model": "m", "judge_model": None, "runs": 4, "limit": None, "seed": 0,
+            "temperature": None, "instructions": "math", "conditions": [], "user_temperature": 1.0, "checks": 0,
+            "forms": ["med"], "variants": ["baseline"], "profile": "run", "tasks": [], "language": "en", "turns": 10,
+        }  # fmt: skip
+        assert as_request(stored) == SimulationRequest(
+            "forms", user_model="m", runs=4, forms=("med",), variants=("baseline",), profile="run"
+        )
+
+    @pytest.mark.parametrize(
+        "changed",
+        [{"of_another_version": 1}, {"kind": "poems"}, {"runs": 0}, {"runs": "3"}, {"conditions": ["none"]}],
+    )  # fmt: skip
+    def test_refused(self, changed: dict[str, Any]) -> None:
+        """An object that is no request of this version is refused."""
+        with pytest.raises(UsageError, match="stored request"):
+            as_request({**request_as_json(SimulationRequest("recsim")), **changed})

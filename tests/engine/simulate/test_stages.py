@@ -1,0 +1,423 @@
+"""The stage that plays simulations: what it writes, and that neither a kill nor a cancel changes it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.base.errors import RequestRefused
+from engine.base.events import Event, JobProgress
+from engine.conversations.tables.truth import truth_by_conversation
+from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
+from engine.model.asking import Ending, Play
+from engine.model.catalog import RunnableModel
+from engine.model.chat import Call, Completion, Role
+from engine.model.model_work import RunModel
+from engine.model.process.client import ModelProcess
+from engine.model.process.routing import RoutedProcess
+from engine.opener.conversations import ConversationService
+from engine.project import runs
+from engine.project.project import Project
+from engine.simulate import tables as plays
+from engine.simulate.stages import PlayStage
+from tests.engine.completeness import scored
+from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
+from tests.engine.model.http.toy_peer import says
+from tests.engine.project.support import REPOSITORY, check_whole, content
+from tests.engine.simulate import simulated
+from tests.engine.simulate.simulated import Chat
+
+Content = dict[str, list[tuple[Any, ...]]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def weights(shallow_weights: Path) -> Iterator[None]:
+    """Plays, also of programs that tests start, run on nine layers of the shipped weights."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(scored.WEIGHTS, str(shallow_weights))
+        yield
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """An empty project."""
+    with Project.open(tmp_path / "p.wb", create=True) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that an uninterrupted program played."""
+    folder = tmp_path_factory.mktemp("whole")
+    path = folder / "p.wb"
+    subprocess.run(
+        [sys.executable, "-m", "tests.engine.simulate.simulated", str(path), str(folder / "log")],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def expected(uninterrupted: Path) -> Content:
+    """What the uninterrupted program wrote."""
+    return content(uninterrupted)
+
+
+class ScriptedProcess(ModelProcess):
+    """A model process that answers without a model, in the order of calls, and records the calls."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__(log)
+        self.batches: list[list[Call]] = []
+        self.loads: list[Path] = []
+        self.refused = ""
+
+    def load(self, path: Path, *_: Any, **__: Any) -> dict[str, Any]:
+        """Records the model that is loaded."""
+        self.loads.append(path)
+        return {}
+
+    def chat(self, calls: Sequence[Call], progress: Any = None) -> list[Completion]:
+        """Replies with the seed; refuses batches about a given subject."""
+        self.batches.append(list(calls))
+        for call in calls:
+            if self.refused and self.refused in call.messages[0].content:
+                raise RequestRefused("It is too long.")
+        return [
+            Completion(f"{call.role} {call.seed} {call.messages[0].content[-9:]}", "end")
+            for call in calls
+        ]
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> ScriptedProcess:
+    """A scripted model process."""
+    return ScriptedProcess(tmp_path / "log")
+
+
+def outcome(project: Project, process: ModelProcess, **made: Any) -> Any:
+    """Runs the stage to its end; returns its outcome."""
+    return JobRunner(project, lambda event: None).run(simulated.stage(project, process, **made))
+
+
+class TestWhatIsWritten:
+    def test_conversations_with_truth(self, uninterrupted: Path) -> None:
+        """Each play is imported as a conversation with its truth apart from the messages, and its record is stored."""
+        with Project.open(uninterrupted) as project, project.reading() as conn:
+            found = list(plays.all_plays(conn, "chat"))
+            assert {row.key for row in found} == {f"chat/{one}" for one in simulated.SUBJECTS}
+            truths = dict(truth_by_conversation(conn))
+            store = ConversationService(project)
+            for row in found:
+                assert row.reason is None
+                assert row.conversation_id is not None
+                messages = store.messages(row.conversation_id)
+                assert len(messages) == 2 * row.result["turns"]
+                assert truths[row.conversation_id] == {"goal": row.key.removeprefix("chat/")}
+                assert b'"goal"' in store.original(row.conversation_id)
+                lines = plays.transcript(conn, row.id)
+                assert [line.text.strip() or "…" for line in lines] == [
+                    message.content for message in messages
+                ]
+            (setting,) = plays.settings_of(conn)
+            assert (setting.played, setting.models) == (
+                9,
+                {"user": "shipped", "assistant": "shipped"},
+            )
+
+    def test_again_asks_nothing(self, uninterrupted: Path, scripted: ScriptedProcess) -> None:
+        """Where all plays have ended, no model is loaded or called."""
+        with Project.open(uninterrupted) as project:
+            done = outcome(project, scripted)
+        assert isinstance(done, JobDone)
+        assert "9 were played before" in done.message
+        assert (scripted.loads, scripted.batches) == ([], [])
+
+    def test_more_plays_ask_for_themselves_only(
+        self, project: Project, scripted: ScriptedProcess
+    ) -> None:
+        """Plays that are added later are played without calls for those that ended."""
+        few = simulated.scenarios()[:3]
+        outcome(project, scripted, made=lambda _: few)
+        before = sum(map(len, scripted.batches))
+        done = outcome(project, scripted)
+        assert "Played 6" in done.message
+        later = [call for batch in scripted.batches for call in batch][before:]
+        assert not any("Bread" in call.messages[0].content for call in later)
+        assert "known" not in done.message
+
+    def test_equal_calls_are_asked_once(self, project: Project, scripted: ScriptedProcess) -> None:
+        """Equal calls of two plays are made once; the conversation that both give is stored once, with two records."""
+
+        class TwinChat(Chat):
+            @property
+            def key(self) -> str:
+                return f"twin/{self.turns}/{id(self)}"
+
+        twins = [TwinChat("Bread", 2), TwinChat("Bread", 2)]
+        done = outcome(project, scripted, made=lambda _: twins)
+        assert [len(batch) for batch in scripted.batches] == [1, 1, 1, 1]
+        assert "in 4 replies, 4 more were known" in done.message
+        with project.reading() as conn:
+            first, second = plays.all_plays(conn)
+        assert first.conversation_id == second.conversation_id
+        assert ConversationService(project).counts().duplicates == 1
+
+
+class TestModels:
+    def test_two_models(self, project: Project, scripted: ScriptedProcess) -> None:
+        """Roles of two models are called apart, and the model is changed only when no play waits for it."""
+
+        other = replace(scored.model(), path=Path("other"), fingerprints={"model": "other"})
+
+        outcome(project, scripted, user=other)
+        assert all(len({call.role for call in batch}) == 1 for batch in scripted.batches)
+        first = [path.name for path in scripted.loads[:2]]
+        assert first == ["other", scored.model().path.name]
+
+    def test_another_model_is_another_setting(
+        self, project: Project, scripted: ScriptedProcess
+    ) -> None:
+        """Cached replies of another model are not used."""
+
+        other = replace(scored.model(), fingerprints={"model": "other"})
+
+        outcome(project, scripted)
+        asked = len(scripted.batches)
+        outcome(project, scripted, user=other)
+        assert len(scripted.batches) > asked
+        with project.reading() as conn:
+            assert [setting.played for setting in plays.settings_of(conn)] == [9, 9]
+
+
+class TestEndpoints:
+    def served(self, name: str) -> RunnableModel:
+        """An endpoint model of this name."""
+        return replace(
+            scored.model(), label=name, endpoints=(name,), fingerprints={"endpoint": name}
+        )
+
+    def test_roles_over_http(self, tmp_path: Path, project: Project) -> None:
+        """Roles can be played by endpoints; replies are cached, so no call is repeated, and their usage is reported."""
+        with endpoint("vllm", 2) as (_, peers):
+            can = capabilities("vllm")
+            by_name = {name: client([peer], can) for name, peer in zip("ab", peers, strict=True)}
+            routed = RoutedProcess(tmp_path / "log", lambda names: by_name[names[0]])
+            chosen: dict[Role, Any] = {
+                "user": RunModel(self.served("a")),
+                "assistant": RunModel(self.served("b")),
+            }
+
+            def stage() -> PlayStage:
+                return PlayStage(
+                    project, routed, "chat", simulated.scenarios, {}, {}, chosen, parallel=9
+                )
+
+            done = JobRunner(project, lambda event: None).run(stage())
+            assert isinstance(done, JobDone)
+            assert "Played 9" in done.message
+            assert "requests" in done.message
+            asked = [len(peer.requests) for peer in peers]
+            assert min(asked) >= 18
+            again = JobRunner(project, lambda event: None).run(stage())
+            assert "9 were played before" in again.message
+            assert [len(peer.requests) for peer in peers] == asked
+
+    def test_an_endpoint_that_goes_away(self, tmp_path: Path, project: Project) -> None:
+        """A run whose endpoint refuses everything fails with its message; ended plays stay."""
+        with endpoint("vllm") as (model, (peer,)):
+            routed = RoutedProcess(tmp_path / "log", lambda names: model)
+            peer.faults = [says(401, "no key")] * 50
+            chosen: dict[Role, Any] = dict.fromkeys(
+                ("user", "assistant"), RunModel(self.served("a"))
+            )
+            stage = PlayStage(project, routed, "chat", simulated.scenarios, {}, {}, chosen)
+            failed = JobRunner(project, lambda event: None).run(stage)
+        assert isinstance(failed, JobFailed)
+        assert "401" in failed.message
+
+
+class TestBreakingOff:
+    def test_a_call_that_is_refused(self, project: Project, scripted: ScriptedProcess) -> None:
+        """A play whose call is refused ends with the reason, the others normally; a later run plays it again."""
+        scripted.refused = "Tea"
+        done = outcome(project, scripted)
+        assert isinstance(done, JobDone)
+        assert "1 broke off" in done.message
+        with project.reading() as conn:
+            (broken,) = [row for row in plays.all_plays(conn) if row.reason]
+        assert (broken.key, broken.reason) == ("chat/Tea", "It is too long.")
+        scripted.refused = ""
+        assert "Played 1" in outcome(project, scripted).message
+        with project.reading() as conn:
+            assert not [row for row in plays.all_plays(conn) if row.reason]
+
+    def test_a_record_that_is_no_conversation(
+        self, project: Project, scripted: ScriptedProcess
+    ) -> None:
+        """A record that the format's reader refuses is in the quarantine, and the play has the reason."""
+
+        class WronglyEndingChat(Chat):
+            def play(self) -> Play:
+                yield from Chat("Salt", 1).play()
+                return Ending({"messages": 3}, "uniform", {})
+
+        outcome(project, scripted, made=lambda _: [WronglyEndingChat("Bread", 1)])
+        with project.reading() as conn:
+            (row,) = plays.all_plays(conn)
+        assert row.reason is not None
+        assert row.reason.startswith("its record is no conversation")
+        assert ConversationService(project).counts().quarantined == 1
+
+
+def test_a_kill_at_any_moment_changes_no_bit(tmp_path: Path, expected: Content) -> None:
+    """After kill -9 at random moments, a last run leaves the content of an undisturbed one, bit for bit."""
+    path = tmp_path / "p.wb"
+    Project.open(path, create=True).close()
+    chance = random.Random(1)
+    reached = []
+    for _ in range(2):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.engine.simulate.simulated", str(path), f"{path}.log"],
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+        )
+        assert child.stdout is not None
+        for _ in range(chance.randrange(1, 14)):
+            child.stdout.readline()
+        child.kill()
+        child.wait()
+        child.stdout.close()
+        check_whole(path)
+        reached.append(len(content(path)["call_reply"]))
+    assert reached == sorted(reached)
+    process = ModelProcess(tmp_path / "log")
+    with Project.open(path) as project:
+        assert {run.state for run in runs.all_runs(project.reader())} <= {"interrupted", "done"}
+        assert isinstance(simulated.run(project, process), JobDone)
+    process.close()
+    check_whole(path)
+    assert content(path) == expected
+
+
+def test_a_kill_of_the_model_process_changes_no_bit(
+    project: Project, expected: Content, process: ModelProcess
+) -> None:
+    """When the model process is killed between batches, the job continues with the same result."""
+    killed: set[int] = set()
+    run_id = project.write(
+        lambda conn: runs.create(
+            conn, stage="s", config_hash="c", params={}, fingerprints={}, code_version="test"
+        )
+    )
+    for progress in simulated.stage(project, process).run(run_id):
+        pid = process.pid
+        # Once in a batch: a batch that it dies on again and again is asked one by one.
+        if pid is not None and progress.done >= 4 + 12 * len(killed):
+            os.kill(pid, signal.SIGKILL)
+            killed.add(pid)
+    assert len(killed) >= 2
+    assert content(Path(project.path)) == expected
+
+
+def test_cancel(project: Project, expected: Content, process: ModelProcess) -> None:
+    """A cancelled run ends at once and keeps the replies; a later run resumes to the same result."""
+    stage = simulated.stage(project, process)
+    runner = JobRunner(project, lambda event: None)
+    committed = threading.Event()
+
+    class WatchedStage:
+        """The stage, which signals when its first replies are committed."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(stage, name)
+
+        def run(self, run_id: int) -> Iterator[Any]:
+            for progress in stage.run(run_id):
+                if progress.done > 4:
+                    committed.set()
+                    time.sleep(0.01)
+                yield progress
+
+    job = runner.start([WatchedStage()])
+    assert committed.wait(60)
+    runner.cancel(job)
+    assert runner.close(60)
+    (run,) = runs.all_runs(project.reader())
+    assert run.state == "cancelled"
+    kept = content(Path(project.path))["call_reply"]
+    assert kept
+    assert set(kept) < set(expected["call_reply"])
+    assert isinstance(simulated.run(project, process), JobDone)
+    assert content(Path(project.path)) == expected
+
+
+def test_a_cancel_before_the_start(project: Project, process: ModelProcess) -> None:
+    """A stage that is interrupted before its turn asks the model nothing."""
+    stage = simulated.stage(project, process)
+    stage.interrupt()
+    assert isinstance(JobRunner(project, lambda event: None).run(stage), JobCancelled)
+    assert process.pid is None
+
+
+class TestForecast:
+    """The estimated number of replies of a run while it is in progress."""
+
+    def totals(self, project: Project, process: ModelProcess, scenarios: list[Chat]) -> list[int]:
+        """Each total that is reported."""
+        events: list[Event] = []
+        JobRunner(project, events.append).run(
+            simulated.stage(project, process, made=lambda _: scenarios)
+        )
+        totals = [one.total for one in events if isinstance(one, JobProgress)]
+        return [total for total in totals if total is not None]
+
+    def test_short_ones_end_first(self, project: Project, scripted: ScriptedProcess) -> None:
+        """The total is not underestimated when short plays end first."""
+        made = [Chat(subject, 10 if at % 2 else 1) for at, subject in enumerate(simulated.SUBJECTS)]
+        assert set(self.totals(project, scripted, made)) == {4 * 20 + 5 * 2}
+
+    def test_longer_than_expected(self, project: Project, scripted: ScriptedProcess) -> None:
+        """Where all plays take more replies than expected, the total follows after the first of them."""
+
+        class LongChat(Chat):
+            @property
+            def expected(self) -> float:
+                return super().expected / 5
+
+        made = [LongChat(subject, 2) for subject in simulated.SUBJECTS]
+        assert set(self.totals(project, scripted, list(made))) == {9 * 4}
+
+
+def test_estimate(project: Project, scripted: ScriptedProcess) -> None:
+    """The remaining time is estimated from the latest run with the same models; without one it is None."""
+    before = simulated.stage(project, scripted).estimate()
+    assert (before.plays, before.replies, before.seconds) == (9, None, None)
+    few = simulated.scenarios()[:3]
+    outcome(project, scripted, made=lambda _: few)
+    project.write(
+        lambda conn: conn.execute(
+            "UPDATE run SET started_at = '2026-01-01T10:00:00.000Z', finished_at = '2026-01-01T10:01:00.000Z'"
+        )
+    )
+    after = simulated.stage(project, scripted).estimate()
+    assert (after.plays, after.replies) == (6, 24)
+    assert after.seconds == pytest.approx(120, abs=0.01)
+    assert after.models == ("shipped",)
+
+    other = replace(scored.model(), label="other")
+
+    assert simulated.stage(project, scripted, user=other).estimate().seconds is None

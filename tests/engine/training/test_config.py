@@ -1,0 +1,26 @@
+"""The config of a training run is read, or refused with the field that is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.training.config import VERSION, ConfigError, TrainConfig
+
+
+@pytest.mark.parametrize(
+    ("field", "says"),
+    [
+        ({"epochs": 10**400}, "epochs is too large"),
+        ({"batch": -(2**63)}, "batch is too large"),
+        ({"epochs": "3"}, "must be of type float"),
+    ],
+)
+def test_refused(tmp_path: Path, field: dict[str, object], says: str) -> None:
+    """A number that no arithmetic can hold is refused like one of another type, before anything counts with it."""
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"version": VERSION, "base": "model", **field}))
+    with pytest.raises(ConfigError, match=says):
+        TrainConfig.load(file)

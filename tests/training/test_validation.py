@@ -1,0 +1,73 @@
+"""The curves by which a training run is validated."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from engine.completeness.block import LogItem, Question, question_tokens
+from engine.model.interface import LoadOptions
+from engine.model.process.client import ModelProcess
+from engine.training.config import TrainConfig
+from tests.training.tiny_runs import item, tiny_base
+from training.base import load_base
+from training.examples import Log
+from training.validation import Point, curve, validate
+
+LOGS = [
+    Log(made["id"], LogItem(tuple(made["texts"]), tuple(made["boundaries"]), made["kept"]))
+    for made in (item(number, turns) for number, turns in ((1, 2), (2, 3), (3, 12)))
+]
+
+
+class TestCurve:
+    @pytest.mark.parametrize(("context", "tag"), [(512, ""), (256, ""), (512, "<end>")])
+    def test_it_is_what_scoring_reads(self, tmp_path: Path, context: int, tag: str) -> None:
+        """At every boundary both probabilities are those of scoring with llama.cpp, whole or in windows, with an end
+        token or a tag of several tokens."""
+        hub, gguf = tiny_base(tmp_path)
+        model, tokenizer = load_base(TrainConfig(base=str(hub), precision="f32"))
+        question = Question(None, tag or None)
+        _, tokens = question_tokens(question, tokenizer)
+        limit = context - tokens.forked_tokens - len(tokens.continuation)
+        process = ModelProcess(tmp_path / "model.log")
+        try:
+            process.load(gguf, LoadOptions(context=context), None)
+            scores = process.score([log.item for log in LOGS], question)
+        finally:
+            process.close()
+
+        for log, score in zip(LOGS, scores, strict=True):
+            ours = curve(model.eval(), tokenizer, log, limit, tag)
+            theirs = [(math.log(at.p_end), math.log(at.p_continue)) for at in score.curve]
+            assert [(at.log_end, at.log_continue) for at in ours] == [
+                pytest.approx(both, abs=1e-3) for both in theirs
+            ]
+
+    def test_nothing_to_cut(self, tmp_path: Path) -> None:
+        """Logs with one boundary give a loss and no truncation test."""
+        hub, _ = tiny_base(tmp_path)
+        model, tokenizer = load_base(TrainConfig(base=str(hub), precision="f32"))
+        one = item(1, 1)
+        log = Log("one", LogItem(tuple(one["texts"]), tuple(one["boundaries"]), 0))
+
+        found = validate(model, tokenizer, [log], 400, seed=0)
+
+        assert (found.auroc, found.f1, found.pairs) == (None, None, 0)
+        assert found.loss == pytest.approx(-curve(model, tokenizer, log, 400)[0].log_end)
+
+
+@pytest.mark.parametrize(
+    ("point", "value"),
+    [
+        (Point(math.log(0.5), math.log(0.5)), 0.5),
+        (Point(math.log(0.09), math.log(0.01)), 0.9),
+        (Point(-1000.0, 0.0), 0.0),
+        (Point(0.0, -1000.0), 1.0),
+    ],
+)
+def test_value(point: Point, value: float) -> None:
+    """The normalised value is the end's share of both probabilities, however small these are."""
+    assert point.value == pytest.approx(value)

@@ -1,0 +1,210 @@
+"""Validation in training, on the selection part: the curve of each conversation, the truncation test, and which
+validation is the best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.base.errors import ModelError
+from engine.base.statistics.classification import figures
+from engine.base.statistics.ranking import auroc_error
+from engine.completeness.truncation import truncate
+from engine.model.prompt_files import opening_tokens
+from engine.training.presets import padded_length
+from training.base import HubTokenizer
+from training.examples import Log, TokenWindow, end_tokens, token_windows
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Natural log-probabilities at one boundary: of the end tag, and of the header of a next step."""
+
+    log_end: float
+    log_continue: float
+
+    @property
+    def value(self) -> float:
+        """The normalised completeness score, p_end / (p_end + p_continue)."""
+        return 1 / (1 + math.exp(min(self.log_continue - self.log_end, 700.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Figures of one validation.
+
+    Attributes:
+        loss: Mean of -log p over all boundaries, where p is that of what follows in the log: the end token or a next
+            step.
+        auroc, f1: Of the truncation test; None where no conversation could be cut.
+        pairs: Conversations of the truncation test, each once whole and once cut.
+    """
+
+    loss: float
+    auroc: float | None
+    f1: float | None
+    pairs: int
+
+
+def curve(
+    model: Any, tokenizer: HubTokenizer, log: Log, limit: int, end_tag: str = ""
+) -> list[Point]:
+    """One point for each boundary of a log, in the windows in which scoring reads it.
+
+    Args:
+        limit: Longest window in tokens.
+        end_tag: See `TrainConfig`.
+
+    Raises:
+        ModelError: The tokens after a boundary are not those of a step header.
+    """
+    opening, tag = opening_tokens(tokenizer), end_tokens(tokenizer, end_tag)
+    return [
+        point
+        for window in token_windows(tokenizer, log.item, limit)
+        for point in _points(model, window, opening, tag, tokenizer.end_token)
+    ]
+
+
+def _points(
+    model: Any, window: TokenWindow, opening: Sequence[int], tag: Sequence[int], padding: int
+) -> list[Point]:
+    import torch
+
+    # The last boundary needs the probability of going on too: append the opening. Attention is causal, so nothing
+    # before it changes.
+    tokens = [*window.tokens, *opening[:-1]]
+    tokens += [padding] * (padded_length(len(tokens)) - len(tokens))
+    places = [at - 1 + offset for at in window.boundaries for offset in range(len(opening))]
+    for at in window.boundaries[:-1]:
+        if tokens[at : at + len(opening)] != list(opening):
+            raise ModelError(f"The log does not continue with a step header after token {at}.")
+    device = model.device
+    with torch.inference_mode():
+        logits = model(
+            input_ids=torch.tensor([tokens], device=device),
+            logits_to_keep=torch.tensor(places, device=device),
+        ).logits[0]
+        logs = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), len(opening), -1)
+        ends = logs[:, 0, tag[0]]
+        steps = torch.arange(len(opening), device=device)
+        goes_on = logs[:, steps, torch.tensor(opening, device=device)].sum(-1).tolist()
+        if len(tag) > 1:
+            ends = ends + _rest_of_tag(model, window, tag)
+    return [Point(*both) for both in zip(ends.tolist(), goes_on, strict=True)]
+
+
+def _rest_of_tag(model: Any, window: TokenWindow, tag: Sequence[int]) -> Any:
+    """Natural log-probability of the tag's tokens after its first, at each boundary, shape (boundaries,).
+
+    One pass: after the log stands a copy of the tag for each boundary, in the places that follow it, which sees the log
+    up to the boundary and itself alone.
+    """
+    import torch
+
+    length, copy = len(window.tokens), len(tag) - 1
+    total = length + copy * len(window.boundaries)
+    sees = torch.tril(torch.ones(total, total, dtype=torch.bool))
+    positions = list(range(length))
+    for nth, boundary in enumerate(window.boundaries):
+        start = length + nth * copy
+        sees[start : start + copy, boundary:start] = False
+        positions += range(boundary, boundary + copy)
+    device, least = model.device, torch.finfo(model.dtype).min
+    logits = model(
+        input_ids=torch.tensor(
+            [[*window.tokens, *len(window.boundaries) * list(tag[:-1])]], device=device
+        ),
+        attention_mask=torch.where(sees, 0.0, least).to(device, model.dtype)[None, None],
+        position_ids=torch.tensor([positions], device=device),
+        logits_to_keep=torch.arange(length, total, device=device),
+    ).logits[0]
+    logs = torch.log_softmax(logits.float(), -1).view(len(window.boundaries), copy, -1)
+    steps = torch.arange(copy, device=device)
+    return logs[:, steps, torch.tensor(tag[1:], device=device)].sum(-1)
+
+
+def validate(
+    model: Any,
+    tokenizer: HubTokenizer,
+    logs: Sequence[Log],
+    limit: int,
+    seed: int,
+    progress: Callable[[int], None] = lambda done: None,
+    end_tag: str = "",
+) -> Validation:
+    """Computes the curves of all logs, cuts each log once at a boundary drawn with `seed`, and measures the difference.
+
+    Args:
+        limit: Longest window in tokens.
+        progress: Called after each log with the number of logs read.
+        end_tag: See `TrainConfig`.
+    """
+    model.eval()
+    curves = {}
+    for done, log in enumerate(logs, 1):
+        curves[log.id] = curve(model, tokenizer, log, limit, end_tag)
+        progress(done)
+    losses = []
+    for points in curves.values():
+        losses += [-point.log_continue for point in points[:-1]]
+        losses.append(-points[-1].log_end)
+    test = truncate(
+        {key: [point.value for point in points] for key, points in curves.items()}, seed
+    )
+    loss = math.fsum(losses) / len(losses) if losses else 0.0
+    if not test.pairs:
+        return Validation(loss, None, None, 0)
+    measured = figures(test.values, test.complete)
+    return Validation(loss, measured.auroc, measured.f1, len(test.pairs))
+
+
+# Which checkpoint becomes the adapter: that of the best validation
+
+CHANCE = 0.5
+"""AUROC of a validation without pairs."""
+
+
+def best_validation(validations: Sequence[Validation]) -> int:
+    """Index of the best of the validations so far, given first to last; there must be at least one.
+
+    The best is the one with the highest F1 among those whose AUROC lies within one standard error of the highest
+    AUROC; of equally good ones the last, since an early one may have learned nothing yet. Only the best so far is
+    compared with each new one, since the weights of the others are deleted. Why:
+    docs/decisions/0018-the-best-of-those-that-cannot-be-told-apart.md.
+    """
+    return _best_and_last_gain(validations)[0]
+
+
+def validations_without_gain(validations: Sequence[Validation]) -> int:
+    """Number of the last validations in a row that were not better than the best before them; 0 of one or none."""
+    return len(validations) - 1 - _best_and_last_gain(validations)[1] if validations else 0
+
+
+def _best_and_last_gain(validations: Sequence[Validation]) -> tuple[int, int]:
+    """Index of the best validation, and of the last one that was better than all before it."""
+    best = last_gain = 0
+    for index in range(1, len(validations)):
+        highest = max(map(_auroc, validations[: index + 1]))
+        new, old = _rank(validations[index], highest), _rank(validations[best], highest)
+        if new > old:
+            last_gain = index
+        if new >= old:
+            best = index
+    return best, last_gain
+
+
+def _rank(validation: Validation, highest: float) -> tuple[bool, float, float]:
+    """A sort key: whether it is near the highest AUROC, then F1 and AUROC; AUROC alone where it is not near."""
+    auroc = _auroc(validation)
+    pairs = validation.pairs
+    # The error of the lower one: an AUROC of 1 has an error of 0.
+    if pairs and highest - auroc > auroc_error(auroc, pairs, pairs):
+        return False, auroc, 0.0
+    return True, validation.f1 or 0.0, auroc
+
+
+def _auroc(validation: Validation) -> float:
+    return CHANCE if validation.auroc is None else validation.auroc
