@@ -1,5 +1,6 @@
-"""Algorithm 1 of Soroka et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions" (section 4.1,
-appendix B.1), with the paper's prompts and free replies.
+"""Goals as Soroka et al. find them ("Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions"): Algorithm 1
+(section 4.1, appendix B.1) with the paper's prompts and free replies, what is measured of it (Table 4, Figure 4), and
+the LLM-only baseline of appendix C.1.
 
 k-means places every summary. A model describes each cluster from ten random members and ten random others, the group
 first. Then the most similar pair of descriptions is asked about, once and in one order, until every pair of current
@@ -7,6 +8,10 @@ clusters was refused; the model's word decides. Each question draws its samples 
 
 The paper does not print how replies are read. Here a reply that says neither yes nor no is counted as unread and taken
 as a refusal, and a merge without a description keeps that of the larger cluster.
+
+In the baseline a model gives each conversation one or more categories, of those it gave before or new ones, so that its
+result depends on the order of the conversations, as the paper shows with it. As in the paper's example each line of the
+list is one earlier answer, so that a line may name several categories.
 """
 
 from __future__ import annotations
@@ -22,133 +27,6 @@ from engine.goals.clusters.kmeans import RESTARTS, canonical_order, closest, sol
 from engine.goals.questions import EXAMPLES
 from engine.model.embedders.vectors import Floats, Numbers, Vectors, has_vector, unit_rows
 from engine.model.prompt_files import Prompt
-
-# The LLM-only baseline of Soroka et al. (appendix C.1): a model gives each conversation one or
-# more categories, of those it gave before or new ones. Its result depends on the order of the
-# conversations, as the paper shows with it.
-# As in the paper's example each line of the list is one earlier answer, so that a line may name
-# several categories.
-
-AskCategories = Callable[[str, Sequence[str]], str]
-"""Called with the name of a prompt and the pieces that follow it, the first of which is always kept; returns the
-reply."""
-
-FIRST, NEXT = "paper-first-category", "paper-categories"
-_BETWEEN = re.compile(r"\n|,|;|\s\|\s")
-_EDGES = " \t\"'“”‘’*`#-–—:.[]()"
-_LOG = re.compile(r"\bTURN \d")
-"""A small model goes on with the log instead of answering; from there on its reply is no answer."""
-_NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
-LONGEST = 10
-"""Words above which a part of a reply is no category: five are asked for, and a model that rambles writes sentences."""
-
-
-def categorise(ask: AskCategories, logs: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
-    """Yields the categories of each log in turn; none where the reply names none.
-
-    A category that differs from an earlier one only in case, spacing or punctuation is that one.
-
-    Args:
-        logs: Pieces of each log.
-    """
-    known: dict[str, str] = {}
-    lines: dict[str, None] = {}
-    for log in logs:
-        listed = "".join(f"- {line}\n" for line in lines)
-        head = f"{listed}[USER INPUT LOG]\n"
-        reply = ask(NEXT if lines else FIRST, (head, *log))
-        found = {known.setdefault(_key(one), one): None for one in read_categories(reply)}
-        if found:
-            lines[", ".join(found)] = None
-        yield tuple(found)
-
-
-def read_categories(reply: str) -> list[str]:
-    """The categories that a reply names, as they are written; none where it names none."""
-    answer = _LOG.split(reply, maxsplit=1)[0]
-    parts = (_NUMBER.sub("", part.strip(_EDGES)).strip(_EDGES) for part in _BETWEEN.split(answer))
-    return [part for part in parts if _key(part) and len(part.split()) <= LONGEST]
-
-
-def _key(category: str) -> str:
-    return "".join(filter(str.isalnum, category.casefold()))
-
-
-# Table 4 and Figure 4 of Soroka et al. from clusterings of the whole algorithm, merging included.
-
-
-@dataclass(frozen=True, slots=True)
-class Distances:
-    """Mean distances of rows to the centres of their clusters; None without rows.
-
-    Attributes:
-        rows: Number of rows measured.
-        cosine: One minus the cosine with the centre.
-        euclidean: To the mean of the cluster's rows, which are of length 1.
-        cosine_error, euclidean_error: Standard errors of the two means; None with fewer than two rows.
-    """
-
-    rows: int
-    cosine: float | None
-    euclidean: float | None
-    cosine_error: float | None = None
-    euclidean_error: float | None = None
-
-
-def own_distances(vectors: Vectors, labels: Numbers) -> Distances:
-    """Distances of rows to the centres of their own clusters; rows with a negative label are left out."""
-    centres = _centres(vectors, labels)
-    inside = labels >= 0
-    return _measured(vectors[inside], centres[labels[inside]])
-
-
-def assigned_distances(vectors: Vectors, labels: Numbers, others: Vectors) -> Distances:
-    """Distances of other rows to the nearest centre by cosine; rows of zeros are left out."""
-    centres = _centres(vectors, labels)
-    live = others[has_vector(others)]
-    nearest = (live @ unit_rows(centres).T).argmax(axis=1)
-    return _measured(live, centres[nearest])
-
-
-def pairwise_ari(runs: Sequence[Numbers]) -> list[float | None]:
-    """Adjusted Rand index of each pair of runs over the rows that both placed, in the order (0, 1), (0, 2), ...
-
-    Args:
-        runs: Cluster of each row, negative where a run does not have the row.
-
-    Returns:
-        None for a pair that has fewer than two rows in common, of which nothing can be said.
-    """
-    from sklearn.metrics import adjusted_rand_score
-
-    found: list[float | None] = []
-    for at, one in enumerate(runs):
-        for other in runs[at + 1 :]:
-            both = (one >= 0) & (other >= 0)
-            enough = np.count_nonzero(both) > 1
-            found.append(float(adjusted_rand_score(one[both], other[both])) if enough else None)
-    return found
-
-
-def _centres(vectors: Vectors, labels: Numbers) -> Floats:
-    count = int(labels.max()) + 1
-    return np.stack([vectors[labels == number].mean(axis=0) for number in range(count)])
-
-
-def _measured(rows: Vectors, centres: Floats) -> Distances:
-    if not len(rows):
-        return Distances(0, None, None)
-    angles = 1 - np.einsum("ij,ij->i", rows, unit_rows(centres))
-    lengths = np.linalg.norm(rows - centres, axis=1)
-    return Distances(
-        len(rows), float(angles.mean()), float(lengths.mean()), _error(angles), _error(lengths)
-    )
-
-
-def _error(values: Floats) -> float | None:
-    """The standard error of a mean."""
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
-
 
 Ask = Callable[[Prompt, str], str]
 """Called with a prompt and the lists inside it; returns the model's most probable reply."""
@@ -355,3 +233,138 @@ def _most_similar(
         if a < b and (a, b) not in refused
     ]
     return min(pairs)[1] if pairs else None
+
+
+# Table 4 and Figure 4
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """Mean distances of rows to the centres of their clusters; None without rows.
+
+    Attributes:
+        rows: Number of rows measured.
+        cosine: One minus the cosine with the centre.
+        euclidean: To the mean of the cluster's rows, which are of length 1.
+        cosine_error, euclidean_error: Standard errors of the two means; None with fewer than two rows.
+    """
+
+    rows: int
+    cosine: float | None
+    euclidean: float | None
+    cosine_error: float | None = None
+    euclidean_error: float | None = None
+
+
+def own_distances(vectors: Vectors, labels: Numbers) -> Distances:
+    """Distances of rows to the centres of their own clusters; rows with a negative label are left out."""
+    centres = _centres(vectors, labels)
+    inside = labels >= 0
+    return _measured(vectors[inside], centres[labels[inside]])
+
+
+def assigned_distances(vectors: Vectors, labels: Numbers, others: Vectors) -> Distances:
+    """Distances of other rows to the nearest centre by cosine; rows of zeros are left out."""
+    centres = _centres(vectors, labels)
+    live = others[has_vector(others)]
+    nearest = (live @ unit_rows(centres).T).argmax(axis=1)
+    return _measured(live, centres[nearest])
+
+
+def pairwise_ari(runs: Sequence[Numbers]) -> list[float | None]:
+    """Adjusted Rand index of each pair of runs over the rows that both placed, in the order (0, 1), (0, 2), ...
+
+    Args:
+        runs: Cluster of each row, negative where a run does not have the row.
+
+    Returns:
+        None for a pair that has fewer than two rows in common, of which nothing can be said.
+    """
+    from sklearn.metrics import adjusted_rand_score
+
+    found: list[float | None] = []
+    for at, one in enumerate(runs):
+        for other in runs[at + 1 :]:
+            both = (one >= 0) & (other >= 0)
+            enough = np.count_nonzero(both) > 1
+            found.append(float(adjusted_rand_score(one[both], other[both])) if enough else None)
+    return found
+
+
+def _centres(vectors: Vectors, labels: Numbers) -> Floats:
+    count = int(labels.max()) + 1
+    return np.stack([vectors[labels == number].mean(axis=0) for number in range(count)])
+
+
+def _measured(rows: Vectors, centres: Floats) -> Distances:
+    if not len(rows):
+        return Distances(0, None, None)
+    angles = 1 - np.einsum("ij,ij->i", rows, unit_rows(centres))
+    lengths = np.linalg.norm(rows - centres, axis=1)
+    return Distances(
+        len(rows), float(angles.mean()), float(lengths.mean()), _error(angles), _error(lengths)
+    )
+
+
+def _error(values: Floats) -> float | None:
+    """The standard error of a mean."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
+
+
+# The LLM-only baseline
+
+
+AskCategories = Callable[[str, Sequence[str]], str]
+"""Called with the name of a prompt and the pieces that follow it, the first of which is always kept; returns the
+reply."""
+
+
+FIRST, NEXT = "paper-first-category", "paper-categories"
+
+
+_BETWEEN = re.compile(r"\n|,|;|\s\|\s")
+
+
+_EDGES = " \t\"'“”‘’*`#-–—:.[]()"
+
+
+_LOG = re.compile(r"\bTURN \d")
+"""A small model goes on with the log instead of answering; from there on its reply is no answer."""
+
+
+_NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
+
+
+LONGEST = 10
+"""Words above which a part of a reply is no category: five are asked for, and a model that rambles writes sentences."""
+
+
+def categorise(ask: AskCategories, logs: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
+    """Yields the categories of each log in turn; none where the reply names none.
+
+    A category that differs from an earlier one only in case, spacing or punctuation is that one.
+
+    Args:
+        logs: Pieces of each log.
+    """
+    known: dict[str, str] = {}
+    lines: dict[str, None] = {}
+    for log in logs:
+        listed = "".join(f"- {line}\n" for line in lines)
+        head = f"{listed}[USER INPUT LOG]\n"
+        reply = ask(NEXT if lines else FIRST, (head, *log))
+        found = {known.setdefault(_key(one), one): None for one in read_categories(reply)}
+        if found:
+            lines[", ".join(found)] = None
+        yield tuple(found)
+
+
+def read_categories(reply: str) -> list[str]:
+    """The categories that a reply names, as they are written; none where it names none."""
+    answer = _LOG.split(reply, maxsplit=1)[0]
+    parts = (_NUMBER.sub("", part.strip(_EDGES)).strip(_EDGES) for part in _BETWEEN.split(answer))
+    return [part for part in parts if _key(part) and len(part.split()) <= LONGEST]
+
+
+def _key(category: str) -> str:
+    return "".join(filter(str.isalnum, category.casefold()))

@@ -1,8 +1,19 @@
-"""The questions of goal clustering: the text that a model reads for each, and the parsing of its reply.
+"""The questions of goal clustering: what a model can be asked, the text that it reads for each question, the parsing of
+its reply, and the likelihood ratio of two clusters.
 
 The prompts are files (`summary`, `label`, `merge`, `merge-reason`); this module builds the text that is inserted into
 them. The lists and their names follow Soroka et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven
 Interactions", appendix B.1. Every text is put on one line, so that no text can imitate a list.
+
+A model that is too small to answer whether two lists have the same goal still predicts a text better after similar
+texts, so the gain in log-probability measures the similarity of clusters A and B. For a text b of B, read after a list
+of texts of A and after a mixed list:
+
+    gain(A -> B) = mean over b of (log p(b | A's) - log p(b | mixed)) / tokens(b)
+    likelihood ratio of A and B = (gain(A -> B) + gain(B -> A)) / 2, in nats per token
+
+Each text of B is read alone after the list, because after other texts of B it would gain little from A. The mixed list
+of a cluster is drawn once from all other clusters, so it is read once for each cluster and not for each pair.
 """
 
 from __future__ import annotations
@@ -16,13 +27,6 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from engine.model.prompt_files import Prompt
-
-# The interface of a language model that the goal questions use. The model process implements it;
-# tests use toy models.
-# There are two requests. `generate` writes replies. `log_probs` computes the probabilities of
-# given continuations: of "yes" against "no", or of texts after a list of other texts. Requests
-# are batched and equal prefixes are decoded once, so callers pass one pair for each continuation,
-# in any order.
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,12 @@ class LogProb:
 
 
 class Asker(Protocol):
-    """A model that answers requests; its methods raise the errors of the model process."""
+    """A language model that answers requests: the model process, or a toy in tests. Its methods raise the errors of the
+    model process.
+
+    Requests are batched and equal prefixes are decoded once, so callers pass one pair for each continuation, in any
+    order.
+    """
 
     def generate(
         self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None

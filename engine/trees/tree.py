@@ -17,8 +17,6 @@ import numpy as np
 from engine.base.errors import UsageError
 from engine.model.interface import Logits, LogProbs
 
-# The sampler's transform of the next token's distribution: top-k, top-p, min-p and temperature.
-
 
 @dataclass(frozen=True, slots=True)
 class Transform:

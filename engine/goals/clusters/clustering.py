@@ -1,4 +1,4 @@
-"""Partitions the vectors of conversations into clusters and marks outliers."""
+"""Partitions the vectors of conversations into clusters, marks outliers, and assigns conversations that come later."""
 
 from __future__ import annotations
 

@@ -269,11 +269,11 @@ def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
     highest.
 
     The silhouette of a row compares its mean distance to its own cluster with that to the next (Rousseeuw 1987,
-    Silhouettes, J. Comput. Appl. Math. 20). It is measured on a random sample of `TRIAL_ROWS` rows, so goals of
-    fewer than about one in a thousand conversations do not affect it. The proposal is at least the square root of the size of the
-    sample, because groups of similar goals can have the highest silhouette (18 services of `sgd` in 8 groups, with
-    MiniLM). For vectors of many dimensions the minimum is twice that, because finer clusters merge into better groups
-    there (docs/lab/goals.md).
+    Silhouettes, J. Comput. Appl. Math. 20). It is measured on a random sample of `TRIAL_ROWS` rows, so goals of fewer
+    than about one in a thousand conversations do not affect it. The proposal is at least the square root of the size
+    of the sample, because groups of similar goals can have the highest silhouette (18 services of `sgd` in 8 groups,
+    with MiniLM). For vectors of many dimensions the minimum is twice that, because finer clusters merge into better
+    groups there (docs/lab/goals.md).
 
     Raises:
         UsageError: No row has a vector.

@@ -1,4 +1,5 @@
-"""Nearest-neighbour search: exact for few rows, an HNSW index for many (Malkov & Yashunin 2018, IEEE TPAMI 42).
+"""Nearest-neighbor search, and settling by neighbors. The search is exact for few rows, an HNSW index serves many
+(Malkov & Yashunin 2018, IEEE TPAMI 42).
 
 The index is a file that can be rebuilt at any time. It is loaded only if its fingerprint, its size and the hash of its
 bytes match those in its metadata file, because hnswlib does not check what it reads.
@@ -311,7 +312,15 @@ SETTLE_ROUNDS = 3
 
 
 def settle(near: NearestRows, labels: Numbers, fixed: Mask) -> Numbers:
-    """The group of each row after settling, shape (n,). A group that would lose all of its rows keeps them.
+    """Moves rows, after groups were merged, to the group that has most of their nearest neighbors.
+
+    The center describes a merged group badly: a conversation at its edge may be nearer to the center of another group,
+    and one far from every center may lie among members of a single group. So each row takes the weighted majority label
+    of its neighbors, for a few rounds (label propagation; Zhu & Ghahramani 2002, CMU-CALD-02-107, with a majority
+    instead of a distribution).
+
+    Returns:
+        The group of each row, shape (n,). A group that would lose all of its rows keeps them.
 
     Args:
         near: The nearest other rows of each of n rows.

@@ -1,9 +1,12 @@
-"""Stability of a clustering: its agreement with clusterings from other seeds and from bootstrap samples.
+"""How well clusters hold: on held-out conversations, and under other seeds and bootstrap samples.
 
-Per cluster after Hennig (2007, Cluster-wise assessment of cluster stability, Comput. Stat. Data Anal. 52): the mean
-over bootstraps of the Jaccard similarity with the most similar cluster of the bootstrap. He takes a mean of .75 or more
-for stable and calls a cluster dissolved where the similarity is .5 or less. With more clusters than there are goals
-many are unstable, because the boundary between two parts of one goal is arbitrary; merging removes it.
+Hold-out: a share is held out, the others are clustered, and those held out are assigned to the nearest cluster (Soroka
+et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions", Table 4).
+
+Stability per cluster after Hennig (2007, Cluster-wise assessment of cluster stability, Comput. Stat. Data Anal. 52):
+the mean over bootstraps of the Jaccard similarity with the most similar cluster of the bootstrap. He takes a mean of
+.75 or more for stable and calls a cluster dissolved where the similarity is .5 or less. With more clusters than there
+are goals many are unstable, because the boundary between two parts of one goal is arbitrary; merging removes it.
 """
 
 from __future__ import annotations
@@ -18,10 +21,6 @@ from engine.base.errors import NotYet, UsageError
 from engine.goals.clusters.clustering import assign, cluster, membership_of
 from engine.goals.clusters.kmeans import FULL_BATCH_ROWS
 from engine.model.embedders.vectors import Floats, Mask, Numbers, Vectors, has_vector
-
-# Validates clusters on held-out conversations: a share is held out, the others are clustered, and
-# those held out are assigned to the nearest cluster (Soroka et al., "Unsupervised Evaluation of
-# Multi-Turn Objective-Driven Interactions", Table 4).
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""Takes decisions on groups from a file, as `export PROJECT decisions` writes them."""
+"""Decisions of people before they are stored: on a proposal that was shown, on a list of pairs, or read from a file
+that `export PROJECT decisions` wrote."""
 
 from __future__ import annotations
 
@@ -14,8 +15,6 @@ from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import Author, GoalDecision, Proposal, model_says_yes
 from engine.goals.views.decision_log import Plan
-
-# Decisions on pairs of groups, with the proposal that the person saw.
 
 
 def merge(shown: Proposal, label: str | None = None) -> GoalDecision:

@@ -1,4 +1,5 @@
-"""The stage that assigns conversations imported after a clustering to its current groups, or marks them as novel."""
+"""The stages that assign to the current groups of a clustering what came after it: conversations, and the single
+requests of conversations with several. What is like no group is marked as novel."""
 
 from __future__ import annotations
 

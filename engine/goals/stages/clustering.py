@@ -1,4 +1,5 @@
-"""The stage that clusters vectors and transfers the decisions of people from the clustering that was shown before."""
+"""The stages that cluster vectors, transferring the decisions of people from the clustering that was shown before, and
+that let a model label the clusters."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The stage that computes a vector for every goal text. An embedder that needs fitting is fitted once and stored in the
-project."""
+"""The stages that make goal texts and their vectors: a model summarizes what the user of each conversation wants, and
+an embedder computes a vector of each text. An embedder that needs fitting is fitted once and stored in the project."""
 
 from __future__ import annotations
 
@@ -38,9 +38,6 @@ from engine.model.process.client import (
 from engine.model.prompt_files import Prompt
 from engine.project import runs
 from engine.project.project import Project
-
-# The stage that summarises: a model writes what the user of each conversation wants, in one
-# sentence.
 
 SummaryItem = tuple[tuple[str, ...], int]
 

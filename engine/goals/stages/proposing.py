@@ -1,4 +1,5 @@
-"""The stage that asks a model about undecided pairs of groups, in the order of the merge queue."""
+"""The stages that ask a model about pairs of groups, in the order of the merge queue, and about the parts of groups
+that seem to hold several goals."""
 
 from __future__ import annotations
 
@@ -45,9 +46,6 @@ from engine.model.process.client import (
 from engine.model.prompt_files import Prompt
 from engine.project import runs
 from engine.project.project import Project
-
-# The questions to a model about a pair of groups: whether they are one goal, in both orders; the
-# likelihood ratio of their texts; and a reason with a label for the merged group.
 
 CALLS_FOR_A_PAIR = 3
 """Requests for each pair: yes or no, likelihood ratio, reason."""

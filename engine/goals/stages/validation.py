@@ -1,5 +1,5 @@
-"""The stage that measures stability: it repeats the clustering with other seeds and on bootstraps of the
-conversations."""
+"""The stages that measure how well a clustering holds: without a share of the conversations, and clustered again with
+other seeds and on bootstraps."""
 
 from __future__ import annotations
 
@@ -24,102 +24,6 @@ from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors
 from engine.project import runs
 from engine.project.project import Project
-
-# The stage that validates a clustering on held-out conversations: it clusters a part of the
-# conversations with the same parameters and assigns the others.
-
-
-class HoldOutStage(CpuStage):
-    """Stores what it measured, and assigns nothing. An embedder that needs fitting is fitted on the clustered part
-    alone."""
-
-    name = "hold-out"
-
-    def __init__(
-        self, project: Project, make: Callable[[str, int], Embedder], share: float, seed: int = 0
-    ) -> None:
-        """Reads nothing yet.
-
-        Args:
-            make: Returns an embedder for a name and a seed.
-            share: Share of the conversations to hold out, between 0 and 1.
-        """
-        super().__init__(project)
-        self._make, self._share, self._seed = make, share, seed
-        self.result: HeldOut | None = None
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return f"Clustering without {self._share:.0%} of the conversations"
-
-    @cached_property
-    def params(self) -> Mapping[str, Any]:
-        """The parameters that determine the result."""
-        return {"clustering": self._stored.config_hash, "share": self._share, "seed": self._seed}
-
-    @cached_property
-    def _stored(self) -> StoredClustering:
-        with self._project.reading() as conn:
-            return stored_clustering(conn, None)
-
-    def run(self, run_id: int) -> Iterator[Progress]:
-        """Splits the conversations, embeds and clusters one part, and assigns the other.
-
-        Raises:
-            UsageError: Nothing was clustered yet, or there are too few conversations to hold out.
-            Cancelled: `interrupt` was called.
-        """
-        self._check()
-        found: list[HeldOut] = []
-        for done, note in self._live(self._judge, found.append):
-            yield Progress(done, None, note)
-        self.result = found[0]
-        measured = {**asdict(self.result), "share": self._share, "seed": self._seed}
-        key = self._stored.id
-        self._project.write(lambda conn: measurements.put(conn, "hold_out", key, measured))
-        count = self.result.train + self.result.test
-        yield Progress(count, count)
-
-    def summary(self) -> str:
-        """The result in one sentence with counts."""
-        found = self.result
-        if found is None:
-            return "Nothing was measured."
-        return (
-            f"{found.clusters:,} clusters of {found.train:,} conversations; distance to the center "
-            f"{found.cosine_train:.3f}, of {found.test:,} held out {found.cosine_test:.3f}, "
-            f"{found.novel:,} of them novel."
-        )
-
-    def _judge(self, report: OnProgress) -> HeldOut:
-        stored = self._stored
-        report(0, "reading the texts")
-        with self._project.reading() as conn:
-            ids = np.asarray(clusterings.membership(conn, stored.id)[0])
-        chosen = held_out(len(ids), self._share, self._seed)
-        train, test = self._rows(ids[~chosen], ids[chosen])
-        found = cluster(
-            train,
-            stored.k,
-            self._seed,
-            note=lambda step, steps: report(0, f"clustering, step {step} of {steps}"),
-        )
-        return judge(train, found.labels, test)
-
-    def _rows(self, train: Ids, test: Ids) -> tuple[Vectors, Vectors]:
-        embedder = self._make(self._stored.embedder, self._stored.seed)
-        with self._project.reading() as conn:
-            if embedder.fitted:
-                key = self._stored.vector_config
-                return read_vectors(conn, key, train)[1], read_vectors(conn, key, test)[1]
-            source = source_of(self._stored)
-            own, others = (
-                [entry.text for entry in source.each(conn, ids.tolist())] for ids in (train, test)
-            )
-        embedder.fit(own)
-        return embedder.embed(own), embedder.embed(others)
-
 
 SEEDS, BOOTSTRAPS = 5, 20
 
@@ -228,3 +132,95 @@ class StabilityStage(CpuStage):
             jaccard,
         )
         runs.count(conn, run_id, done, total)
+
+
+class HoldOutStage(CpuStage):
+    """Stores what it measured, and assigns nothing. An embedder that needs fitting is fitted on the clustered part
+    alone."""
+
+    name = "hold-out"
+
+    def __init__(
+        self, project: Project, make: Callable[[str, int], Embedder], share: float, seed: int = 0
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            make: Returns an embedder for a name and a seed.
+            share: Share of the conversations to hold out, between 0 and 1.
+        """
+        super().__init__(project)
+        self._make, self._share, self._seed = make, share, seed
+        self.result: HeldOut | None = None
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return f"Clustering without {self._share:.0%} of the conversations"
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine the result."""
+        return {"clustering": self._stored.config_hash, "share": self._share, "seed": self._seed}
+
+    @cached_property
+    def _stored(self) -> StoredClustering:
+        with self._project.reading() as conn:
+            return stored_clustering(conn, None)
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Splits the conversations, embeds and clusters one part, and assigns the other.
+
+        Raises:
+            UsageError: Nothing was clustered yet, or there are too few conversations to hold out.
+            Cancelled: `interrupt` was called.
+        """
+        self._check()
+        found: list[HeldOut] = []
+        for done, note in self._live(self._judge, found.append):
+            yield Progress(done, None, note)
+        self.result = found[0]
+        measured = {**asdict(self.result), "share": self._share, "seed": self._seed}
+        key = self._stored.id
+        self._project.write(lambda conn: measurements.put(conn, "hold_out", key, measured))
+        count = self.result.train + self.result.test
+        yield Progress(count, count)
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        found = self.result
+        if found is None:
+            return "Nothing was measured."
+        return (
+            f"{found.clusters:,} clusters of {found.train:,} conversations; distance to the center "
+            f"{found.cosine_train:.3f}, of {found.test:,} held out {found.cosine_test:.3f}, "
+            f"{found.novel:,} of them novel."
+        )
+
+    def _judge(self, report: OnProgress) -> HeldOut:
+        stored = self._stored
+        report(0, "reading the texts")
+        with self._project.reading() as conn:
+            ids = np.asarray(clusterings.membership(conn, stored.id)[0])
+        chosen = held_out(len(ids), self._share, self._seed)
+        train, test = self._rows(ids[~chosen], ids[chosen])
+        found = cluster(
+            train,
+            stored.k,
+            self._seed,
+            note=lambda step, steps: report(0, f"clustering, step {step} of {steps}"),
+        )
+        return judge(train, found.labels, test)
+
+    def _rows(self, train: Ids, test: Ids) -> tuple[Vectors, Vectors]:
+        embedder = self._make(self._stored.embedder, self._stored.seed)
+        with self._project.reading() as conn:
+            if embedder.fitted:
+                key = self._stored.vector_config
+                return read_vectors(conn, key, train)[1], read_vectors(conn, key, test)[1]
+            source = source_of(self._stored)
+            own, others = (
+                [entry.text for entry in source.each(conn, ids.tolist())] for ids in (train, test)
+            )
+        embedder.fit(own)
+        return embedder.embed(own), embedder.embed(others)

@@ -1,4 +1,5 @@
-"""The merge queue: undecided pairs of groups in an order, and the evidence for merging each."""
+"""The merge queue: undecided pairs of groups in an order, the evidence for merging each, and the cache of what they are
+computed from: groups, vectors, similarities of pairs, the merge probability."""
 
 from __future__ import annotations
 

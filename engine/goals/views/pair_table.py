@@ -1,4 +1,5 @@
-"""Similarities of all pairs of current groups, and the answers of a model on them."""
+"""Similarities of all pairs of current groups, the answers of a model on them, and the features and the merge
+probability that follow."""
 
 from __future__ import annotations
 

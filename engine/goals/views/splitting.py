@@ -1,4 +1,8 @@
-"""The groups of a clustering that seem to hold several goals, with the parts into which k-means splits them."""
+"""Splits of groups: the groups that seem to hold several goals, the parts that k-means proposes, and the decision for
+parts that a person chose.
+
+A group seems to hold several goals where its two halves lie about as far apart as groups do.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,6 @@ from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.goals.views.group_members import group_members
 from engine.model.embedders.vectors import Indices, Numbers, Vectors, mean_direction
 from engine.project.project import Project
-
-# Which groups seem to hold several goals: those whose two halves lie about as far apart as groups
-# do.
 
 LEAST_MEMBERS = 8
 """Fewest members of a group that is looked at."""
