@@ -18,7 +18,6 @@ from engine.base import folders
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.events import DataChanged, Event, Listener, ModelRestarted
 from engine.conversations.service.saved import SavedViews
-from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversations import ConversationService
 from engine.opener.filter_fields import declare_fields
@@ -124,11 +123,6 @@ class OpenProject:
         self.runner = JobRunner(
             self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
         )
-        try:
-            self._complete_goal_index()
-        except BaseException:
-            self.close()
-            raise
 
     def __enter__(self) -> OpenProject:
         return self
@@ -158,15 +152,6 @@ class OpenProject:
             self.endpoints.close()
         self.network.close()
         self.project.close()
-
-    def _complete_goal_index(self) -> None:
-        """Stores the groups of clusterings that an earlier version made."""
-        with self.project.reading() as conn:
-            missing = goal_groups.missing(conn)
-        if missing:
-            from engine.goals.views.decision_log import complete_goal_index
-
-            complete_goal_index(self.project)
 
     # Parts
 

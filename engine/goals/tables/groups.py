@@ -126,15 +126,6 @@ def put(
         )
 
 
-def missing(conn: sqlite3.Connection) -> list[int]:
-    """Ids of clusterings without groups here: those that an earlier version stored."""
-    rows = conn.execute(
-        "SELECT DISTINCT clustering_id FROM cluster WHERE NOT EXISTS"
-        " (SELECT 1 FROM goal_group WHERE goal_group.clustering_id = cluster.clustering_id)"
-    )
-    return [row[0] for row in rows]
-
-
 def labels(conn: sqlite3.Connection, clustering_id: int) -> dict[str, str]:
     """The label of each current group, by id."""
     return dict(
@@ -257,11 +248,6 @@ def _order(conn: sqlite3.Connection) -> list[int]:
     shown = clusterings.shown(conn)
     if shown is None:
         raise WorkbenchError("Nothing was clustered yet.", "Run `workbench run cluster` first.")
-    if missing(conn):
-        raise WorkbenchError(
-            "The goals were stored by an earlier version.",
-            "Open the project once where it can be written.",
-        )
     rows = conn.execute("SELECT id FROM clustering ORDER BY id = ? DESC, id DESC", (shown,))
     return [row[0] for row in rows]
 

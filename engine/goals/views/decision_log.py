@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from engine.base.errors import NotFound, ProjectError
+from engine.base.errors import NotFound
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import places, transfer_decisions
 from engine.goals.records import GoalDecision
@@ -266,25 +265,6 @@ def read_merge_state(conn: sqlite3.Connection, clustering_id: int) -> MergeState
         UsageError: There is no such clustering.
     """
     return _decided(conn, clustering_id, _undecided(conn, clustering_id))
-
-
-def complete_goal_index(project: Project) -> None:
-    """Stores the groups of clusterings that an earlier version made, where the file can be written."""
-    with project.reading() as conn:
-        missing = goal_groups.missing(conn)
-    if not missing:
-        return
-
-    def work(conn: sqlite3.Connection) -> None:
-        for clustering_id in missing:
-            clusters = _undecided(conn, clustering_id)
-            store_groups(conn, clustering_id, _decided(conn, clustering_id, clusters), clusters)
-
-    if project.read_only is None:
-        project.write(work)
-    else:
-        with contextlib.suppress(ProjectError), Project.open(project.path) as writable:
-            writable.write(work)
 
 
 def _undecided(conn: sqlite3.Connection, clustering_id: int) -> MergeState:

@@ -8,9 +8,10 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
@@ -50,12 +51,6 @@ ORDER: MergeOrder = "informative"
 """Default order. After 20 decisions in this order the merge probability can decide the rest (docs/lab/goals.md)."""
 SETTING = "desk"
 """Setting: `order` and `floor` of the merge desk: the chosen order, and the least similarity of a proposed pair."""
-STORED_ORDERS: Mapping[MergeOrder, str] = {
-    "similarity": "similarity",
-    "probability": "probability",
-    "informative": "teaching",
-}
-"""The name of each order in the setting. Projects keep the former name `teaching`."""
 NEAREST = 3
 """Number of nearest other groups that a proposal lists for each of its groups."""
 
@@ -63,14 +58,14 @@ NEAREST = 3
 def queue_settings(conn: sqlite3.Connection) -> tuple[MergeOrder, float]:
     """Returns the stored order and least similarity; the default for a value that is missing or unknown."""
     found = settings.get(conn, SETTING, {})
-    order = next((o for o, name in STORED_ORDERS.items() if name == found.get("order")), ORDER)
+    order = next((o for o in get_args(MergeOrder) if o == found.get("order")), ORDER)
     least = found.get("floor")
     return order, float(least) if isinstance(least, int | float) else LEAST_SIMILARITY
 
 
 def put_order(conn: sqlite3.Connection, order: MergeOrder) -> None:
     """Stores the order of the merge queue."""
-    settings.put(conn, SETTING, {**settings.get(conn, SETTING, {}), "order": STORED_ORDERS[order]})
+    settings.put(conn, SETTING, {**settings.get(conn, SETTING, {}), "order": order})
 
 
 def put_least_similarity(conn: sqlite3.Connection, similarity: float) -> None:
