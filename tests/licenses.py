@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 PROGRAM = "conversation-workbench"
 
-EXTRAS = ("embed", "train", "formats", "plot", "simulate")
+EXTRAS = ("embed", "train", "formats", "simulate")
 """What a person may install; `dev` is for tests only."""
 
 PERMITTED = frozenset(

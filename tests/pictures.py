@@ -9,8 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import csv
-import io
 import json
 import os
 import re
@@ -63,8 +61,7 @@ STILLS = (
     Screenshot("desk", ("6",)),
     Screenshot("validation", ("V",)),
     Screenshot("models", ("8",)),
-    Screenshot("mapping-list", ("i", *"rides.jsonl", "ctrl+t")),
-    Screenshot("mapping-rows", ("i", *"calls.csv", "ctrl+t", "end", "enter")),
+    Screenshot("mapping", ("i", *"rides.jsonl", "ctrl+t")),
 )
 MOVING = "session"
 MOVING_SIZE = (110, 30)
@@ -89,17 +86,11 @@ RIDES = (
         "The route avoids the highway and takes eleven minutes.",
     ),
 )
-CALLS = (
-    ("Line agent", "Good morning, how can I help you?"),
-    ("Caller", "My parcel never arrived."),
-    ("CRM", "case 4400 opened, queue returns"),
-    ("Line agent", "I have opened a case, and you will hear from us today."),
-)
-"""What is said in the two files of shapes that no format has."""
+"""What is said in a file of a shape that no format has."""
 
 
-def unknown_files() -> dict[str, str]:
-    """The files whose messages the dialog for mappings finds, by name."""
+def unknown_file() -> str:
+    """The content of the file whose messages the dialog for mappings finds."""
     rides = [
         {
             "ride": f"ride-{number}",
@@ -111,16 +102,7 @@ def unknown_files() -> dict[str, str]:
         }
         for number in range(1, 5)
     ]
-    calls = io.StringIO()
-    table = csv.writer(calls)
-    table.writerow(("call_ref", "spoken", "party", "heard"))
-    for number in range(1, 7):
-        for minute, (party, text) in enumerate(CALLS):
-            table.writerow((f"C-88{number}", f"2026-03-0{number} 10:0{minute}", party, text))
-    return {
-        "rides.jsonl": "".join(f"{json.dumps(ride)}\n" for ride in rides),
-        "calls.csv": calls.getvalue(),
-    }
+    return "".join(f"{json.dumps(ride)}\n" for ride in rides)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -163,8 +145,7 @@ def _taken(
     """The screen after each step, as SVG that asks nothing of the network."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(shutil.copy(project, folder))
-        for name, text in unknown_files().items():
-            (Path(folder) / name).write_text(text, encoding="utf-8")
+        (Path(folder) / "rides.jsonl").write_text(unknown_file(), encoding="utf-8")
         with contextlib.chdir(folder), OpenProject(copy) as workspace:
             app = WorkbenchApp(workspace, workspace.subscribe)
             return asyncio.run(_pictures(app, size, steps, light))

@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 SLOW = {
     "llama_cpp", "torch", "transformers", "sentence_transformers", "scipy", "sklearn", "hnswlib", "huggingface_hub",
-    "matplotlib", "sqlite_utils",
+    "sqlite_utils",
 }  # fmt: skip
 """Libraries that take a tenth of a second and more to import."""
 
@@ -68,7 +68,7 @@ def test_what_knows_no_model_needs_only_the_standard_library(module: str) -> Non
 @pytest.mark.parametrize(
     "module",
     [
-        "engine.model.process.client",
+        "engine.model.process.process",
         "engine.completeness.stages.scoring",
         "engine.opener.open_project",
     ],

@@ -19,13 +19,13 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.atomic_files import replacing
 from engine.base.errors import AdapterError, ModelError
+from engine.base.files import replacing
 from engine.model.adapter_files import LORA_A, LORA_B, AdapterOrigin
 from engine.model.base_fingerprint import Sizes, fingerprint
 from engine.model.interface import LoadOptions
-from engine.model.process.client import ModelProcess
-from engine.model.process.requests import TokenDistribution
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Expand, ReadTokens, TokenDistribution, Tokenize
 from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory
 from training.base import load_base, load_tokenizer
@@ -339,17 +339,17 @@ def check_parity(run: RunDirectory, config: TrainConfig) -> ParityResult:
     with tempfile.TemporaryDirectory(dir=run.path, prefix="parity-") as folder:
         expanded = Path(folder) / "f32.gguf"
         try:
-            process.expand(base, expanded)
+            process.ask(Expand(base, expanded))
             options = LoadOptions(context=LOG_TOKENS, threads=config.threads or None)
             process.load(expanded, options, run.adapter_gguf)
-            split = process.tokenize(texts)
+            split = process.ask(Tokenize(texts))
             logs = list(_last_tokens(split))
             exact = replace(config, base=str(base), precision="f32", four_bit=False)
             model, tokenizer = load_base(exact)
             if base != Path(config.base):
                 tokenizer = load_tokenizer(config)
             end = tokenizer.end_token
-            readings = process.read_tokens(logs, [end])
+            readings = process.ask(ReadTokens(logs, [end]))
         except ModelError as error:
             raise ParitySkipped(error.message) from error
         except RuntimeError as error:

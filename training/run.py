@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from transformers import set_seed
 
-from engine.base.atomic_files import sync_tree, write_atomically
 from engine.base.errors import AdapterError
+from engine.base.files import sync_tree, write_atomically
 from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
 from engine.training.config import TrainConfig
 from engine.training.events import EventLog, RunDirectory, read_events

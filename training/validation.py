@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.errors import ModelError
-from engine.base.statistics.classification import figures
+from engine.base.statistics.bootstrap import figures
 from engine.base.statistics.ranking import auroc_error
 from engine.completeness.truncation import truncate
 from engine.model.prompt_files import opening_tokens
@@ -158,7 +158,7 @@ def validate(
     if not test.pairs:
         return Validation(loss, None, None, 0)
     measured = figures(test.values, test.complete)
-    return Validation(loss, measured.auroc, measured.f1, len(test.pairs))
+    return Validation(loss, measured["auroc"], measured["f1"], len(test.pairs))
 
 
 # Which checkpoint becomes the adapter: that of the best validation

@@ -1,6 +1,7 @@
-"""The command line: a table of the commands. What each does, and its options, are in `workbench.commands`.
+"""The command line: reads the arguments, runs the command, prints its result or its error.
 
-The module of a command is imported when the command is named: `workbench --help` needs the standard library only.
+The commands are in `workbench.command_table`, what each does in `workbench.commands`. The module of a command is
+imported when the command is named: `workbench --help` needs the standard library only.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 done with unscored or quarantined items, 130 cancelled.
 """
@@ -11,17 +12,18 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from engine.base import network_guard
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, OutputLost, UsageError, WorkbenchError
 from engine.base.text import as_json, display_safe
-from workbench.exits import CANCELLED, DONE, FAILED, USAGE
+from workbench.command_table import COMMANDS, GROUPS, Command
 from workbench.interruption import like_ctrl_c
+from workbench.result import CANCELLED, DONE, FAILED, USAGE, Result
 from workbench.standard_streams import checked
 from workbench.terminal import on_terminal
 
@@ -53,197 +55,6 @@ The same step by step:
 `workbench help topics` lists what else is explained: pages, words, error codes."""
 
 
-class Group(NamedTuple):
-    """A word that is followed by a command, such as `run` in `workbench run complete`.
-
-    Attributes:
-        metavar: What the usage line calls the word that follows.
-        help: Its line in `workbench --help`.
-        description: What its own help says first.
-    """
-
-    metavar: str
-    help: str
-    description: str
-
-
-class Command(NamedTuple):
-    """One command.
-
-    Attributes:
-        words: As they are typed after `workbench`.
-        help: Its line in the help.
-        run: `module:function` in `workbench.commands`. The function gets the arguments and returns the exit code; where
-            the command has options, `<function>_options` beside it declares them on a parser.
-    """
-
-    words: str
-    help: str
-    run: str
-
-
-GROUPS = {
-    "run": Group("STAGE", "run a stage: score, grow trees, cluster, ...", "Run a stage."),
-    "analyse": Group(
-        "WHAT",
-        "tabulate imported ratings and simulations, rate conversations",
-        "Tabulates imported ratings and simulations, rates conversations.",
-    ),
-    "simulate": Group(
-        "KIND",
-        "play conversations with a known outcome into a project",
-        "Plays conversations with models into a project, with their true outcome. What was played stays; to go on after"
-        " a break, run the same command again.",
-    ),
-    "train": Group(
-        "ACTION",
-        "train an adapter on a project's conversations (workbench train PROJECT)",
-        "Trains an adapter on a project's conversations. `workbench train PROJECT` starts a run.",
-    ),
-    "verdicts": Group(
-        "ACTION",
-        "give and undo verdicts, import those of others, show how far people agree",
-        "Verdicts, notes and tags: yours, and those of other people and programs. Tasks for others come from"
-        " `workbench export PROJECT conversations` with `--as label-studio` or `--as argilla`.",
-    ),
-    "goals": Group(
-        "ACTION",
-        "list, merge, split, rename and pin groups, and move conversations between them",
-        "What the goals screen and the merge desk do. A group is named by its label, else its id, else its number."
-        " Each command is one act, which `goals undo` takes back.",
-    ),
-    "requests": Group(
-        "ACTION",
-        "find, list and correct the several requests of a conversation, and assign each to a goal",
-        "A conversation may hold several requests, one after another. Each has its own completeness and goal;"
-        " `workbench export PROJECT requests` writes each as a conversation.",
-    ),
-    "models": Group(
-        "ACTION",
-        "list, search, pull, add, check, tune and remove models",
-        "What is on disk, and what a hub has. Only search and pull use the network.",
-    ),
-}
-
-COMMANDS = (
-    Command("open", "open a project, or read, score and cluster logs (also: workbench PATH)", "opening:open_project"),
-    Command("demo", "build a sample project, run everything on it, open it", "demo:demo"),
-    Command("tour", "walk over the screens key by key, on the demo's project", "demo:tour"),
-    Command("import", "import files or folders of conversations", "importing:import_paths"),
-    Command("run complete", "score completeness", "scoring:run_complete"),
-    Command("run success", "fit a probability of success to your verdicts", "example_probes:run_success"),
-    Command("run tag", "fit a probe to a tag's examples, and predict the tag for others", "example_probes:run_tag"),
-    Command("run trees", "grow response trees", "trees:run_trees"),
-    Command("run cluster", "cluster what users wanted", "cluster:run_cluster"),
-    Command(
-        "run paper-goals",
-        "find goals as Soroka et al. do, with Table 4, Figure 4 and the LLM-only baseline",
-        "paper_goals:run_paper_goals",
-    ),
-    Command("goals list", "list the groups", "goals:list_groups"),
-    Command("goals clusterings", "list the clusterings, and choose the one that is shown", "goals:clusterings"),
-    Command("goals proposals", "list pairs of groups that may be one goal", "goals:proposals"),
-    Command("goals merge", "merge two groups", "goals:merge"),
-    Command("goals apart", "keep two groups apart: refuse their merge", "goals:apart"),
-    Command(
-        "goals decide", "merge all pairs above a probability, refuse all below one", "goals:decide"
-    ),
-    Command(
-        "goals settle", "move conversations to the group of their nearest neighbors", "goals:settle"
-    ),
-    Command("goals split", "split a group", "goals:split"),
-    Command("goals move", "move conversations to a group, or out of all", "goals:move"),
-    Command("goals rename", "give a group another label", "goals:rename"),
-    Command("goals pin", "pin a group: it is not proposed for a merge and keeps its label", "goals:pin"),
-    Command("goals import", "repeat the decisions of an exported file", "goals:import_file"),
-    Command("goals undo", "take back the newest decision, or give it again", "goals:undo"),
-    Command("filters", "list, save and delete filters under names", "saved_filters:saved_filters"),
-    Command("run assign", "assign later conversations to the groups", "assign:run_assign"),
-    Command("run stability", "measure how stable the clusters are", "stability:run_stability"),
-    Command("run splits", "find groups that seem to hold several goals, and split them", "splits:run_splits"),
-    Command("run check", "look for languages, personal data and copies, as an import does", "checking:run_check"),
-    Command("scores", "list the sets of scores, and choose the one in force", "scores:list_scores"),
-    Command("status", "show what a project holds and its runs", "status:status"),
-    Command("list", "list conversations, one a line", "listing:list_conversations"),
-    Command(
-        "trees",
-        "list the sets of response trees, choose the one that is shown, grow on one of its trees",
-        "tree_sets:tree_sets",
-    ),
-    Command("tree", "grow the response tree of one conversation and print it", "tree:tree"),
-    Command("export", "write conversations, scores, verdicts and more as lines of JSON or CSV", "exporting:export"),
-    Command(
-        "verdicts import",
-        "read verdicts that people gave in Label Studio, in Argilla or in a copy of the project",
-        "verdicts:import_verdicts",
-    ),
-    Command("verdicts give", "give verdicts, notes and tags", "verdicts:give"),
-    Command("verdicts undo", "take back the newest verdict, note, tag or import of them", "verdicts:undo"),
-    Command("verdicts agreement", "show how far the people who judged agree", "verdicts:agreement"),
-    Command("report", "write one document on a project, as HTML or Markdown", "reporting:report"),
-    Command("watch", "score logs as they grow, one line of JSON for each turn", "watching:watch"),
-    Command("repair", "save what can be read of a damaged project file", "repairing:repair_project"),
-    Command("backup", "copy a project beside itself, and keep the newest copies", "backups:backup"),
-    Command("restore", "list the backups of a project, or put one in its place", "backups:restore_backup"),
-    Command("merge", "join project files that shared one job on several machines", "merging:merge_projects"),
-    Command("calibrate", "compare the scores with the verdicts", "calibrate:calibrate"),
-    Command("compare", "compare months, models, two filters, two projects or two clusterings", "comparing:compare"),
-    Command("requests find", "find where requests after the first begin, by the curve or by a model", "requests:find"),
-    Command(
-        "requests list", "list requests, the first included, with completeness and goal", "requests:list_requests"
-    ),
-    Command("requests goals", "assign each request to a goal, and count requests by goal", "requests:goals"),
-    Command("requests mark", "say that a request begins with a turn, or that none does", "requests:mark"),
-    Command("requests undo", "take back the newest mark, and those before it one by one", "requests:undo"),
-    Command("second-goals", "confirm or remove second goals of a conversation", "second_goals:second_goals"),
-    Command("validate", "compare a metric with known outcomes", "validate:validate"),
-    Command("analyse turns", "means of scores and outcomes, by the number of turns", "analyse:analyse"),
-    Command(
-        "analyse aptitude",
-        "performance, aptitude and unreliability of simulated conversations, by task, condition and model",
-        "analyse:analyse",
-    ),
-    Command(
-        "analyse forms",
-        "models by form: Success, Efficiency, Score and failed runs of form filling, of one or several projects",
-        "analyse_forms:forms",
-    ),
-    Command(
-        "analyse trees",
-        "trees with many branches and an improbable best response, with completion and goal",
-        "analyse_trees:trees",
-    ),
-    Command(
-        "analyse ratings",
-        "rate users with profiles by a model: seven ratings, intents, hallucination, preferences",
-        "analyse_ratings:ratings",
-    ),
-    Command("simulate sharded", "instructions revealed shard by shard", "simulate_sharded:simulate"),
-    Command("simulate shards", "propose shards for full instructions", "simulate_sharded:make_shards"),
-    Command("simulate forms", "forms filled in conversation", "simulate_forms:simulate"),
-    Command("simulate recsim", "users with profiles who plan with an assistant", "simulate_recsim:simulate"),
-    Command("train start", "start a run or resume one, and watch it", "train:start"),
-    Command("train status", "list the runs and their status", "train:status"),
-    Command("train stop", "end a run after its step and keep its best checkpoint", "train:stop"),
-    Command("train use", "score with the adapter of a run", "train:use"),
-    Command("train delete", "delete a run with its files", "train:delete"),
-    Command("prompts", "show or edit the prompts of a project", "prompts:prompts"),
-    Command("models list", "list models, adapters and unfinished pulls", "models:list_models"),
-    Command("models search", "find models on the hub; without a word: recommended ones", "hub:find"),
-    Command("models pull", "pull a model from the hub, or go on with a pull", "hub:pull"),
-    Command("models add", "add a GGUF file, an adapter, or an endpoint", "models:add"),
-    Command("models remove", "delete what was pulled, forget what was added", "models:remove"),
-    Command("models verify", "compute the checksums of files again and read their headers", "models:verify"),
-    Command("models use", "choose the model that a project uses for some work", "using:use"),
-    Command("models tune", "find the fastest format of a model's weights that stays accurate", "models:tune"),
-    Command("offline", "show or change whether a project stays offline", "offline:offline"),
-    Command("formats", "list the formats of logs that an import knows", "formats:formats"),
-    Command("completion", "print a script with which a shell completes commands", "completion:completion"),
-    Command("help", "explain a command, an error code, a word or a page", "explaining:explain"),
-    Command("keys", "list the keys, and the file that changes them", "keys:keys"),
-    Command("doctor", "check what this machine can do and what is wrong", "doctor:doctor"),
-)  # fmt: skip
-
 FILTERS = ("--filter", "--a", "--b")
 """Options whose value is a filter."""
 _OFFLINE = "use no network, not even for endpoints and hubs that you named"
@@ -273,7 +84,9 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(
             network_guard.FLAG, action="store_true", default=argparse.SUPPRESS, help=_OFFLINE
         )
-        options: Callable[[Parser], None] | None = getattr(module, f"{function}_options", None)
+        for each in getattr(module, function).__dict__.get("arguments", ()):
+            each.add_to(self)
+        options = getattr(module, f"{function}_options", None)
         if options is not None:
             options(self)
         for action in self._actions:
@@ -471,7 +284,13 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
     if offline or arguments.offline:
         os.environ[network_guard.VARIABLE] = network_guard.FLAG
     try:
-        return int(arguments.run(arguments))
+        result = arguments.run(arguments)
+        if isinstance(result, Result):
+            from workbench.narration import print_result
+
+            print_result(result, arguments.json)
+            return result.code
+        return int(result)
     except UnicodeEncodeError:
         strange = next((word for word in words if word != without_surrogates(word)), None)
         if strange is None:

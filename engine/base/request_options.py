@@ -1,12 +1,16 @@
-"""How the fields of a request are asked for. A request declares help, default and check of each field once; the flags
-of its command, the fields of its dialog and its JSON all read that declaration. Standard library only."""
+"""How the fields of a request are asked for.
+
+A request is a dataclass whose fields declare help, default and check once. The command line makes its flags of them
+(`workbench.arguments`). A dialog reads them with `options_of`, shows `Option.sentence` below a field, and turns what
+was typed into a request with `read_values`. Standard library only.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 from engine.base.errors import UsageError
 
@@ -18,7 +22,11 @@ class Option:
     Attributes:
         help: What the field means, without a capital at the start and without a point at the end.
         default: The default in words, where the value itself does not say it.
+        flag: The flag of the command line, without dashes; the name of the field where empty.
         metavar: Stands for the value in the usage line; the name of the field where empty.
+        choices: The texts that a value is one of; empty where it is free.
+        several: How the command line takes several values: as a `repeated` flag, or as `words` after one flag.
+        constant: The value that a flag without a text stands for, where the field is no switch.
         convert: Makes the value from text; raises ValueError.
         allowed: Whether a value can be used.
         must: What a value must be; completes "it must be ...".
@@ -26,7 +34,11 @@ class Option:
 
     help: str
     default: str = ""
+    flag: str = ""
     metavar: str = ""
+    choices: Sequence[str] = ()
+    several: Literal["", "repeated", "words"] = ""
+    constant: Any = None
     convert: Callable[[str], Any] = str
     allowed: Callable[[Any], bool] = lambda value: True
     must: str = ""
@@ -37,9 +49,82 @@ class Option:
         return f"{self.help[:1].upper()}{self.help[1:]}."
 
 
+MODEL = Option(
+    "name or path of a model, or endpoints as NAME,NAME2",
+    default="what `models use` chose, else the built-in one",
+)
+"""The model of a run."""
+
+ADAPTER = Option(
+    "name of an adapter, a GGUF file, or the directory of a training run",
+    convert=lambda text: text or None,
+)
+"""The adapter of a run."""
+
+
 def declared(default: Any, option: Option) -> Any:
     """A field of a dataclass with its default and its option."""
     return field(default=default, metadata={"option": option})
+
+
+def whole_number(
+    default: int | None,
+    help: str,
+    *,
+    words: str = "",
+    least: int = 1,
+    flag: str = "",
+    metavar: str = "N",
+) -> Any:
+    """A field of a dataclass for a whole number; None is allowed where it is the default.
+
+    Args:
+        words: The default in words.
+        least: The least number that may be given.
+    """
+    option = Option(
+        help,
+        default=words,
+        flag=flag,
+        metavar=metavar,
+        convert=int,
+        allowed=lambda value: value == default or (value is not None and value >= least),
+        must=f"a whole number from {least} on",
+    )
+    return declared(default, option)
+
+
+def share(
+    default: float | None, help: str, *, words: str = "", flag: str = "", metavar: str = ""
+) -> Any:
+    """A field of a dataclass for a number above 0 and at most 1; None is allowed where it is the default."""
+    option = Option(
+        help,
+        default=words,
+        flag=flag,
+        metavar=metavar,
+        convert=float,
+        allowed=lambda value: value == default or (value is not None and 0 < value <= 1),
+        must="above 0 and at most 1",
+    )
+    return declared(default, option)
+
+
+def choice(default: str | None, help: str, known: Sequence[str], *, words: str = "") -> Any:
+    """A field of a dataclass for one of some texts; None is allowed where it is the default."""
+    option = Option(
+        help,
+        default=words,
+        choices=known,
+        allowed=lambda value: value == default or value in known,
+        must=one_of(known),
+    )
+    return declared(default, option)
+
+
+def switch(help: str, *, default: bool = False, flag: str = "") -> Any:
+    """A field of a dataclass that is on or off; its flag takes it to the value that is not the default."""
+    return declared(default, Option(help, flag=flag))
 
 
 def options_of(request: Any) -> dict[str, Option]:

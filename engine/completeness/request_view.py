@@ -11,7 +11,7 @@ from engine.base.conversation import Message, turn_numbers
 from engine.completeness.records.requests import Request
 from engine.completeness.records.scores import CurvePoint, DecisionRule
 from engine.completeness.tables import requests, scores
-from engine.conversations.tables.messages import messages_of
+from engine.conversations.tables.conversations import messages_of
 from engine.goals.tables import clusterings, groups
 from engine.project import settings
 from engine.project.sql import id_pages

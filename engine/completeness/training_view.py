@@ -9,7 +9,7 @@ from engine.base.conversation import render_log
 from engine.completeness.block import LogItem, log_item
 from engine.completeness.training_data import Usable, text_digest
 from engine.conversations.tables import conversations
-from engine.conversations.tables.imported import names
+from engine.conversations.tables.conversations import names
 from engine.project.sql import id_pages
 
 AT_ONCE = 200

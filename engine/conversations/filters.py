@@ -23,6 +23,7 @@ from typing import Literal
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import FilterError
+from engine.base.request_options import Option
 from engine.conversations.filter_fields import (
     ANY,
     DOTTED,
@@ -445,3 +446,11 @@ def _begun(field: Field) -> str:
 def _begins(value: str, typed: str) -> bool:
     """Whether a word of the value begins with what was typed."""
     return value.startswith(typed) or f" {typed}" in value
+
+
+FILTER = Option(
+    "only conversations that match, like 'state:incomplete turns>5 \"refund\"'",
+    metavar="F",
+    convert=parse_filter,
+)
+"""How a request asks which conversations it is about."""

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from engine.base.errors import UsageError
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.tables import conversations, selecting
-from engine.jobs.blocks import blocks
+from engine.jobs.contract import blocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from engine.base.atomic_files import UNFINISHED
+from engine.base.files import UNFINISHED
 from engine.formats.opening.containers import is_other
 
 LOG_SUFFIXES = frozenset(

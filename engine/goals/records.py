@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,20 @@ import numpy.typing as npt
 from engine.base.outcomes import (
     State,
 )
+from engine.base.request_options import (
+    MODEL,
+    Option,
+    check,
+    choice,
+    declared,
+    share,
+    switch,
+    whole_number,
+)
 from engine.completeness.records.scores import (
     StateCounts,
 )
-from engine.conversations.filters import Filter
+from engine.conversations.filters import FILTER, Filter
 from engine.questions.records.calibration import Agreement
 
 GoalText = Literal["first-user", "all-user", "all", "summary"]
@@ -502,18 +512,54 @@ class ClusteringRequest:
         near: Show the model the texts nearest to a cluster outside it; else any.
         filter: Which conversations.
         limit: The first so many of them.
+
+    Raises:
+        UsageError: A value cannot be used.
     """
 
-    text: GoalText = DEFAULT_TEXT
-    embedder: str = "tfidf"
-    k: int | None = None
-    seed: int = 0
-    decide: Decide = "ask"
-    threshold: float = DECIDE_THRESHOLD
-    ask: int = ASK
-    largest: int | None = None
-    model: str | None = None
-    labels: bool = True
-    near: bool = True
-    filter: Filter = field(default_factory=Filter)
-    limit: int | None = None
+    text: GoalText = choice(
+        DEFAULT_TEXT,
+        "what stands for a goal: what the user wrote, what both sides wrote, or a model's summary",
+        get_args(GoalText),
+    )
+    embedder: str = declared(
+        "tfidf",
+        Option(
+            "what makes vectors: tfidf, minilm, mixed (both), a GGUF embedding model, or a URL",
+            metavar="E",
+        ),
+    )
+    k: int | None = whole_number(
+        None,
+        "clusters to begin with, an overestimate",
+        words="proposed from the data",
+        flag="k1",
+        metavar="K",
+    )
+    largest: int | None = whole_number(None, "split clusters of more than N conversations")
+    seed: int = declared(0, Option("seed of everything random", convert=int, must="a whole number"))
+    model: str | None = declared(None, MODEL)
+    decide: Decide = choice(
+        "ask",
+        "who decides on merges: a person at the merge desk, the merge probability, the model's answer"
+        " alone as in Soroka et al., or nobody",
+        get_args(Decide),
+    )
+    threshold: float = share(
+        DECIDE_THRESHOLD, "merge probability from which `--decide auto` merges", metavar="P"
+    )
+    ask: int = whole_number(
+        ASK,
+        "pairs that the model is asked about for `--decide ask`; the merge desk asks about more",
+    )
+    labels: bool = switch("ask no model", default=True, flag="no-labels")
+    near: bool = switch(
+        "show the model any texts outside a cluster, not those nearest to it",
+        default=True,
+        flag="any-others",
+    )
+    filter: Filter = declared(Filter(), FILTER)
+    limit: int | None = whole_number(None, "only the first N conversations", metavar="")
+
+    def __post_init__(self) -> None:
+        check(self)

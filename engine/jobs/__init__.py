@@ -1,1 +1,0 @@
-"""Runs stages as jobs: progress, cancel, resume."""

@@ -1,12 +1,20 @@
-"""The contract between stages and the runner: the `Stage` protocol, progress, and the config hash."""
+"""What a stage is, the blocks that it works on, and work on a thread that can be watched and cancelled."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import queue
+import resource
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+
+from engine.base.errors import Cancelled, OutOfMemory
+from engine.base.number_format import counted
+from engine.project.project import Project
 
 Lane = Literal["model", "cpu"]
 """Stages of one lane run one after another."""
@@ -69,3 +77,156 @@ def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mappin
         ensure_ascii=True,
     )
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:16]
+
+
+LEAST_ITEMS, MOST_ITEMS = 4, 16
+BLOCK_CHARS = 32_000
+
+
+def blocks(ids: Sequence[int], chars: Sequence[int]) -> Iterator[list[int]]:
+    """Cuts `ids` into blocks of 4 to 16 with about 32,000 characters, given the length of each."""
+    block: list[int] = []
+    held = 0
+    for item, length in zip(ids, chars, strict=True):
+        block.append(item)
+        held += length
+        if len(block) == MOST_ITEMS or (len(block) >= LEAST_ITEMS and held >= BLOCK_CHARS):
+            yield block
+            block, held = [], 0
+    if block:
+        yield block
+
+
+OnProgress = Callable[[int, str], None]
+"""Gets a count of what is done, and a note on what is being done; either may be empty."""
+
+
+Result = TypeVar("Result")
+
+
+class ThreadedWork(Generic[Result]):
+    """Runs blocking work on a thread and passes on its progress reports."""
+
+    def __init__(self, work: Callable[[OnProgress], Result]) -> None:
+        """Starts `work`, which is called with a callback for (count, note)."""
+        self._reports: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
+        self._outcome: list[Result] = []
+        self._failure: list[BaseException] = []
+
+        def target() -> None:
+            try:
+                self._outcome.append(work(lambda count, note: self._reports.put((count, note))))
+            except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
+                self._failure.append(error)
+            finally:
+                self._reports.put(None)
+
+        self._thread = threading.Thread(target=target, name="model-work", daemon=True)
+        self._thread.start()
+
+    def reports(self) -> Iterator[tuple[int, str]]:
+        """Yields progress reports until the work ends."""
+        while (report := self._reports.get()) is not None:
+            yield report
+
+    def result(self) -> Result:
+        """Waits for the return value of the work; raises its exception."""
+        self._thread.join()
+        if self._failure:
+            raise self._failure[0]
+        return self._outcome[0]
+
+
+ADDRESS_SPACE, ADDRESS_SPACE_OF_THREAD = 560 << 20, 80 << 20
+"""Bytes of address space that a computation needs, and more for each thread of OpenBLAS. 460 and 80 MiB were measured;
+with a little less OpenBLAS waits forever for a buffer, or ends the process."""
+
+
+class CpuStage(ABC):
+    """A stage that needs no model; a `engine.jobs.contract.Stage` once it has a `title`, a `run` and a `summary`."""
+
+    name: ClassVar[str]
+    unit: ClassVar[str] = "conversations"
+    lane: Lane = "cpu"
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._interrupted = threading.Event()
+        self._wake: OnProgress | None = None
+
+    @property
+    @abstractmethod
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine the result."""
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """Empty: the result depends on the parameters only."""
+        return {}
+
+    @property
+    def config_hash(self) -> str:
+        """The key under which the stage stores its results."""
+        return config_hash(self.name, self.params, self.fingerprints)
+
+    def interrupt(self) -> None:
+        """Abandons the computation; results that are not committed are dropped."""
+        self._interrupted.set()
+        if self._wake is not None:
+            self._wake(0, "")
+
+    def _check(self) -> None:
+        """Raises Cancelled after `interrupt`."""
+        if self._interrupted.is_set():
+            raise Cancelled("The work was cancelled.")
+
+    def _live(
+        self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]
+    ) -> Iterator[tuple[int, str]]:
+        """Runs `work` on a thread of its own and yields the (count, note) that it reports.
+
+        Native code cannot be stopped, so after `interrupt` the thread runs on and its result is dropped.
+
+        Args:
+            work: Called with a callback for reports, which raises Cancelled after `interrupt`.
+            result: Called with the return value of `work` before the iterator ends.
+
+        Raises:
+            OutOfMemory: The limit on the address space of the process is too low for a computation.
+        """
+        _check_address_space()
+
+        def begun(report: OnProgress) -> Result:
+            self._wake = report
+            self._check()
+
+            def checked(count: int, note: str) -> None:
+                self._check()
+                report(count, note)
+
+            return work(checked)
+
+        running = ThreadedWork(begun)
+        for report in running.reports():
+            self._check()
+            yield report
+        result(running.result())
+
+
+def _check_address_space() -> None:
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return
+    from threadpoolctl import (
+        threadpool_info,  # here: what only names a stage needs no numerical library
+    )
+
+    pools = (pool for pool in threadpool_info() if pool["user_api"] == "blas")
+    threads = max((pool["num_threads"] for pool in pools), default=1)
+    needed = ADDRESS_SPACE + threads * ADDRESS_SPACE_OF_THREAD
+    if limit < needed:
+        raise OutOfMemory(
+            f"This process may use {limit >> 20:,} MiB of address space; a computation with"
+            f" {counted(threads, 'thread')} needs {needed >> 20:,} MiB.",
+            "Raise the limit (`ulimit -v`), or set OPENBLAS_NUM_THREADS=1.",
+        )

@@ -25,7 +25,7 @@ from engine.base.events import (
     Outcome,
 )
 from engine.jobs.contract import Lane, Progress, Stage, config_hash
-from engine.jobs.rate import Clock, RateMeter
+from engine.jobs.progress import Clock, RateMeter
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import RunRow, RunState

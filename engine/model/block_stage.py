@@ -9,10 +9,9 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from engine.jobs.contract import Progress, config_hash
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress, config_hash
 from engine.model.model_work import ModelWork, RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.project import runs

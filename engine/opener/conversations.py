@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.base.conversation import LogPiece, render_log
 from engine.base.outcomes import (
     State,
     Verdict,
@@ -21,25 +22,24 @@ from engine.completeness.records.scores import (
 )
 from engine.completeness.tables import remaining, scores
 from engine.completeness.tables.fields import in_state
-from engine.conversations.check_counts import CheckCounts
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.records import (
+    CheckCounts,
     EarlierState,
     LeakRow,
     MessageRow,
     QuarantineRow,
 )
 from engine.conversations.shared_text import SharedText
-from engine.conversations.tables import (
-    checks,
-    earlier_states,
-    quarantine,
-    selecting,
-    shared_text,
-    sources,
-    text_search,
+from engine.conversations.tables import earlier_states, facets, selecting, shared_text, sources
+from engine.conversations.tables.conversations import (
+    by_name,
+    dates,
+    leaks,
+    messages,
+    messages_of,
+    original,
 )
-from engine.conversations.tables.conversations import by_name, dates, leaks, messages, original
 from engine.conversations.tables.selecting import matching
 from engine.goals.records import GoalOfConversation
 from engine.goals.tables import groups as goal_groups
@@ -182,7 +182,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
             duplicates=_count(conn, within, "SELECT conversation_id FROM alias"),
             leaks=_count(conn, within, "SELECT conversation_id FROM leak"),
             verdicts=_count(conn, within, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"),
-            quarantined=quarantine.count(conn),
+            quarantined=sources.quarantined_count(conn),
         )
 
 
@@ -247,6 +247,11 @@ class ConversationService:
         with self._project.reading() as conn:
             return messages(conn, conversation_id)
 
+    def log(self, conversation_id: int) -> list[LogPiece]:
+        """The log as a model reads it."""
+        with self._project.reading() as conn:
+            return render_log(messages_of(conn, conversation_id))
+
     def original(self, conversation_id: int) -> bytes:
         """The record as imported, byte for byte."""
         with self._project.reading() as conn:
@@ -290,12 +295,12 @@ class ConversationService:
     def checks(self) -> CheckCounts | None:
         """Languages, personal data and near duplicates that were found; None if nothing was looked at."""
         with self._project.reading() as conn:
-            return checks.found(conn)
+            return facets.check_counts(conn)
 
     def quarantined(self, limit: int) -> list[QuarantineRow]:
         """The first records that could not be imported, in the order of import."""
         with self._project.reading() as conn:
-            return quarantine.rows(conn, limit=limit)
+            return sources.quarantined(conn, limit=limit)
 
     def by_value(self, field: str) -> Mapping[str, array[int]]:
         """Ids of the conversations by their value of a field that can be compared by; those without one are left out.
@@ -351,4 +356,4 @@ class ConversationService:
     def hits(self, conversation_id: int, filter: Filter) -> list[int]:
         """Indices of the messages in which a word or phrase of the filter occurs, in order."""
         with self._project.reading() as conn:
-            return text_search.hits(conn, conversation_id, filter)
+            return selecting.hits(conn, conversation_id, filter)

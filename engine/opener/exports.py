@@ -23,10 +23,10 @@ from engine.completeness.records.scores import (
     ScoreRow,
 )
 from engine.completeness.tables import scores
-from engine.conversations.personal_data import Redactor
 from engine.conversations.service.line_files import new_file, write_file
+from engine.conversations.text_checks import Redactor
 from engine.formats.records import Imported
-from engine.opener.forms.chat_forms import message_line
+from engine.opener.conversation_forms import message_line
 from engine.project.project import Project
 from engine.questions.records.example_probes import Proposed
 from engine.questions.records.triage import Judged
@@ -34,7 +34,7 @@ from engine.questions.tables import example_probes, second_verdicts
 from engine.trees import tables as trees
 
 if TYPE_CHECKING:
-    from engine.opener.forms.exported import Beside, ConversationForm
+    from engine.opener.conversation_forms import Beside, ConversationForm
 
 ExportKind = Literal[
     "scores", "verdicts", "proposals", "conversations", "table", "trees", "clusters", "assignments",
@@ -74,8 +74,8 @@ class ExportFiles:
             ProjectError: A file is there already or cannot be written.
             WorkbenchError: pyarrow is needed and not installed.
         """
-        from engine.opener.forms.annotation import settings_file
-        from engine.opener.forms.writing import form_lines, losses_in_words, write_form
+        from engine.opener.annotation_tasks import settings_file
+        from engine.opener.form_files import form_lines, losses_in_words, write_form
 
         target = new_file(path)
         settings = settings_file(form, target)
@@ -129,7 +129,9 @@ def export_lines(
             yield from goal_exports.decision_lines(conn)
     elif kind == "requests":
         from engine.completeness.service.request_export import request_conversations
-        from engine.opener.forms.exported import KNOWN
+        from engine.questions.rating_scales import (
+            KNOWN,
+        )
 
         for part, source, known in request_conversations(conn, wanted):
             yield {**conversation_line(part, source), KNOWN: known}
@@ -138,7 +140,12 @@ def export_lines(
 
         yield from transcript_lines(conn, wanted)
     else:
-        from engine.opener.forms.exported import KNOWN, exported
+        from engine.opener.conversation_forms import (
+            exported,
+        )
+        from engine.questions.rating_scales import (
+            KNOWN,
+        )
 
         for item in exported(conn, wanted, beside, truth=True):
             line = conversation_line(item.conversation, item.source)

@@ -16,7 +16,7 @@ from engine.base.number_format import counted, figure
 from engine.base.text import one_line
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery
-from engine.conversations.personal_data import KINDS, NAMES
+from engine.conversations.text_checks import KINDS, NAMES
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow

@@ -1,4 +1,4 @@
-"""The seven ratings that RecLLMSim publishes, and what their labels and tags are called."""
+"""What people are asked, and the names of their answers in files: verdicts, notes, the seven ratings of RecLLMSim."""
 
 from __future__ import annotations
 
@@ -20,3 +20,13 @@ RATINGS: Mapping[str, tuple[int, ...]] = {
     "Diversity": (0, 1, 2),
 }
 """Rating -> its values."""
+
+VERDICT, NOTE = "verdict", "note"
+"""Names of the two questions."""
+
+RATING_NAMES = {name.lower().replace(" ", "_").replace("-", "_"): name for name in RATINGS}
+"""Names of the questions on ratings (letters and underscores only, as Argilla asks), with the ratings."""
+
+KNOWN = "workbench"
+"""Name of the object with what a project knows, beside the messages of an exported conversation. No format reads that
+as truth, and no model reads metadata."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from engine.base.errors import ProjectError, UsageError
 from engine.base.text import display_safe
-from engine.conversations.personal_data import Kind, Redactor
 from engine.conversations.service.line_files import written_beside
+from engine.conversations.text_checks import Kind, Redactor
 from engine.results import svg
 from engine.results.document import (
     Bars,
@@ -21,6 +21,7 @@ from engine.results.document import (
     Document,
     Paragraph,
     Plot,
+    Points,
     Quote,
     Ranges,
     Section,
@@ -120,21 +121,15 @@ def _html_block(block: Block) -> str:
             for speaker, text in block.messages
         )
         return f"<blockquote>{messages}<p><cite>{escape(block.source)}</cite></p></blockquote>"
-    if isinstance(block, Bars):
-        return _html_figure(block.title, svg.bars(block))
-    if isinstance(block, Columns):
-        return _html_figure(block.title, svg.columns(block))
-    if isinstance(block, Ranges):
-        return _html_figure(block.title, svg.ranges(block))
-    if isinstance(block, Plot):
-        # a plot with lines has their names in the picture
-        caption = block.title if block.lines else f"{block.title}. {block.says}"
-        return _html_figure(caption, svg.plot(block))
-    return _html_figure(f"{block.title}. {' · '.join(svg.key_of(block))}", svg.points(block))
-
-
-def _html_figure(caption: str, picture: str) -> str:
-    return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
+    if isinstance(block, Points):
+        caption = f"{block.title}. {' · '.join(svg.key_of(block))}"
+    elif (
+        isinstance(block, Plot) and not block.lines
+    ):  # a plot with lines has their names in the picture
+        caption = f"{block.title}. {block.says}"
+    else:
+        caption = block.title
+    return f"<figure>{svg.svg_element(block)}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _html_table(table: Table) -> str:

@@ -1,11 +1,16 @@
-"""Charts as SVG: readable in black and white, by a screen reader, and without any script."""
+"""Figures as SVG: readable in black and white, by a screen reader, and without any script."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
+from typing import NamedTuple
 
+from engine.base.errors import UsageError
 from engine.base.text import one_line
-from engine.results.document import Bars, Columns, Plot, Points, Ranges
+from engine.conversations.service.line_files import written_beside
+from engine.results.document import Bars, Columns, Figure, Plot, Points, Ranges
 
 WIDTH = 640
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -14,151 +19,222 @@ _HIGH = 300
 _MARGIN = 52
 DASHES = ("none", "7 4", "2 3", "9 3 2 3", "1 5", "14 5")
 """Of the lines of a plot, in their order; they tell lines apart in black and white."""
+_FILE_STYLE = (
+    "text { font: 12px system-ui, sans-serif; fill: #1b1d22; } .head { font-weight: bold; }"
+    " .rail { fill: none; stroke: #d4d8de; } .bar { fill: #3b5b8c; } .mark { fill: #b3541e; stroke: #1b1d22; }"
+    " .line { stroke: #b3541e; stroke-width: 2; stroke-dasharray: 5 3; }"
+    " .ink { fill: none; stroke: #1b1d22; stroke-width: 1.5; }"
+    " .dot { fill: none; stroke: #3b5b8c; stroke-width: 1.2; }"
+)
+"""Colors of a file of its own; a figure in a report has those of its page."""
 
 
-def bars(chart: Bars) -> str:
+class _Drawing(NamedTuple):
+    """A figure as elements over `WIDTH` and a height, with its description in words."""
+
+    description: str
+    height: float
+    elements: Sequence[str]
+
+
+def svg_element(figure: Figure) -> str:
+    """Returns a figure as an element for a page, whose style sheet colors it."""
+    drawing = _drawing(figure)
+    return _element(figure.title, drawing.description, drawing.height, drawing.elements)
+
+
+def save_figures(path: Path, figures: Sequence[Figure]) -> None:
+    """Writes figures, one below the other, into a file; an existing file is replaced.
+
+    Raises:
+        UsageError: The path does not end with `.svg`.
+        ProjectError: The file cannot be written.
+    """
+    if path.suffix.lower() != ".svg":
+        raise UsageError(f"{path.name} is no picture.", "End its name with .svg.")
+    elements = [f"<style>{_FILE_STYLE}</style>", '<rect width="100%" height="100%" fill="#fff"/>']
+    height = 0.0
+    for figure in figures:
+        drawing = _drawing(figure)
+        elements += [
+            f'<text class="head" x="4" y="{height + 18:.0f}">{escape(figure.title)}</text>',
+            f'<g transform="translate(0 {height + 28:.0f})">{"".join(drawing.elements)}</g>',
+        ]
+        height += drawing.height + 44
+    title = "; ".join(figure.title for figure in figures)
+    description = "; ".join(_drawing(figure).description for figure in figures)
+    with written_beside(path) as part:
+        part.write_text(_element(title, description, height, elements) + "\n", encoding="utf-8")
+
+
+def key_of(figure: Points) -> list[str]:
+    """Returns the letters of the groups, in words."""
+    return [f"{LETTERS[n]} {label}" for n, label in enumerate(figure.labels[: len(LETTERS)])]
+
+
+def _element(title: str, description: str, height: float, elements: Iterable[str]) -> str:
+    return (
+        f'<svg role="img" viewBox="0 0 {WIDTH} {height:.0f}" xmlns="http://www.w3.org/2000/svg">'
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{''.join(elements)}</svg>"
+    )
+
+
+def _drawing(figure: Figure) -> _Drawing:
+    if isinstance(figure, Bars):
+        return _bars(figure)
+    if isinstance(figure, Columns):
+        return _columns(figure)
+    if isinstance(figure, Ranges):
+        return _ranges(figure)
+    return _plot(figure) if isinstance(figure, Plot) else _points(figure)
+
+
+def _bars(figure: Bars) -> _Drawing:
     """Horizontal bars, a row each, with the value as text beside them."""
     room = WIDTH - _LABEL - _VALUE
-    parts = []
-    for at, (label, value, text) in enumerate(chart.values):
-        y = at * _ROW
-        kind = "mark" if label == chart.marked else "bar"
+    elements = []
+    for row, (label, value, text) in enumerate(figure.values):
+        y = row * _ROW
+        kind = "mark" if label == figure.marked else "bar"
         length = max(0.0, min(1.0, value)) * room
-        parts += [
+        elements += [
             f'<text x="{_LABEL - 8}" y="{y + 15}" text-anchor="end">{escape(one_line(label, 34))}</text>',
             f'<rect class="rail" x="{_LABEL}" y="{y + 4}" width="{room}" height="14"/>',
             f'<rect class="{kind}" x="{_LABEL}" y="{y + 4}" width="{length:.1f}" height="14"/>',
             f'<text x="{_LABEL + room + 6}" y="{y + 15}">{escape(text)}</text>',
         ]
-    said = "; ".join(f"{label}: {text}" for label, _, text in chart.values)
-    return _svg(chart.title, said, len(chart.values) * _ROW + 4, parts)
+    description = "; ".join(f"{label}: {text}" for label, _, text in figure.values)
+    return _Drawing(description, len(figure.values) * _ROW + 4, elements)
 
 
-def columns(chart: Columns) -> str:
+def _columns(figure: Columns) -> _Drawing:
     """Vertical columns with their counts above them and a dashed line where one is asked for."""
-    high, most = 150, max((count for _, count in chart.values), default=0) or 1
-    step = WIDTH / max(1, len(chart.values))
-    every = max(1, -(-len(chart.values) // 14))
-    parts = []
-    for at, (label, count) in enumerate(chart.values):
+    high, most = 150, max((count for _, count in figure.values), default=0) or 1
+    step = WIDTH / max(1, len(figure.values))
+    every = max(1, -(-len(figure.values) // 14))
+    elements = []
+    for number, (label, count) in enumerate(figure.values):
         tall = high * count / most
-        x = at * step
-        parts.append(
+        x = number * step
+        elements.append(
             f'<rect class="bar" x="{x + 2:.1f}" y="{20 + high - tall:.1f}" width="{step - 4:.1f}" height="{tall:.1f}"/>'
         )
         if count and step > 26:
-            parts.append(
+            elements.append(
                 f'<text x="{x + step / 2:.1f}" y="{15 + high - tall:.1f}" text-anchor="middle">{count:,}</text>'
             )
-        if at % every == 0:
+        if number % every == 0:
             name = escape(one_line(label, 12))
-            parts.append(
+            elements.append(
                 f'<text x="{x + step / 2:.1f}" y="{high + 38}" text-anchor="middle">{name}</text>'
             )
-    if chart.line is not None:
-        place, words = chart.line
-        x = place * WIDTH
-        anchor = "end" if place > 0.6 else "start"
-        parts += [
+    if figure.line is not None:
+        share, words = figure.line
+        x = share * WIDTH
+        anchor = "end" if share > 0.6 else "start"
+        elements += [
             f'<line class="line" x1="{x:.1f}" x2="{x:.1f}" y1="6" y2="{20 + high}"/>',
             f'<text x="{x + (-5 if anchor == "end" else 5):.1f}" y="14" text-anchor="{anchor}">{escape(words)}</text>',
         ]
-    said = "; ".join(f"{label}: {count}" for label, count in chart.values)
-    return _svg(chart.title, said, high + 46, parts)
+    description = "; ".join(f"{label}: {count}" for label, count in figure.values)
+    return _Drawing(description, high + 46, elements)
 
 
-def points(chart: Points) -> str:
+def _points(figure: Points) -> _Drawing:
     """Points as the letters of their groups; a dot for none. The key follows as text."""
     high = 420
-    xs = [x for x, _, _ in chart.places] or [0.0]
-    ys = [y for _, y, _ in chart.places] or [0.0]
+    xs = [x for x, _, _ in figure.places] or [0.0]
+    ys = [y for _, y, _ in figure.places] or [0.0]
     wide, tall = (max(xs) - min(xs)) or 1.0, (max(ys) - min(ys)) or 1.0
-    parts = []
-    for x, y, group in chart.places:
+    elements = []
+    for x, y, group in figure.places:
         across = 10 + (x - min(xs)) / wide * (WIDTH - 20)
         down = 12 + (max(ys) - y) / tall * (high - 20)
         sign = LETTERS[group] if 0 <= group < len(LETTERS) else "·"
-        parts.append(
+        elements.append(
             f'<text class="p{group % 6 if group >= 0 else "x"}" x="{across:.0f}" y="{down:.0f}">{sign}</text>'
         )
-    said = f"{len(chart.places)} conversations; near ones want similar things"
-    return _svg(chart.title, said, high, parts)
+    description = f"{len(figure.places)} conversations; near ones want similar things"
+    return _Drawing(description, high, elements)
 
 
-def ranges(chart: Ranges) -> str:
+def _ranges(figure: Ranges) -> _Drawing:
     """Values as dots with their intervals as lines over one axis; 0 is a dashed line."""
     room = WIDTH - _LABEL - _VALUE
-    low = min((one[1] for one in chart.values), default=0.0)
-    high = max((one[3] for one in chart.values), default=0.0)
-    low, high = min(low, 0.0), max(high, 0.0)
+    low = min([0.0, *(least for _, least, _, _, _ in figure.values)])
+    high = max([0.0, *(most for _, _, _, most, _ in figure.values)])
     wide = (high - low) or 1.0
 
     def place(value: float) -> float:
         return _LABEL + 4 + (value - low) / wide * (room - 8)
 
-    tall = len(chart.values) * _ROW + 4
+    tall = len(figure.values) * _ROW + 4
     zero = place(0.0)
-    parts = [f'<line class="line" x1="{zero:.1f}" x2="{zero:.1f}" y1="0" y2="{tall}"/>']
-    for at, (label, least, value, most, text) in enumerate(chart.values):
-        y = at * _ROW + 11
-        parts += [
+    elements = [f'<line class="line" x1="{zero:.1f}" x2="{zero:.1f}" y1="0" y2="{tall}"/>']
+    for row, (label, least, value, most, text) in enumerate(figure.values):
+        y = row * _ROW + 11
+        elements += [
             f'<text x="{_LABEL - 8}" y="{y + 4}" text-anchor="end">{escape(one_line(label, 34))}</text>',
             f'<line class="ink" x1="{place(least):.1f}" x2="{place(most):.1f}" y1="{y}" y2="{y}"/>',
             f'<circle class="bar" cx="{place(value):.1f}" cy="{y}" r="4"/>',
             f'<text x="{_LABEL + room + 6}" y="{y + 4}">{escape(text)}</text>',
         ]
-    said = "; ".join(f"{one[0]}: {one[4]}" for one in chart.values)
-    return _svg(chart.title, said, tall, parts)
+    description = "; ".join(f"{label}: {text}" for label, _, _, _, text in figure.values)
+    return _Drawing(description, tall, elements)
 
 
-def plot(chart: Plot) -> str:
-    """Lines, told apart by their dashes, and dots, over two axes with the ends of their scales."""
-    every = [*chart.dots, *(point for _, line in chart.lines for point in line)]
-    xs, ys = [x for x, _ in every] or [0.0], [y for _, y in every] or [0.0]
-    ends = (0.0, 1.0, 0.0, 1.0) if chart.unit else (min(xs), max(xs), min(ys), max(ys))
-    left, right, bottom, top = ends
+def _plot(figure: Plot) -> _Drawing:
+    """Lines, told apart by their dashes, dots and whiskers, over two axes with the ends of their scales."""
+    places = [*figure.dots, *(point for _, line in figure.lines for point in line)]
+    xs, ys = [x for x, _ in places] or [0.0], [y for _, y in places] or [0.0]
+    left, right = (0.0, 1.0) if figure.unit else (min(xs), max(xs))
+    bottom, top = (0.0, 1.0) if figure.unit or figure.shares else (min(ys), max(ys))
     wide, tall = (right - left) or 1.0, (top - bottom) or 1.0
     room, rise = WIDTH - _MARGIN - 12, _HIGH - 12
 
-    def at(x: float, y: float) -> tuple[float, float]:
-        return _MARGIN + (x - left) / wide * room, 12 + (top - y) / tall * rise
+    def across(x: float) -> float:
+        return _MARGIN + (x - left) / wide * room
 
-    parts = [f'<rect class="rail" x="{_MARGIN}" y="12" width="{room}" height="{rise}"/>']
-    for x, y in chart.dots:
-        across, down = at(x, y)
-        parts.append(f'<circle class="dot" cx="{across:.1f}" cy="{down:.1f}" r="3"/>')
-    for number, (_, line) in enumerate(chart.lines):
-        places = " ".join("{:.1f},{:.1f}".format(*at(x, y)) for x, y in line)
+    def down(y: float) -> float:
+        return 12 + (top - y) / tall * rise
+
+    elements = [f'<rect class="rail" x="{_MARGIN}" y="12" width="{room}" height="{rise}"/>']
+    elements += [
+        f'<line class="ink" x1="{across(x):.1f}" x2="{across(x):.1f}" y1="{down(low):.1f}" y2="{down(high):.1f}"/>'
+        for x, low, high in figure.whiskers
+    ]
+    elements += [
+        f'<circle class="dot" cx="{across(x):.1f}" cy="{down(y):.1f}" r="3"/>'
+        for x, y in figure.dots
+    ]
+    for number, (_, line) in enumerate(figure.lines):
+        points = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in line)
         dash = DASHES[number % len(DASHES)]
-        parts.append(f'<polyline class="ink" stroke-dasharray="{dash}" points="{places}"/>')
+        elements.append(f'<polyline class="ink" stroke-dasharray="{dash}" points="{points}"/>')
+    if figure.ticks:
+        elements += [
+            f'<text x="{across(x):.1f}" y="{_HIGH + 16}" text-anchor="middle">{escape(label)}</text>'
+            for x, label in figure.ticks
+        ]
+    else:
+        elements += [
+            f'<text x="{_MARGIN}" y="{_HIGH + 16}">{left:.3g}</text>',
+            f'<text x="{WIDTH - 12}" y="{_HIGH + 16}" text-anchor="end">{right:.3g}</text>',
+        ]
     middle = _MARGIN + room / 2
-    parts += [
-        f'<text x="{_MARGIN}" y="{_HIGH + 16}">{left:.3g}</text>',
-        f'<text x="{WIDTH - 12}" y="{_HIGH + 16}" text-anchor="end">{right:.3g}</text>',
-        f'<text x="{middle:.0f}" y="{_HIGH + 16}" text-anchor="middle">{escape(chart.across)}</text>',
+    named = _HIGH + (32 if figure.ticks else 16)
+    elements += [
+        f'<text x="{middle:.0f}" y="{named}" text-anchor="middle">{escape(figure.across)}</text>',
         f'<text x="{_MARGIN - 6}" y="{_HIGH}" text-anchor="end">{bottom:.3g}</text>',
         f'<text x="{_MARGIN - 6}" y="22" text-anchor="end">{top:.3g}</text>',
-        f'<text transform="translate(14 {_HIGH / 2:.0f}) rotate(-90)" text-anchor="middle">{escape(chart.up)}</text>',
+        f'<text transform="translate(14 {_HIGH / 2:.0f}) rotate(-90)" text-anchor="middle">{escape(figure.up)}</text>',
     ]
-    for number, (label, _) in enumerate(chart.lines):
-        y = _HIGH + 40 + number * 18
+    for number, (label, _) in enumerate(figure.lines):
+        y = named + 24 + number * 18
         dash = DASHES[number % len(DASHES)]
-        parts += [
+        elements += [
             f'<line class="ink" stroke-dasharray="{dash}" x1="{_MARGIN}" x2="{_MARGIN + 44}"'
             f' y1="{y - 4}" y2="{y - 4}"/>',
             f'<text x="{_MARGIN + 52}" y="{y}">{escape(one_line(label, 80))}</text>',
         ]
-    return _svg(chart.title, chart.says, _HIGH + 26 + 18 * len(chart.lines), parts)
-
-
-def key_of(chart: Points) -> list[str]:
-    """The letters of the groups, in words."""
-    return [f"{LETTERS[at]} {label}" for at, label in enumerate(chart.labels[: len(LETTERS)])]
-
-
-def _svg(title: str, description: str, height: float, parts: list[str]) -> str:
-    inner = "".join(parts)
-    return (
-        f'<svg role="img" viewBox="0 0 {WIDTH} {height:.0f}" xmlns="http://www.w3.org/2000/svg">'
-        f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{inner}</svg>"
-    )
+    return _Drawing(figure.says, named + 10 + 18 * len(figure.lines), elements)

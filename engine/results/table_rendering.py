@@ -1,6 +1,6 @@
 """Cells of tables of results as text, and the tables as JSON and with tabs.
 
-`workbench.commands.report_text` prints tables, `screens.widgets.report_columns` draws them.
+`workbench.text_tables` prints tables, `screens.widgets.report_columns` draws them.
 """
 
 from __future__ import annotations

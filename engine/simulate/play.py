@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from engine.model.asking import Ending, Play, Scenario
@@ -174,3 +174,42 @@ class Playing:
     def _end(self, live: _Live, played: Played) -> None:
         self._live.remove(live)
         self._over.append((live.number, played))
+
+
+LONGER = 0.25
+"""Share of its replies so far that is estimated to remain of a play that took more replies than expected."""
+
+
+class ReplyForecast:
+    """Estimates the number of replies of a run: the expected replies of each play, scaled by the ratio of actual to
+    expected replies of the finished plays."""
+
+    def __init__(
+        self, playing: Playing, scenarios: Sequence[Scenario], missing: Collection[str]
+    ) -> None:
+        self._playing, self._missing = playing, missing
+        self._expected = {scenario.key: scenario.expected for scenario in scenarios}
+        self._taken = self._expected_taken = 0.0
+        self._kept = 0
+
+    @property
+    def note(self) -> str:
+        """The number of finished plays, of those that were missing."""
+        return f"{self._kept:,} of {len(self._missing):,} played"
+
+    def take(self, played: Played) -> None:
+        """Records a finished play."""
+        self._taken += len(played.transcript)
+        self._expected_taken += self._expected[played.key]
+        self._kept += played.key in self._missing
+
+    def total(self, asked: int) -> int | None:
+        """Estimated replies of the whole run after `asked` replies; None before the first play is finished."""
+        if not self._expected_taken:
+            return None
+        scale = self._taken / self._expected_taken
+        left = scale * sum(self._expected[key] for key in self._playing.waiting)
+        for key, lines in self._playing.live.items():
+            rest = scale * self._expected[key] - lines
+            left += rest if rest > 0 else max(LONGER * lines, 1)
+        return asked + round(left)

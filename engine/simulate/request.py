@@ -17,6 +17,7 @@ from engine.base.request_options import (
     one_of,
     options_of,
     read_values,
+    whole_number,
 )
 from engine.model.chat import Role
 from engine.simulate.forms.form import ALL_FORMS, AS_PRINTED, PAPER_PEOPLE
@@ -34,19 +35,6 @@ Kind = Literal["sharded", "forms", "recsim", "shards"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 BOTH = "both"
 """Value that selects all variants."""
-
-
-def _count(default: int | None, help: str, *, words: str = "", least: int = 1) -> Any:
-    """A whole number; None is allowed where it is the default."""
-    option = Option(
-        help,
-        default=words,
-        metavar="N",
-        convert=int,
-        allowed=lambda value: value >= least if value is not None else default is None,
-        must=f"a whole number from {least} on",
-    )
-    return declared(default, option)
 
 
 def _temperature(default: float | None, help: str, *, words: str = "") -> Any:
@@ -72,7 +60,15 @@ def _choice(help: str, known: Sequence[str]) -> Option:
     )
 
 
-def _names(help: str, known: Sequence[str] | None, *, words: str, metavar: str) -> Any:
+def _names(
+    help: str,
+    known: Sequence[str] | None,
+    *,
+    words: str,
+    metavar: str,
+    flag: str = "",
+    several: Literal["", "repeated", "words"] = "",
+) -> Any:
     """Some of the known names, or any where None are known; written with commas between, in any case where known."""
 
     def convert(text: str) -> tuple[str, ...]:
@@ -83,6 +79,8 @@ def _names(help: str, known: Sequence[str] | None, *, words: str, metavar: str) 
         help,
         default=words,
         metavar=metavar,
+        flag=flag,
+        several=several,
         convert=convert,
         allowed=lambda value: known is None or set(value) <= set(known),
         must=f"one or more of {', '.join(known or ())}",
@@ -117,10 +115,10 @@ class SimulationOptions:
             metavar="M",
         ),
     )
-    context: int | None = _count(
+    context: int | None = whole_number(
         None, "longest conversation in tokens", words="the model's own, at most 8,192"
     )
-    runs: int = _count(
+    runs: int = whole_number(
         1, "how often each scenario is played; of recsim, how many conversations of each task"
     )
     seed: int = declared(
@@ -134,8 +132,8 @@ class SimulationOptions:
     temperature: float | None = _temperature(
         None, "temperature of replies in free words", words="as in the source paper"
     )
-    parallel: int = _count(PARALLEL, "plays at once")
-    limit: int | None = _count(
+    parallel: int = whole_number(PARALLEL, "plays at once")
+    limit: int | None = whole_number(
         None,
         "play the first so many only; of sharded and shards, so many instructions",
         words="all",
@@ -183,26 +181,30 @@ class SimulationRequest(SimulationOptions):
             must="whole numbers from 2 on",
         ),
     )
-    max_tokens: int = _count(1000, "longest reply of the assistant in tokens")
+    max_tokens: int = whole_number(1000, "longest reply of the assistant in tokens")
     databases: str | None = declared(
         None, Option("folder with DB_ID/*.sqlite for database tasks", default="none", metavar="DIR")
     )
-    checks: int = _count(
+    checks: int = whole_number(
         0,
         "plays of FULL and of CONCAT for each instruction: shards that lose nothing score alike; 0 for none",
         least=0,
+        flag="check",
     )
     forms: tuple[str, ...] = _names(
         f"forms to fill: {', '.join(ALL_FORMS)}, or JSON files",
         None,
         words=f"all but {AS_PRINTED}",
         metavar="FORM",
+        flag="form",
+        several="repeated",
     )
     variants: tuple[Variant, ...] = declared(
         (),
         Option(
             "fill forms by modules of one prompt each, by one prompt for all (baseline), or by both",
             default=BOTH,
+            flag="variant",
             metavar=f"{{{','.join((*VARIANTS, BOTH))}}}",
             convert=lambda text: () if text == BOTH else (text,),
             allowed=lambda value: set(value) <= set(VARIANTS),
@@ -231,16 +233,21 @@ class SimulationRequest(SimulationOptions):
         None,
         words="none",
         metavar="MODULE",
+        several="words",
     )
     high: float = _temperature(
         Rules().high, "temperature of the simulated user and of the second call of a module"
     )
-    grouping: int = _count(Rules().grouping_size, "labels of fields that are grouped in one call")
-    follow_ups: int = _count(Rules().follow_ups, "follow-up questions to one question, at most")
-    turns_per_field: int = _count(
-        Rules().turns_per_field, "most turns of a run, for each field of its form"
+    grouping: int = whole_number(
+        Rules().grouping_size, "labels of fields that are grouped in one call"
     )
-    history: int = _count(
+    follow_ups: int = whole_number(
+        Rules().follow_ups, "follow-up questions to one question, at most"
+    )
+    turns_per_field: int = whole_number(
+        Rules().turns_per_field, "most turns of a run, for each field of its form", flag="turns"
+    )
+    history: int = whole_number(
         Rules().history_tokens, "how much of the dialogue the baseline keeps, in tokens"
     )
     free_replies: bool = declared(
@@ -251,12 +258,17 @@ class SimulationRequest(SimulationOptions):
         ),
     )
     tasks: tuple[str, ...] = _names(
-        f"tasks that are planned: {', '.join(TASKS)}", TASKS, words="all", metavar="TASK"
+        f"tasks that are planned: {', '.join(TASKS)}",
+        TASKS,
+        words="all",
+        metavar="TASK",
+        flag="task",
+        several="repeated",
     )
     language: Language = field(
         default="en", metadata={"option": _choice("language of the conversations", LANGUAGES)}
     )
-    turns: int = _count(MAX_TURNS, "answers of the assistant, at most")
+    turns: int = whole_number(MAX_TURNS, "answers of the assistant, at most")
     questions: bool = declared(
         False, Option("ask both sides after the conversation what came of it")
     )
@@ -266,8 +278,10 @@ class SimulationRequest(SimulationOptions):
             "translate each message into the other language (`content_zh`, or `content_en`), with the judge's model"
         ),
     )
-    user_tokens: int = _count(USER_TOKENS, "longest message of the user in tokens")
-    assistant_tokens: int = _count(ASSISTANT_TOKENS, "longest answer of the assistant in tokens")
+    user_tokens: int = whole_number(USER_TOKENS, "longest message of the user in tokens")
+    assistant_tokens: int = whole_number(
+        ASSISTANT_TOKENS, "longest answer of the assistant in tokens"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,28 +8,28 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, Literal
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
-from engine.conversations.tables import imports, quarantine, sources
+from engine.conversations.tables import imports, sources
 from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
-from engine.jobs.contract import Progress, config_hash
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress, config_hash
 from engine.model.asking import Scenario
 from engine.model.chat import Call, Completion, Role
 from engine.model.model_work import ModelWork, RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Chat
 from engine.project import replies as model_replies
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
 from engine.simulate.live import Person
-from engine.simulate.play import PARALLEL, FailedCall, Line, Played, Playing, RunOver
+from engine.simulate.play import PARALLEL, FailedCall, Line, Played, Playing, ReplyForecast, RunOver
 from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, TranscriptLine
 
 PERSON = "a person"
@@ -58,31 +58,29 @@ class Answering:
     ) -> None:
         """Loads nothing yet."""
         self._project = project
-        self._roles = {role: ModelWork(process, model) for role, model in models.items()}
+        self._of_roles = {role: ModelWork(process, model) for role, model in models.items()}
         self._loaded: set[int] = set()
         self.asked = self.known = 0
 
     @cached_property
     def _works(self) -> dict[Role, ModelWork]:
-        """The `ModelWork` of each role; roles with the same model share one."""
-        found: list[ModelWork] = []
+        """The `ModelWork` of each role; roles with the same model share one. Made when it is first asked for, because
+        tuning may change a model before."""
         works: dict[Role, ModelWork] = {}
-        for role, work in self._roles.items():
-            twin = next((one for one in found if _identity(one) == _identity(work)), None)
-            works[role] = twin or work
-            if twin is None:
-                found.append(work)
+        for role, work in self._of_roles.items():
+            same = (other for other in works.values() if _identity(other) == _identity(work))
+            works[role] = next(same, work)
         return works
 
     @property
     def labels(self) -> dict[Role, str]:
         """Name of the model of each role."""
-        return {role: work.model.label for role, work in self._roles.items()}
+        return {role: work.model.label for role, work in self._of_roles.items()}
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
         """Everything about the models that determines their replies, by role."""
-        return {role: _identity(work) for role, work in self._roles.items()}
+        return {role: _identity(work) for role, work in self._of_roles.items()}
 
     def model_of(self, role: Role) -> int:
         """Returns a number that identifies the model of a role, equal for roles with the same model; 0 without one."""
@@ -109,29 +107,40 @@ class Answering:
         identity = _identity(work)
         keys = [call.key(identity) for call in calls]
         with self._project.reading() as conn:
-            found = model_replies.replies(conn, list(dict.fromkeys(keys)))
-        known_replies: dict[str, Completion | FailedCall] = {
+            stored = model_replies.replies(conn, list(dict.fromkeys(keys)))
+        known: dict[str, Completion | FailedCall] = {
             key: Completion(text, stopped, note)  # type: ignore[arg-type]  # the table checks it
-            for key, (text, stopped, note) in found.items()
+            for key, (text, stopped, note) in stored.items()
         }
-        unknown = {
-            key: call for key, call in zip(keys, calls, strict=True) if key not in known_replies
-        }
+        unknown = {key: call for key, call in zip(keys, calls, strict=True) if key not in known}
         self.known += len(calls) - len(unknown)
-        wanted = list(unknown)
-        for start in range(0, len(wanted), AT_ONCE):
-            some = wanted[start : start + AT_ONCE]
+        missing = list(unknown)
+        for start in range(0, len(missing), AT_ONCE):
+            block = missing[start : start + AT_ONCE]
             replies: list[Completion | FailedCall] = []
-            yield from self._ask(work, [unknown[key] for key in some], replies.extend)
-            new = dict(zip(some, replies, strict=True))
-            kept = {key: one for key, one in new.items() if isinstance(one, Completion)}
-            self.asked += len(kept)
-            self._project.write(
-                partial(_commit, run_id=run_id, replies=kept, done=self.asked, total=total)
-            )
-            known_replies |= new
+            yield from self._ask(work, [unknown[key] for key in block], replies.extend)
+            new = dict(zip(block, replies, strict=True))
+            self._commit(run_id, new, total)
+            known |= new
             yield 0
-        take([known_replies[key] for key in keys])
+        take([known[key] for key in keys])
+
+    def _commit(
+        self, run_id: int, replies: Mapping[str, Completion | FailedCall], total: int | None
+    ) -> None:
+        """Stores the replies of a request, but for failed calls, with the run's counter."""
+        written = [
+            (key, (reply.text, reply.stopped, reply.note))
+            for key, reply in replies.items()
+            if isinstance(reply, Completion)
+        ]
+        self.asked += len(written)
+
+        def write(conn: sqlite3.Connection) -> None:
+            model_replies.add_replies(conn, written)
+            runs.count(conn, run_id, self.asked, total)
+
+        self._project.write(write)
 
     def _ask(
         self,
@@ -149,7 +158,7 @@ class Answering:
             try:
                 return work.each(
                     calls,
-                    lambda some: [_storable(one) for one in work.process.chat(some, report)],
+                    lambda some: [_storable(one) for one in work.process.ask(Chat(some), report)],
                     FailedCall,
                 )
             except RequestRefused as error:
@@ -160,11 +169,11 @@ class Answering:
 
     def interrupt(self) -> None:
         """Makes the request in flight and every later one raise Cancelled."""
-        for work in self._roles.values():
+        for work in self._of_roles.values():
             work.interrupt()
 
     def spent(self) -> str:
-        """The cost of the answers, as sentences for the end of a summary."""
+        """Returns the cost of the answers, as sentences for the end of a summary."""
         works = {id(work): work for work in self._works.values()}
         return "".join(work.spent() for work in works.values())
 
@@ -176,24 +185,6 @@ def _identity(work: ModelWork) -> dict[str, Any]:
 def _storable(reply: Completion) -> Completion:
     """The reply without lone surrogates, which endpoints send when they cut inside of a character."""
     return replace(reply, text=without_surrogates(reply.text))
-
-
-def _commit(
-    conn: sqlite3.Connection,
-    *,
-    run_id: int,
-    replies: Mapping[str, Completion],
-    done: int,
-    total: int | None,
-) -> None:
-    model_replies.add_replies(
-        conn, ((key, (one.text, one.stopped, one.note)) for key, one in replies.items())
-    )
-    runs.count(conn, run_id, done, total)
-
-
-LONGER = 0.25
-"""Share of its replies so far that is estimated to remain of a play that took more replies than expected."""
 
 
 class PlayStage:
@@ -324,7 +315,7 @@ class PlayStage:
             model_of=self._answering.model_of,
             on_reply=self.on_reply,
         )
-        forecast = _ReplyForecast(playing, scenarios, missing)
+        forecast = ReplyForecast(playing, scenarios, missing)
         while True:
             for played in playing.over():
                 forecast.take(played)
@@ -384,89 +375,48 @@ class PlayStage:
         return f"{text}.{self._answering.spent()}"
 
     def _keep(self, run_id: int, played: Played, total: int | None) -> None:
-        """Commits a finished play with its conversation."""
-        done = self._answering.asked
-        self._project.write(
-            partial(self._store, run_id=run_id, played=played, done=done, total=total)
-        )
+        """Commits a finished play with its conversation and the run's counter."""
+
+        def write(conn: sqlite3.Connection) -> None:
+            conversation_id, reason = self._store_conversation(conn, played)
+            play = PlayRow(
+                0,
+                self.config_hash,
+                self._kind,
+                played.key,
+                run_id,
+                conversation_id,
+                reason,
+                played.ending.result,
+            )
+            plays.add(conn, play, [_line(line) for line in played.transcript])
+            runs.count(conn, run_id, self._answering.asked, total)
+
+        self._project.write(write)
         self.played += played.reason is None
         self.broken += played.reason is not None
         self.newest = played
 
-    def _store(
-        self,
-        conn: sqlite3.Connection,
-        *,
-        run_id: int,
-        played: Played,
-        done: int,
-        total: int | None,
-    ) -> None:
-        conversation_id, reason = None, played.reason
-        ending = played.ending
-        if ending.record is not None:
-            found = parse_made(ending.record, ending.format, played.key)
-            source_id = sources.put(
-                conn,
-                f"simulated:{self._kind}:{ending.format}:{self.config_hash}",
-                f"{self._kind}-{self.config_hash[:6]}",
-                ending.format,
-                "it was simulated",
-            )
-            if isinstance(found, Rejected):
-                quarantine.add(conn, source_id, [found])
-                reason = f"its record is no conversation: {found.reason}"
-            else:
-                imports.add(conn, source_id, [found])
-                conversation_id = imports.find_by_messages(conn, found.conversation.messages)
-        transcript = [_line(line) for line in played.transcript]
-        row = PlayRow(
-            0,
-            self.config_hash,
-            self._kind,
-            played.key,
-            run_id,
-            conversation_id,
-            reason,
-            ending.result,
+    def _store_conversation(
+        self, conn: sqlite3.Connection, played: Played
+    ) -> tuple[int | None, str | None]:
+        """Stores the conversation of a play, if it made one; returns its id, and why the play broke off."""
+        record, format = played.ending.record, played.ending.format
+        if record is None:
+            return None, played.reason
+        source_id = sources.put(
+            conn,
+            f"simulated:{self._kind}:{format}:{self.config_hash}",
+            f"{self._kind}-{self.config_hash[:6]}",
+            format,
+            "it was simulated",
         )
-        plays.add(conn, row, transcript)
-        runs.count(conn, run_id, done, total)
-
-
-class _ReplyForecast:
-    """Estimates the number of replies of a run: the expected replies of each play, scaled by the ratio of actual to
-    expected replies of the finished plays."""
-
-    def __init__(
-        self, playing: Playing, scenarios: Sequence[Scenario], missing: Collection[str]
-    ) -> None:
-        self._playing, self._missing = playing, missing
-        self._expected = {scenario.key: scenario.expected for scenario in scenarios}
-        self._taken = self._expected_taken = 0.0
-        self._kept = 0
-
-    @property
-    def note(self) -> str:
-        """The number of finished plays, of those that were missing."""
-        return f"{self._kept:,} of {len(self._missing):,} played"
-
-    def take(self, played: Played) -> None:
-        """Records a finished play."""
-        self._taken += len(played.transcript)
-        self._expected_taken += self._expected[played.key]
-        self._kept += played.key in self._missing
-
-    def total(self, asked: int) -> int | None:
-        """Estimated replies of the whole run after `asked` replies; None before the first play is finished."""
-        if not self._expected_taken:
-            return None
-        scale = self._taken / self._expected_taken
-        left = scale * sum(self._expected[key] for key in self._playing.waiting)
-        for key, lines in self._playing.live.items():
-            rest = scale * self._expected[key] - lines
-            left += rest if rest > 0 else max(LONGER * lines, 1)
-        return asked + round(left)
+        parsed = parse_made(record, format, played.key)
+        if isinstance(parsed, Rejected):
+            sources.quarantine(conn, source_id, [parsed])
+            return None, f"its record is no conversation: {parsed.reason}"
+        imports.add(conn, source_id, [parsed])
+        return imports.find_by_messages(conn, parsed.conversation.messages), played.reason
 
 
 def _line(line: Line) -> TranscriptLine:

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from engine.conversations.tables.imported import names
-from engine.conversations.tables.truth import truth_by_record
+from engine.conversations.tables.conversations import names, truth_by_record
 from engine.project.sql import to_json
 from engine.simulate.records import PlayRow, PlaySetting, TranscriptLine
 

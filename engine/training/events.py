@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.base.atomic_files import make_file
+from engine.base.files import make_file
 from engine.training.config import LARGEST
 
 State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]

@@ -15,7 +15,8 @@ from engine.completeness.training_view import items, usable
 from engine.conversations.selection import Selection
 from engine.model.catalog import Catalog
 from engine.model.interface import LoadOptions
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import CountTokens
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.training import presets, run_files
@@ -243,7 +244,7 @@ def count_tokens(path: Path, logs: Sequence[Sequence[str]]) -> list[int]:
     process = ModelProcess(log_dir() / "count.log")
     try:
         process.load(path, LoadOptions(context=512))
-        return process.count_tokens(logs)
+        return process.ask(CountTokens(logs))
     finally:
         process.close()
 

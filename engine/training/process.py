@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.base.atomic_files import make_file, write_atomically
 from engine.base.errors import UsageError, WorkbenchError
+from engine.base.files import make_file, write_atomically
 from engine.base.network_guard import child_environment
 from engine.base.number_format import counted
 from engine.training.config import ConfigError, TrainConfig

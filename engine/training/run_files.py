@@ -15,9 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engine.base.atomic_files import make_folder, private_folder, sync_tree
-from engine.base.disk_full import disk_full, is_disk_full
 from engine.base.errors import NameTaken, NotFound, NotYet, ProjectError, UsageError
+from engine.base.files import disk_full, is_disk_full, make_folder, private_folder, sync_tree
 from engine.base.folders import version
 from engine.base.text import one_line
 from engine.completeness.block import LogItem

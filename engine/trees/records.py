@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from engine.base.outcomes import (
     State,
 )
+from engine.base.request_options import ADAPTER, MODEL, choice, declared, whole_number
 from engine.completeness.records.scoring_request import STEP_STOP
-from engine.conversations.filters import Filter
+from engine.conversations.filters import FILTER, Filter
 from engine.model.service.records import ModelRequest
 from engine.trees.places import At
 from engine.trees.tree import TreeOptions
@@ -188,13 +189,13 @@ class TreeRequest:
     """
 
     tree: TreeOptions = field(default_factory=lambda: TreeOptions(stop=(STEP_STOP,)))
-    at: At = "last-answer"
-    model: str | None = None
-    adapter: str | Path | None = None
-    filter: Filter = field(default_factory=Filter)
-    limit: int | None = None
-    nodes: int | None = None
-    context: int | None = None
+    at: At = choice("last-answer", "where trees grow", get_args(At))
+    model: str | None = declared(None, MODEL)
+    adapter: str | Path | None = declared(None, ADAPTER)
+    filter: Filter = declared(Filter(), FILTER)
+    limit: int | None = whole_number(None, "only the first N conversations", metavar="")
+    nodes: int | None = whole_number(None, "stop a tree after reading this many nodes", metavar="")
+    context: int | None = whole_number(None, "longest log in tokens", metavar="")
     only: tuple[int, ...] | None = None
     tuned: bool = False
 

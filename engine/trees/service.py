@@ -14,20 +14,21 @@ from engine.conversations.filters import ListQuery
 from engine.conversations.selection import Selection
 from engine.conversations.service.line_files import new_file, write_file
 from engine.conversations.tables import selecting
-from engine.conversations.tables.imported import names
+from engine.conversations.tables.conversations import names
 from engine.goals.tables import groups
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import Estimate, RunRow
 from engine.trees import tables as trees
 from engine.trees.compare import TreeComparison, compare
+from engine.trees.endpoint_growth import refuse_trees
 from engine.trees.guarantee import OverConversations, guarantee, parse_predicate
 from engine.trees.meaning import AnswerMeanings
 from engine.trees.measures import Answer, answers, subtree_mass
@@ -68,7 +69,7 @@ class TreeRuns:
         """
         setup = self._setup
         model = setup.models.resolve(request.model_request)
-        setup.endpoints.check_trees(model.model, request.tree)
+        setup.endpoints.check(model.model, lambda served: refuse_trees(served, request.tree))
         trees = TreeStage(
             setup.project,
             setup.process,

@@ -13,8 +13,8 @@ from typing import Any
 
 from engine.conversations.filter_fields import Condition, Field
 from engine.conversations.filters import Term
-from engine.conversations.tables.conditions import number, of_statement
-from engine.conversations.tables.imported import imported
+from engine.conversations.tables.conversations import imported
+from engine.conversations.tables.fields import number, of_statement
 from engine.formats.records import Imported
 from engine.project import settings
 from engine.project.idset import IdSet

@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from engine.base.errors import UsageError
+from engine.base.request_options import Option, choice, declared, share, whole_number
 from engine.model.interface import Logits, LogProbs
 
 
@@ -29,10 +30,23 @@ class Transform:
         min_p: Keep tokens at least this probable relative to the best; 0 keeps all.
     """
 
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
+    temperature: float = declared(
+        1.0,
+        Option(
+            "divide the logits by this",
+            metavar="T",
+            convert=float,
+            allowed=lambda value: 0 < value < math.inf,
+            must="above 0",
+        ),
+    )
+    top_k: int = whole_number(0, "only the K most probable tokens", words="all", metavar="K")
+    top_p: float = share(
+        1.0, "only the most probable tokens that reach this share together", metavar="P"
+    )
+    min_p: float = share(
+        0.0, "only tokens with at least this share of the probability of the best", metavar="P"
+    )
 
     def __post_init__(self) -> None:
         if not (self.temperature > 0 and self.top_k >= 0 and 0 < self.top_p <= 1):
@@ -111,12 +125,23 @@ class TreeOptions:
             keep their probability and count as pruned.
     """
 
-    alpha: float = 0.01
-    mode: Growth = "path"
-    max_tokens: int = 64
-    stop: tuple[str, ...] = ()
+    alpha: float = share(0.01, ALPHA_HELP)
+    mode: Growth = choice(
+        "path",
+        "alpha bounds the path, or each branching token as in Soroka et al.",
+        get_args(Growth),
+    )
+    max_tokens: int = whole_number(64, "longest answer", metavar="")
+    stop: tuple[str, ...] = declared(
+        (), Option("an answer ends at a line break", flag="line", constant=("\n",))
+    )
     transform: Transform = field(default_factory=Transform)
-    widest: int = 0
+    widest: int = whole_number(
+        0,
+        "follow only the K best tokens after a node; the others count as pruned",
+        words="all",
+        metavar="K",
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha <= 1:

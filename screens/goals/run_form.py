@@ -103,11 +103,11 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
             raise WorkbenchError("Say which embedder.", HELP["embedder"])
         seed = whole_number("seed", self.text("seed"), 0)
         return ClusteringRequest(
-            [*TEXTS][self.at("text")],
-            embedder,
-            whole_number("clusters", self.text("clusters"), 2),
-            DEFAULT.seed if seed is None else seed,
-            [*DECIDES][self.at("decide")],
+            text=[*TEXTS][self.at("text")],
+            embedder=embedder,
+            k=whole_number("clusters", self.text("clusters"), 2),
+            seed=DEFAULT.seed if seed is None else seed,
+            decide=[*DECIDES][self.at("decide")],
         )
 
     def cost(self, request: ClusteringRequest) -> ClusteringEstimate:

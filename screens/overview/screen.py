@@ -20,7 +20,7 @@ from engine.base.text import one_line
 from engine.completeness.records.scores import Mode, ScoreSet
 from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
-from engine.conversations.personal_data import replaced_text
+from engine.conversations.text_checks import replaced_text
 from engine.goals.records import ReviewProgress
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate

@@ -12,8 +12,8 @@ from screens.shell.dialogs import ChoiceDialog, TextDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 
 if TYPE_CHECKING:
+    from engine.opener.conversation_forms import ConversationForm
     from engine.opener.exports import ExportKind
-    from engine.opener.forms.exported import ConversationForm
 
 from textual.app import App
 from textual.widget import Widget
@@ -135,7 +135,7 @@ def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
 
     def chosen(form: ConversationForm | None) -> None:
         if form is not None:
-            from engine.opener.forms.writing import ENDINGS  # it brings all forms
+            from engine.opener.form_files import ENDINGS  # it brings all forms
 
             ask_file(
                 screen,

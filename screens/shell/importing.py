@@ -1,336 +1,35 @@
-"""The dialog that asks for a file or folder to import, with completion of paths and a tree to browse."""
+"""The dialogs of an import: the file or folder, a tree to browse for it, and where a file has its messages."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
-from rich.cells import cell_len
 from rich.text import Text, TextType
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.suggester import Suggester
-from textual.widgets import DirectoryTree, Input, Static
-from textual.widgets.option_list import Option
+from textual.timer import Timer
+from textual.widgets import DirectoryTree, Input, Static, TextArea
 
-from engine.base.errors import FormatError
+from engine.base.errors import FormatError, WorkbenchError
 from engine.base.text import display_safe, end_of_path, one_line
-from engine.conversations.service.mapping_draft import Line, MappingDraft, format_name, refusal_of
-from engine.conversations.service.mapping_trial import Trial
+from engine.conversations.service.mapping_draft import MappingDraft, Trial, refusal_of
 from engine.formats.records import PLACES
-from screens.shell.dialogs import ChoiceDialog, Dialog, TextDialog, hint_line
+from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
 from screens.widgets.background import background, in_thread
-from screens.widgets.controls import Choices, LineInput
+from screens.widgets.controls import LineInput
 
-# The dialog in which a person says where a file of an unknown format has its messages.
-
+TYPING_REST = 0.25
+"""Seconds without a key before a mapping is tried out."""
 _MESSAGES_SHOWN = 8
-_TITLE = 27
-_VALUE = 22
-_LEAST_FINDS = 12
-_FRAME = 15
-"""Columns of the dialog's frame and paddings."""
-
-_CHOICE = 64
-"""Columns of a choice and its example, in the dialog that asks for it."""
-
 _ROLE_COLUMNS = 9
-
-
-class MappingDialog(Dialog[str | None]):
-    """Shows a guess line by line, and two conversations as it reads them; answers with the name of the saved format."""
-
-    PLACE = "mapping"
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-high")]  # noqa: RUF012 - Textual declares it
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("p", "type_path", "Path", tooltip="Type the path of this line"),
-        Binding("u", "undo", "Undo", tooltip="Take the last change back"),
-        Binding("s", "save", "Save", tooltip="Save the mapping and import the file"),
-        Binding("escape", "leave", "Leave", tooltip="Leave; asks first if lines were changed"),
-    ]
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._path = path
-        self._draft: MappingDraft | None = None
-        self._lines: list[Line] = []
-
-    def compose(self) -> ComposeResult:
-        """Lines, the one under the cursor in full, what is read with them, keys."""
-        with Vertical(classes="dialog tall mapping") as box:
-            box.border_title = Content("Where are the messages?")
-            yield Choices(id="lines", markup=False)
-            yield Static(id="line")
-            with VerticalScroll(id="trial"):
-                yield Static("reading the file…", id="read")
-            keys = (("enter", "changes"), ("p", "path"), ("u", "undoes"), ("tab", "scrolls"))
-            yield Static(hint_line(*keys, ("s", "saves"), ("esc", "leaves")))
-
-    def on_mount(self) -> None:
-        """Reads the beginning of the file and guesses."""
-        background(
-            self, lambda: MappingDraft.of_file(self._path), self._begin, self._refuse, group="map"
-        )
-
-    def _begin(self, draft: MappingDraft) -> None:
-        self._draft = draft
-        self._try_out()
-
-    def _refuse(self, error: Exception) -> None:
-        words = error.message if isinstance(error, FormatError) else str(error)
-        self.query_one("#read", Static).update(
-            Content.styled(display_safe(words), "$tone-incomplete")
-        )
-
-    def _try_out(self) -> None:
-        draft = self._draft
-        if draft is not None:
-            background(
-                self,
-                lambda: (draft.lines(), draft.try_out()),
-                lambda found: self._show(*found),
-                self._refuse,
-                group="map",
-            )
-
-    def _show(self, lines: list[Line], trial: Trial) -> None:
-        choices = self.query_one(Choices)
-        at = choices.highlighted or 0
-        self._lines = lines
-        choices.clear_options()
-        columns = choices.size.width or self.app.size.width - _FRAME
-        choices.add_options([Option(line_content(line, columns)) for line in lines])
-        choices.highlighted = min(at, len(lines) - 1)
-        choices.focus()
-        self.query_one("#read", Static).update(trial_content(trial))
-        self.query_one("#trial").scroll_home(animate=False)
-
-    def on_option_list_option_highlighted(self, event: Choices.OptionHighlighted) -> None:
-        """The line under the cursor is shown in full, since lists cut what is long."""
-        if event.option_index < len(self._lines):
-            line = self._lines[event.option_index]
-            shown = Content.assemble(
-                (one_line(line.words, 120), "bold"),
-                ("  " + one_line(line.finds, 120), "$tone-muted"),
-            )
-            self.query_one("#line", Static).update(shown)
-
-    def on_option_list_option_selected(self, event: Choices.OptionSelected) -> None:
-        """Enter asks what the line may be, with an example of each."""
-        draft, line = self._draft, self._lines[event.option_index]
-        if draft is None:
-            return
-        found = draft.choices(line.key)
-        widest = min(_VALUE + 10, max((cell_len(choice.words) for choice in found), default=0))
-        choices = [
-            (
-                choice.value,
-                f"{choice.words:<{widest}}  {one_line(choice.example, _CHOICE - widest)}",
-            )
-            for choice in found
-        ]
-        self.app.push_screen(
-            ChoiceDialog(line.title, choices, line.value), lambda value: self._change(line, value)
-        )
-
-    def action_type_path(self) -> None:
-        """Asks for the path of the line."""
-        at = self.query_one(Choices).highlighted
-        if self._draft is None or at is None:
-            return
-        line = self._lines[at]
-        self.app.push_screen(
-            TextDialog(line.title, value=line.value, placeholder="a path, such as parts[].text"),
-            lambda value: self._change(line, value),
-        )
-
-    def _change(self, line: Line, value: str | None) -> None:
-        if self._draft is None or value is None or value == line.value:
-            return
-        try:
-            self._draft.change(line.key, value)
-        except FormatError as error:
-            self.show_error(error)
-        self._try_out()
-
-    def action_undo(self) -> None:
-        """Takes the last change back."""
-        if self._draft is not None and self._draft.undo():
-            self._try_out()
-        else:
-            self.notify("No line was changed.", markup=False)
-
-    def action_save(self) -> None:
-        """Saves the mapping file under a name that is asked for, and answers with it."""
-        self._ask_name(then=self.dismiss)
-
-    def _ask_name(self, then: Callable[[str | None], object]) -> None:
-        draft = self._draft
-        if draft is None:
-            return
-
-        def named(name: str | None) -> None:
-            if not name:
-                return
-            if draft.known_as is None:
-                self._save(draft, format_name(name), False, then)
-                return
-            self.app.push_screen(
-                ChoiceDialog("Read already without it; when is it used?", use_choices(draft)),
-                lambda by_name: (
-                    None if by_name is None else self._save(draft, format_name(name), by_name, then)
-                ),
-            )
-
-        self.app.push_screen(TextDialog("Name of the format", value=draft.suggested_name), named)
-
-    def _save(
-        self, draft: MappingDraft, name: str, by_name: bool, then: Callable[[str | None], object]
-    ) -> None:
-        try:
-            draft.save(name, by_name)
-        except FormatError as error:
-            self.show_error(error)
-        else:
-            then(name)
-
-    def action_leave(self) -> None:
-        """Leaves; asks first what becomes of the changes, if there are some."""
-        draft = self._draft
-        if draft is None or not draft.changes:
-            self.dismiss(None)
-            return
-        choices = [
-            ("stay", "Go on here"),
-            ("save", "Save the mapping file, and import nothing now"),
-            ("leave", "Leave, and forget the changes"),
-        ]
-
-        def chosen(what: str | None) -> None:
-            if what == "leave":
-                self.dismiss(None)
-            elif what == "save":
-                self._ask_name(then=lambda _: self.dismiss(None))
-
-        title = (
-            f"Lines were changed {draft.changes:,} times"
-            if draft.changes > 1
-            else "A line was changed"
-        )
-        self.app.push_screen(ChoiceDialog(title, choices), chosen)
-
-
-def use_choices(draft: MappingDraft) -> list[tuple[bool, str]]:
-    """When a mapping is used for files that are read without it: for this import only, or always."""
-    return [
-        (True, f"For this import; other files stay {draft.known_as}"),
-        (False, f"For all files that it fits, in place of {draft.known_as}"),
-    ]
-
-
-def line_content(line: Line, columns: int) -> Content:
-    """A line of the draft, in so many columns: the question, its answer, what is found there."""
-    value = one_line(line.words, _VALUE)
-    rest = max(_LEAST_FINDS, columns - _TITLE - _VALUE - 4)
-    return Content.assemble(
-        (f"{one_line(line.title, _TITLE):<{_TITLE}} ", "$tone-muted"),
-        (f"{value:<{_VALUE}} ", "bold"),
-        (one_line(line.finds, rest), "$tone-muted"),
-    )
-
-
-def trial_content(trial: Trial) -> Content:
-    """What is read with the draft: counts, what looks wrong, where the text goes, two conversations."""
-    parts: list[Content | str | tuple[str, str]] = [(trial.counts, "bold")]
-    parts += [("\n" + one_line(doubt, 200), "$tone-incomplete") for doubt in trial.doubts]
-    shares = [
-        f"{place} {trial.account.share(place):.0%}"
-        for place in PLACES
-        if trial.account.chars.get(place) or place == "nowhere"
-    ]
-    if trial.account.total:
-        parts.append(("\nIts text goes to: " + ", ".join(shares), "$tone-muted"))
-    if trial.remark:
-        parts.append(("\n" + one_line(trial.remark, 74), "$tone-borderline"))
-    for conversation in trial.shown:
-        parts.append((f"\n\n{one_line(conversation.external_id, 60)}", "$tone-accent"))
-        for message in conversation.messages[:_MESSAGES_SHOWN]:
-            parts.append((f"\n{message.role:>{_ROLE_COLUMNS}}  ", "$tone-muted"))
-            parts.append(one_line(message.content, 120))
-            parts += [
-                (f" calls {one_line(call.name, 40)}", "$tone-call") for call in message.tool_calls
-            ]
-        more = len(conversation.messages) - _MESSAGES_SHOWN
-        if more > 0:
-            parts.append((f"\n{'':>{_ROLE_COLUMNS}}  and {more:,} more", "$tone-muted"))
-    return Content.assemble(*parts)
-
-
-# The dialog that browses the folders for a file or a folder.
-
 _LONGEST_NAME = 60
-_KEPT_OF_BEGINNING = 20
-
-
-class FileTree(DirectoryTree):
-    """Files and folders, with names of one line; of a long name both ends are shown, which tell it from others."""
-
-    def process_label(self, label: TextType) -> Text:
-        """The name as it is shown."""
-        name = display_safe(str(label))
-        if len(name) > _LONGEST_NAME:
-            end = name[_KEPT_OF_BEGINNING + 1 - _LONGEST_NAME :]
-            name = f"{name[:_KEPT_OF_BEGINNING]}…{end}"
-        return Text(name)
-
-
-class BrowseDialog(Dialog[str | None]):
-    """Shows the files and folders of a folder; answers with the path of the one that is taken, or with None."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "Leave"),
-        Binding(
-            "space", "take", "Take", tooltip="Take the file or the whole folder", priority=True
-        ),
-        Binding("backspace", "up", "Up", tooltip="Show the folder that this one is in"),
-    ]
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self._folder = folder.absolute()
-
-    def compose(self) -> ComposeResult:
-        """The tree, keys."""
-        with Vertical(classes="dialog browse") as box:
-            box.border_title = self._title()
-            tree = FileTree(self._folder)
-            tree.guide_depth = 2
-            yield tree
-            keys = (("enter", "opens"), ("space", "takes the file or folder"))
-            yield Static(hint_line(*keys, ("backspace", "up"), ("escape", "back")))
-
-    def _title(self) -> Content:
-        return Content(end_of_path(str(self._folder), 60))
-
-    def action_take(self) -> None:
-        """Answers with what the cursor is on, be it a file or a folder."""
-        node = self.query_one(FileTree).cursor_node
-        if node is not None and node.data is not None:
-            self.dismiss(str(node.data.path))
-
-    def action_up(self) -> None:
-        """Shows the folder above."""
-        self._folder = self._folder.parent
-        self.query_one(FileTree).path = self._folder
-        self.query_one(".browse").border_title = self._title()
-
-    def on_directory_tree_file_selected(self, event: DirectoryTree.FileSelected) -> None:
-        """Enter on a file takes it."""
-        self.dismiss(str(event.path))
+_SHOWN_OF_BEGINNING = 20
+"""Characters of the beginning of a name that is longer."""
 
 
 class PathSuggester(Suggester):
@@ -474,3 +173,186 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
     def _tell(self, problem: str) -> None:
         shown = Content.styled(display_safe(problem), "$tone-incomplete")
         self.query_one("#problem", Static).update(shown)
+
+
+class FileTree(DirectoryTree):
+    """Files and folders, with names of one line; of a long name both ends are shown, which tell it from others."""
+
+    def process_label(self, label: TextType) -> Text:
+        """The name as it is shown."""
+        name = display_safe(str(label))
+        if len(name) > _LONGEST_NAME:
+            end = name[_SHOWN_OF_BEGINNING + 1 - _LONGEST_NAME :]
+            name = f"{name[:_SHOWN_OF_BEGINNING]}…{end}"
+        return Text(name)
+
+
+class BrowseDialog(Dialog[str | None]):
+    """Shows the files and folders of a folder; answers with the path of the one that is taken, or with None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Leave"),
+        Binding(
+            "space", "take", "Take", tooltip="Take the file or the whole folder", priority=True
+        ),
+        Binding("backspace", "up", "Up", tooltip="Show the folder that this one is in"),
+    ]
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder = folder.absolute()
+
+    def compose(self) -> ComposeResult:
+        """The tree, keys."""
+        with Vertical(classes="dialog browse") as box:
+            box.border_title = self._title()
+            tree = FileTree(self._folder)
+            tree.guide_depth = 2
+            yield tree
+            keys = (("enter", "opens"), ("space", "takes the file or folder"))
+            yield Static(hint_line(*keys, ("backspace", "up"), ("escape", "back")))
+
+    def _title(self) -> Content:
+        return Content(end_of_path(str(self._folder), 60))
+
+    def action_take(self) -> None:
+        """Answers with what the cursor is on, be it a file or a folder."""
+        node = self.query_one(FileTree).cursor_node
+        if node is not None and node.data is not None:
+            self.dismiss(str(node.data.path))
+
+    def action_up(self) -> None:
+        """Shows the folder above."""
+        self._folder = self._folder.parent
+        self.query_one(FileTree).path = self._folder
+        self.query_one(".browse").border_title = self._title()
+
+    def on_directory_tree_file_selected(self, event: DirectoryTree.FileSelected) -> None:
+        """Enter on a file takes it."""
+        self.dismiss(str(event.path))
+
+
+class MappingDialog(Dialog[str | None]):
+    """Shows a guessed mapping file to edit, and what it reads; answers with the name of the saved format."""
+
+    PLACE = "mapping"
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-high")]  # noqa: RUF012 - Textual declares it
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+n", "guess", "Guess", tooltip="Another guess of where the messages are"),
+        Binding("ctrl+s", "save", "Save", tooltip="Save the mapping and import the file"),
+        Binding("escape", "leave", "Leave", tooltip="Leave; asks first if the mapping was changed"),
+    ]
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+        self._draft: MappingDraft | None = None
+        self._guess = 0
+        self._timer: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """The mapping file, what is read with it, keys."""
+        with Vertical(classes="dialog tall mapping") as box:
+            box.border_title = Content("Where are the messages?")
+            yield TextArea(id="mapping", compact=True)
+            with VerticalScroll(id="trial"):
+                yield Static("reading the file…", id="read")
+            keys = (("ctrl+n", "another guess"), ("tab", "scrolls"), ("ctrl+s", "saves"))
+            yield Static(hint_line(*keys, ("esc", "leaves")))
+
+    def on_mount(self) -> None:
+        """Reads the beginning of the file and guesses."""
+        background(
+            self, lambda: MappingDraft.of_file(self._path), self._begin, self._refuse, group="map"
+        )
+
+    def _begin(self, draft: MappingDraft) -> None:
+        self._draft = draft
+        self.query_one(TextArea).focus()
+        self._show_guess()
+
+    def _show_guess(self) -> None:
+        if self._draft is not None:
+            self.query_one(TextArea).text = self._draft.texts[self._guess]
+
+    def action_guess(self) -> None:
+        """Shows another guess, behind the last one the first."""
+        if self._draft is not None:
+            self._guess = (self._guess + 1) % len(self._draft.texts)
+            self._show_guess()
+
+    def on_text_area_changed(self) -> None:
+        """Tries the mapping out once no key was pressed for a moment."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(TYPING_REST, self._try_out)
+
+    def _try_out(self) -> None:
+        draft, text = self._draft, self.query_one(TextArea).text
+        if draft is not None:
+            background(self, lambda: draft.try_out(text), self._show, self._refuse, group="map")
+
+    def _show(self, trial: Trial) -> None:
+        self.query_one("#read", Static).update(trial_content(trial))
+        self.query_one("#trial").scroll_home(animate=False)
+
+    def _refuse(self, error: WorkbenchError) -> None:
+        words = Content.styled(display_safe(error.message), "$tone-incomplete")
+        self.query_one("#read", Static).update(words)
+
+    def action_save(self) -> None:
+        """Saves the mapping file, and answers with the name in it."""
+        if (name := self._save()) is not None:
+            self.dismiss(name)
+
+    def _save(self) -> str | None:
+        """Saves the mapping file and returns its name; None where it cannot be saved, which is shown."""
+        if self._draft is None:
+            return None
+        try:
+            return self._draft.save(self.query_one(TextArea).text)
+        except FormatError as error:
+            self.show_error(error)
+            return None
+
+    def action_leave(self) -> None:
+        """Leaves; asks first what becomes of the changes, if there are some."""
+        if self._draft is None or self.query_one(TextArea).text in self._draft.texts:
+            self.dismiss(None)
+            return
+        choices = [
+            ("stay", "Go on here"),
+            ("save", "Save the mapping file, and import nothing now"),
+            ("leave", "Leave, and forget the changes"),
+        ]
+
+        def chosen(answer: str | None) -> None:
+            if answer == "leave" or (answer == "save" and self._save() is not None):
+                self.dismiss(None)
+
+        self.app.push_screen(ChoiceDialog("The mapping was changed", choices), chosen)
+
+
+def trial_content(trial: Trial) -> Content:
+    """What is read with the draft: counts, what looks wrong, where the text goes, two conversations."""
+    parts: list[Content | str | tuple[str, str]] = [(trial.counts, "bold")]
+    parts += [("\n" + one_line(doubt, 200), "$tone-incomplete") for doubt in trial.doubts]
+    shares = [
+        f"{place} {trial.account.share(place):.0%}"
+        for place in PLACES
+        if trial.account.chars.get(place) or place == "nowhere"
+    ]
+    if trial.account.total:
+        parts.append(("\nIts text goes to: " + ", ".join(shares), "$tone-muted"))
+    for conversation in trial.shown:
+        parts.append((f"\n\n{one_line(conversation.external_id, 60)}", "$tone-accent"))
+        for message in conversation.messages[:_MESSAGES_SHOWN]:
+            parts.append((f"\n{message.role:>{_ROLE_COLUMNS}}  ", "$tone-muted"))
+            parts.append(one_line(message.content, 120))
+            parts += [
+                (f" calls {one_line(call.name, 40)}", "$tone-call") for call in message.tool_calls
+            ]
+        more = len(conversation.messages) - _MESSAGES_SHOWN
+        if more > 0:
+            parts.append((f"\n{'':>{_ROLE_COLUMNS}}  and {more:,} more", "$tone-muted"))
+    return Content.assemble(*parts)

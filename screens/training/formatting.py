@@ -296,7 +296,6 @@ def ending(run: TrainingRun) -> str:
 
 def summary_content(
     runs: Sequence[TrainingRun],
-    marked: int,
     starting: bool,
     missing: str,
     hint: str,
@@ -310,8 +309,6 @@ def summary_content(
         hidden: Runs beside the project that are not its own.
     """
     parts: list[tuple[str, str] | str] = []
-    if marked:
-        parts.append((f"{marked} marked · ", "bold $tone-accent"))
     parts.append((number_format.counted(len(runs), "run"), "bold"))
     running = next((run for run in runs if run.state == "running"), None)
     if starting:

@@ -19,15 +19,12 @@ from engine.training.request import TrainingRequest
 from engine.training.run_files import HiddenRun
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.exporting import copy
-from screens.shell.marking import Marking, Marks
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.training import formatting
-from screens.training.compare_dialog import CompareRunsDialog
 from screens.training.detail_dialogs import DetailDialog, LogDialog
 from screens.training.formatting import Listed, run_columns
 from screens.training.run_form import TrainingRunForm
 from screens.training.run_pane import RunPane
-from screens.training.truncation_dialog import TableDialog
 from screens.widgets.background import write_in_order
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import RowTable
@@ -43,12 +40,12 @@ IDLE_POLLS = 8
 ENDED = ("finished", "stopped", "failed", "interrupted")
 
 
-class TrainingScreen(Marking, WorkbenchScreen[None]):
+class TrainingScreen(WorkbenchScreen[None]):
     """A list of the runs, and below it the curves and samples of the one under the cursor."""
 
     MODE = "training"
     PLACE = "training"
-    FIRST_KEYS = ("training.new", "training.use", "training.table")
+    FIRST_KEYS = ("training.new", "training.use", "training.log")
     CSS_PATH = "training.tcss"
     AUTO_FOCUS = "#runs"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -57,9 +54,6 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
         Binding("R", "resume_run", "Resume", tooltip="Resume at the last checkpoint"),
         Binding("A", "use", "Use", tooltip="Score with this run's adapter"),
         Binding("r", "score", "Score", tooltip="Score with the adapter in use; shows first what it costs"),
-        Binding("v", "table", "Table", tooltip="The truncation test on the test part"),
-        Binding("c", "compare", "Compare", tooltip="Two runs side by side"),
-        Binding("space", "mark", "Mark", tooltip="Mark or unmark, and move down", show=False),
         Binding("l", "log", "Log", tooltip="Everything that the run's process printed"),
         Binding("y", "copy", "Copy", tooltip="Copy the run's settings and figures", show=False),
         Binding("D", "delete", "Delete", tooltip="Delete the run with its files; asks first", show=False),
@@ -69,7 +63,6 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
         self.training = services.training
-        self.marks = Marks()
         self.choices: TrainingChoices | None = None
         self.runs: Sequence[TrainingRun] = ()
         self._numbers: dict[str, int] = {}
@@ -80,9 +73,7 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
         self._hidden: Sequence[HiddenRun] = ()
         self._cursor_to: str | None = None
         self._conversations: int | None = None
-        self.table = RowTable[Listed](
-            run_columns(), self._fetch, lambda row: row[0], marked=self.marks, id="runs"
-        )
+        self.table = RowTable[Listed](run_columns(), self._fetch, lambda row: row[0], id="runs")
 
     def compose_body(self) -> ComposeResult:
         """Summary, list, the run under the cursor; or how to start one."""
@@ -219,9 +210,7 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
                 formatting.empty_state(missing, hint, self._conversations, self._hidden)
             )
         self.query_one("#summary", Static).update(
-            formatting.summary_content(
-                self.runs, len(self.marks), self._starting, missing, hint, self._hidden
-            )
+            formatting.summary_content(self.runs, self._starting, missing, hint, self._hidden)
         )
 
     def _show_starting(self, starting: bool) -> None:
@@ -243,10 +232,6 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
         """The run under the cursor."""
         number = self.table.cursor_id
         return None if number is None else self._by_number.get(number)
-
-    def marks_changed(self) -> None:
-        """Shows how many runs are marked."""
-        self._show_summary()
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows the run under the cursor."""
@@ -282,47 +267,6 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
         run = self.run_here
         if run is not None:
             self.app.push_screen(LogDialog(self.training, run.name))
-
-    def action_table(self) -> None:
-        """Opens the truncation test on the test part of the run; without a run, on all conversations."""
-        self.app.push_screen(TableDialog(self.services.validation, self._name_here()))
-
-    def action_compare(self) -> None:
-        """Opens two runs side by side: the marked ones, or this one and another that is chosen."""
-        marked = [self._by_number[number] for number in self._meant() if number in self._by_number]
-        here = self.run_here
-        if here is None or len(self.runs) < 2:
-            self.notify("There are no two runs to compare yet.", markup=False)
-        elif len(marked) == 2:
-            self._compare(marked[0].name, marked[1].name)
-        elif len(marked) > 2:
-            self.notify("Only two runs can be compared; more are marked.", markup=False)
-        elif marked[0].name != here.name:
-            self._compare(marked[0].name, here.name)
-        else:
-            choices = [
-                (run.name, f"{formatting.name_of(run, 60)} · AUROC {formatting.score(run.auroc)}")
-                for run in self.runs
-                if run.name != here.name
-            ]
-
-            def chosen(name: str | None) -> None:
-                if name is not None:
-                    self._compare(here.name, name)
-
-            self.app.push_screen(
-                ChoiceDialog(f"Compare {formatting.name_of(here)} with", choices), chosen
-            )
-
-    def _compare(self, first: str, second: str) -> None:
-        training = self.training
-
-        def show(pair: tuple[RunDetail, RunDetail]) -> None:
-            self.app.push_screen(CompareRunsDialog(*pair))
-
-        self.in_background(
-            lambda: (training.detail(first), training.detail(second)), show, group="compare"
-        )
 
     # Actions that write
 
@@ -370,7 +314,6 @@ class TrainingScreen(Marking, WorkbenchScreen[None]):
             self.notify(
                 "It goes on when you quit.", title=f"Training {one_line(name, 40)}", markup=False
             )
-            self.marks.clear()
             self._cursor_to = name
             self.refresh_data()
 

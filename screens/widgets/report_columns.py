@@ -12,7 +12,7 @@ from engine.results.table_rendering import UNKNOWN, format_cell
 from screens.widgets.row_table import Column, Piece
 
 LEVEL = 0.05
-"""A corrected p below it rules out chance; see `engine.base.statistics.significance`."""
+"""A corrected p below it rules out chance; see `engine.base.statistics.ranking`."""
 Listed = tuple[int, ReportRow]
 """The id of a row in its table, and the row."""
 NO_COLUMNS: list[Column[Listed]] = [Column("name", "", 20, lambda row: [], flexible=True)]

@@ -21,10 +21,10 @@ import numpy as np
 
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
+from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import Bools, Floats, Ints, States
 from engine.completeness.tables import hidden_states
-from engine.conversations import near_duplicates
-from engine.conversations.logs import logs_of
+from engine.conversations import shingle_overlap
 from engine.project.project import Project
 from engine.questions import example_probe
 
@@ -82,7 +82,7 @@ class Data:
             positive.append(label)
             texts.append(" ".join(piece.text for piece in log.pieces))
         end = np.concatenate([np.arange(count) == count - 1 for count in counts])
-        group = near_duplicates.groups([near_duplicates.shingles(text) for text in texts])
+        group = shingle_overlap.groups([shingle_overlap.shingles(text) for text in texts])
         score = probe.cross_fit(np.concatenate(states), end, np.repeat(group, counts)).p[end]
         known = example_probe.features(
             np.stack([rows[-1] for rows in states]), np.array(places, float)

@@ -31,13 +31,19 @@ from engine.goals.labels.word_kinds import (
     stem,
     stems,
 )
-from engine.goals.questions import EXAMPLES, LABEL_GRAMMAR, choose, label_body, read_label
+from engine.goals.model_asker import ProcessAsker
+from engine.goals.questions import (
+    EXAMPLES,
+    LABEL_GRAMMAR,
+    choose,
+    label_body,
+    read_label,
+)
 from engine.goals.tables.clusterings import word_label
 from engine.model.catalog import Catalog
 from engine.model.embedders.embedder import Embedder, embedder_for
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
-from engine.model.process.asker import ProcessAsker
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.benchmarks.goal_board import Board, merged
 from tests.benchmarks.goal_quality import read, text_of

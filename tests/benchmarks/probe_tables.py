@@ -17,11 +17,11 @@ import numpy as np
 
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
+from engine.completeness.conversation_logs import logs_of
 from engine.completeness.endings import draw_cuts, matched
 from engine.completeness.probe import Bools, Floats, Ints, States
 from engine.completeness.tables import hidden_states
-from engine.conversations import near_duplicates
-from engine.conversations.logs import logs_of
+from engine.conversations import shingle_overlap
 from engine.project.project import Project
 
 DRAWS = 20
@@ -72,7 +72,7 @@ class Data:
             np.repeat(np.arange(len(counts)), counts),
             np.array(place, dtype=np.float32),
             counts,
-            near_duplicates.groups([near_duplicates.shingles(text) for text in texts]),
+            shingle_overlap.groups([shingle_overlap.shingles(text) for text in texts]),
             [entry.conversation_id for entry in found],
         )
 

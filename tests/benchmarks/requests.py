@@ -25,7 +25,7 @@ from engine.completeness.starts_by_curve import FALL, starts_by_curve
 from engine.completeness.tables import requests, scores
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from workbench.cli import main

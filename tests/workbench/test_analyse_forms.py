@@ -33,8 +33,9 @@ def test_imported_runs_are_tabulated(tmp_path: Path, capsys: pytest.CaptureFixtu
     filled = pytest.approx(over.ending.result["filled_score"])
     assert (row["filled_score"], mean["filled_score"], row["score"]) == (filled, filled, None)
     drawn = picture.read_text("utf-8")
-    for shown in ("small-model", "small", f"{row['turns']:.2g}", f"{mean['filled_score']:.2g}"):
+    for shown in ("small-model", f"{row['turns']:.2g}", f"{mean['filled_score']:.2g}"):
         assert f">{shown}<" in drawn
+    assert ">small: fields and turns" in drawn
     Project.open(tmp_path / "c.wb", create=True).close()
     assert main(["analyse", "forms", str(tmp_path / "c.wb")]) == 2
     assert "simulate forms" in capsys.readouterr().err

@@ -42,9 +42,9 @@ def test_table_json_and_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_the_preset_of_the_paper() -> None:
     """`--paper` is token mode at the end of the log, with the adapter that scores completeness."""
     from workbench.cli import build_parser
-    from workbench.commands.trees import request_from
+    from workbench.commands.trees import tree_request
 
-    found = request_from(build_parser().parse_args(["run", "trees", "p.wb", "--paper"]))
+    found = tree_request(build_parser().parse_args(["run", "trees", "p.wb", "--paper"]))
     assert (found.tree.mode, found.at, found.tuned, found.model_request.tuned) == (
         "token",
         "end",

@@ -19,7 +19,7 @@ from engine.base.conversation import Conversation, Message
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.command_line import data, process, workbench
 from workbench import commands
-from workbench.cli import COMMANDS
+from workbench.command_table import COMMANDS
 
 SHARED = frozenset({"growth_options"})
 """Declares options for two commands."""

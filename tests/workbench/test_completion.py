@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from workbench.cli import COMMANDS, main
-from workbench.commands.completion import SHELLS
+from workbench.cli import main
+from workbench.command_table import COMMANDS
+from workbench.commands.settings import SHELLS
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")

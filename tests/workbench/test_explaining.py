@@ -13,7 +13,7 @@ from engine.project.project import Project
 from tests import command_reference
 from workbench.cli import main
 from workbench.commands import explaining
-from workbench.exits import CANCELLED, DONE, FAILED, USAGE
+from workbench.result import CANCELLED, DONE, FAILED, USAGE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROOTS = ("engine", "screens", "training", "workbench")

@@ -33,9 +33,9 @@ from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from screens.shell.picker import Beginning
 from tests.command_line import data, workbench
 from tests.engine.model.tuned import tune
-from workbench import launcher
+from workbench import launcher, narration
 from workbench.cli import main
-from workbench.commands import first_look, narration
+from workbench.commands import first_look
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from engine.goals.records import GoalDecision
 from engine.goals.service.service import GoalService
 from engine.project.project import Project
 from workbench.cli import main
-from workbench.exits import USAGE, WITH_GAPS
+from workbench.result import USAGE, WITH_GAPS
 
 Run = Callable[..., Any]
 

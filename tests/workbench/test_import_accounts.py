@@ -11,7 +11,7 @@ import workbench
 from engine.formats.opening import bounds
 from tests import bombs
 from workbench.cli import main
-from workbench.exits import CANCELLED, DONE, USAGE, WITH_GAPS
+from workbench.result import CANCELLED, DONE, USAGE, WITH_GAPS
 
 WHOLE = {"id": "a", "messages": [{"role": "user", "content": "Where is my parcel?"}]}
 GAP = {
@@ -168,7 +168,6 @@ class TestMap:
         guess = json.loads(capsys.readouterr().out)
         assert (guess["conversations"], guess["messages"]) == (3, 6)
         assert guess["mapping"] in out
-        assert {line["key"]: line["value"] for line in guess["lines"]}["messages"] == "turns[]"
         assert not (tmp_path / "p.wb").exists()
         assert not (tmp_path / "config" / "formats").exists()
 
@@ -197,23 +196,26 @@ class TestMap:
         assert main(["import", "p.wb", *words, "--map"]) == USAGE
         assert message in capsys.readouterr().err
 
-    def test_lines_are_corrected(
+    def test_it_is_edited(
         self,
         odd: Path,
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str],
     ) -> None:
-        """A line is changed by its number and the number of a choice; then the file is saved, and the logs imported."""
-        answers = iter(["99", "8", "7", "3", "heard[", "t", "", "My Desk"])
+        """`e` edits the mapping file in the editor and shows what is read so; enter saves it and imports the logs."""
+        editor = tmp_path / "edit.sh"
+        editor.write_text(
+            """#!/bin/sh\nsed -i 's/^name = .*/name = "my_desk"/; s/desk = "assistant"/desk = "left out"/' "$1"\n"""
+        )
+        editor.chmod(0o700)
+        monkeypatch.setenv("VISUAL", str(editor))
+        answers = iter(["g", "g", "e", ""])
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
         monkeypatch.setattr("builtins.input", lambda question: next(answers))
         project = tmp_path / "p.wb"
         assert main(["import", str(project), str(odd), "--map"]) == DONE
-        out = capsys.readouterr().out
-        assert "There is no line '99'." in out
-        assert "That is no path" in out
-        assert "3 conversations, 3 messages" in out
+        assert "3 conversations, 3 messages" in capsys.readouterr().out
         assert (tmp_path / "config" / "formats" / "my_desk.toml").exists()
         assert main(["status", str(project), "--json"]) == DONE
         assert json.loads(capsys.readouterr().out)["counts"]["conversations"] == 3

@@ -14,7 +14,8 @@ import pytest
 
 from tests.command_line import process, workbench
 from tests.json_reference import WITHOUT_MODEL, lines
-from workbench.cli import COMMANDS, main
+from workbench.cli import main
+from workbench.command_table import COMMANDS
 
 FULL = "Standard output cannot be written: No space left on device."
 

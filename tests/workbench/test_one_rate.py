@@ -20,8 +20,11 @@ from engine.completeness.records.scores import (
 )
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from screens.conversations.formatting import summary_content
-from screens.conversations.query import Listing, read_counts
+from screens.conversations.query import (
+    Listing,
+    read_counts,
+    summary_content,
+)
 from screens.goals.columns import rate_of
 from screens.overview.facts import (
     load_goals,
@@ -33,7 +36,7 @@ from screens.overview.facts import (
 from screens.triage.calibration_formatting import rate_content as calibration_content
 from tests.command_line import data, workbench
 from workbench.api.project import Project, open
-from workbench.commands.cluster import clustering_json
+from workbench.commands.goal_runs import shown_clustering
 
 WISHES = ("book a table for two", "cancel my order", "reset my password", "find a cheap flight")
 COUNT, DUPLICATES = 40, 7
@@ -186,7 +189,7 @@ def test_groups(project: Path, workspace: OpenProject) -> None:
     assert len(groups) > 1
     assert [(one["id"], one["size"]) for one in listed] == order
     assert [(one["cluster"], one["size"]) for one in clusters] == order
-    made = clustering_json(workspace)["groups"]
+    made = shown_clustering(workspace)["groups"]
     assert [(one["id"], one["size"]) for one in made] == order
     members: dict[str, list[str]] = {}
     for line in exported(project, "assignments"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.base.interval import Interval
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
-from workbench.commands.report_text import table_lines
+from workbench.text_tables import table_lines
 
 TABLE = ReportTable(
     "reward 0",

@@ -16,9 +16,9 @@ from engine.simulate.forms.table import FormRow
 from engine.simulate.request import SimulationRequest
 from engine.simulate.service.forms import dummies, forms_of, profiles_of, rules_of
 from engine.simulate.service.result_tables import form_table
+from workbench.arguments import read_request
 from workbench.cli import build_parser, main
-from workbench.commands.playing import read_request
-from workbench.commands.report_text import table_lines
+from workbench.text_tables import table_lines
 
 FORM = {
     "Town": {"type": "text", "required": True, "answer": None},
@@ -86,7 +86,11 @@ class TestPlaying:
 class TestWords:
     def test_all_forms_by_both_variants_unless_said(self) -> None:
         """The default is that of Hakimov et al.: four forms, modules and baseline, a user drawn for each question."""
-        request = read_request("forms", build_parser().parse_args(["simulate", "forms", "p.wb"]))
+        request = read_request(
+            SimulationRequest,
+            build_parser().parse_args(["simulate", "forms", "p.wb"]),
+            kind="forms",
+        )
         assert request == SimulationRequest("forms")
         assert (request.variants, request.profile) == ((), "question")
         assert [form.name for form in forms_of(request)] == ["ss5", "epa", "med", "inv"]

@@ -11,6 +11,7 @@ import pytest
 from engine.base.errors import UsageError
 from engine.simulate.draft import state_of
 from engine.simulate.records import PlayRow
+from engine.simulate.request import SimulationRequest
 from engine.simulate.service.sharded import (
     load_instructions,
     load_sources,
@@ -19,9 +20,9 @@ from engine.simulate.service.sharded import (
     write_drafts,
 )
 from engine.simulate.sharded.instruction import read_instructions
+from workbench.arguments import read_request
 from workbench.cli import build_parser, main
-from workbench.commands.playing import read_request
-from workbench.commands.simulate_sharded import report_of_plays
+from workbench.commands.simulating import report_of_plays
 
 PLUMS: dict[str, Any] = {
     "task_id": "plums",
@@ -129,7 +130,7 @@ class TestTable:
         found = report_of_plays(rows, ("sharded", "full"))
         assert [
             (one["condition"], one["performance"], one["aptitude"], one["unreliability"])
-            for one in found.as_json["aptitude"]
+            for one in found.json["aptitude"]
         ] == [("sharded", 50.0, 90.0, 80.0), ("full", 100.0, 100.0, 0.0)]
         assert found.lines[1].split() == [
             "1", "2", "50.0", "50%", "90.0", "80.0", "90%", "-", "math,", "sharded,", "small",
@@ -138,7 +139,7 @@ class TestTable:
     def test_each_instruction(self) -> None:
         """The JSON has the same figures for each instruction alone."""
         rows = [row("full", 1.0, 0), row("full", 0.0, 1), row("full", 1.0, 2, task_id="pears")]
-        found = report_of_plays(rows, ("full",)).as_json
+        found = report_of_plays(rows, ("full",)).json
         assert [one["performance"] for one in found["aptitude"]] == [75.0]
         assert {one["task_id"]: one["performance"] for one in found["instructions"]} == {
             "plums": 50.0,
@@ -153,7 +154,7 @@ class TestTable:
     def test_replies_by_condition(self) -> None:
         """The categories of replies are counted where replies are classified."""
         found = report_of_plays([row("full", 1.0, 0), row("recap", 0.0, 0)], ("full", "recap"))
-        (replies,) = found.as_json["replies"]
+        (replies,) = found.json["replies"]
         assert (replies["condition"], replies["hedge"], replies["refuse"]) == ("recap", 1, 0)
         assert (replies["turns"], replies["stand_ins"]) == (2, 1)
 
@@ -161,7 +162,7 @@ class TestTable:
         """Plays at another temperature have rows of their own, next to their condition."""
         rows = [row("sharded", 1.0, 0, conv_type="sharded-at0.5-ut1.0"), row("full", 1.0, 0)]
         found = report_of_plays(rows, ("full", "sharded"))
-        assert [one["condition"] for one in found.as_json["aptitude"]] == [
+        assert [one["condition"] for one in found.json["aptitude"]] == [
             "full",
             "sharded-at0.5-ut1.0",
         ]
@@ -178,9 +179,16 @@ class TestWords:
         refused.
         """
         words = ["simulate", "sharded", "p.wb", "math"]
-        assert read_request("sharded", build_parser().parse_args(words)).conditions == ()
+        assert (
+            read_request(
+                SimulationRequest, build_parser().parse_args(words), kind="sharded"
+            ).conditions
+            == ()
+        )
         words += ["--conditions", "RECAP-full, full,full"]
-        assert read_request("sharded", build_parser().parse_args(words)).conditions == (
+        assert read_request(
+            SimulationRequest, build_parser().parse_args(words), kind="sharded"
+        ).conditions == (
             "recap-full",
             "full",
         )

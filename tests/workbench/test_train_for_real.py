@@ -18,7 +18,7 @@ from engine.training.process import Trainers, pid_of
 from engine.training.run_files import runs_folder
 from tests.command_line import data, process
 from tests.engine.training.training_project import fill_with_talks, wait_for, wait_for_end
-from workbench.exits import WITH_GAPS
+from workbench.result import WITH_GAPS
 
 if importlib.util.find_spec("peft") is None:
     pytest.skip("training is not installed", allow_module_level=True)

@@ -8,7 +8,7 @@ import pytest
 
 from engine.project.project import Project
 from workbench.cli import main
-from workbench.exits import USAGE
+from workbench.result import USAGE
 
 
 @pytest.mark.parametrize(

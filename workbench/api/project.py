@@ -487,7 +487,7 @@ def open(path: str | Path, *, create: bool = False, read_only: bool = False) -> 
 def _listener(progress: OnProgress | bool) -> Listener | None:
     """What is told of the events of a run."""
     if progress is True:
-        from workbench.commands.narration import Narrator
+        from workbench.narration import Narrator
 
         return Narrator()
     if progress is False:

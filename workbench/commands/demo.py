@@ -23,11 +23,11 @@ from engine.trees.records import (
 )
 from engine.trees.tree import Transform, TreeOptions
 from workbench.commands import first_look
-from workbench.commands.narration import narrate, print_json, print_text, run_stages
 from workbench.commands.options import positive
 from workbench.commands.showing import show_rest
-from workbench.commands.status import counts_json, headline
-from workbench.exits import DONE, WITH_GAPS
+from workbench.commands.summaries import counts_json, headline
+from workbench.narration import narrate, print_json, print_text, run_stages
+from workbench.result import DONE, WITH_GAPS
 from workbench.terminal import on_terminal
 
 FOLDER = "workbench-demo"

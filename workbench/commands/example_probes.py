@@ -20,39 +20,38 @@ from engine.questions.records.example_probes import (
     ExampleProbeChange,
     Proposed,
 )
-from workbench.commands.narration import print_json, print_text
-from workbench.commands.options import positive, share
-from workbench.exits import DONE
+from workbench.arguments import PROJECT, argument, positive, share, switch, takes
+from workbench.result import Result
+
+NEXT = argument(
+    "--next",
+    type=positive,
+    default=10,
+    metavar="N",
+    help="list the N most informative conversations to judge next (default: 10)",
+)
 
 
-def run_success_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `run_success`."""
-    parser.add_argument("project")
-    parser.add_argument(
-        "--use", action="store_true", help="put the newly fitted probabilities in force"
-    )
-    _add_next(parser)
-
-
-def run_success(arguments: argparse.Namespace) -> int:
+@takes(
+    PROJECT,
+    switch("--use", "put the newly fitted probabilities in force"),
+    NEXT,
+)
+def run_success(arguments: argparse.Namespace) -> Result:
     """Fits a probability of success to the verdicts; the completeness scores stay as they are."""
     with OpenProject(Path(arguments.project)) as workspace:
         probes = workspace.example_probes
-        found = probes.fit(SUCCESS)
+        probe = probes.fit(SUCCESS)
         if arguments.use:
             probes.take_over()
         change, in_force = probes.change(), probes.success_in_force()
         following = probes.next(SUCCESS, arguments.next)
-    if arguments.json:
-        print_json(
-            {
-                **asdict(found),
-                "change": None if change is None else {"up": change.up, "down": change.down},
-                "next": [asdict(row) for row in following],
-            }
-        )
-        return DONE
-    lines = _lines(found, "complete", "incomplete", "succeeded")
+    document = {
+        **asdict(probe),
+        "change": None if change is None else {"up": change.up, "down": change.down},
+        "next": [asdict(row) for row in following],
+    }
+    lines = _lines(probe, "complete", "incomplete", "succeeded")
     if in_force is None:
         lines.append(f"not in force       {LEAST_OF_EACH} verdicts of each kind are needed")
     elif not in_force.tells:
@@ -64,24 +63,21 @@ def run_success(arguments: argparse.Namespace) -> int:
         lines.append(f"not in force       {_change_text(change)}; --use takes it over")
     else:
         lines.append("in force           the success column, `success<.3` and `--sort success`")
-    print_text("\n".join(lines + _next_lines(following)))
-    return DONE
+    return Result(lines + _next_lines(following), document)
 
 
-def run_tag_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `run_tag`."""
-    parser.add_argument("project")
-    parser.add_argument("tag", help="a tag that some conversations have")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument("tag", help="a tag that some conversations have"),
+    argument(
         "--threshold",
         type=share,
         metavar="P",
         help="predict the tag from this probability on (default: the last one, at first .5)",
-    )
-    _add_next(parser)
-
-
-def run_tag(arguments: argparse.Namespace) -> int:
+    ),
+    NEXT,
+)
+def run_tag(arguments: argparse.Namespace) -> Result:
     """Fits a probe to the conversations that have a tag, and predicts the tag for others; tags nothing.
 
     Raises:
@@ -93,39 +89,26 @@ def run_tag(arguments: argparse.Namespace) -> int:
         if tag not in known:
             tags = ", ".join(one_line(name, 40) for name in known) or "none"
             raise NotFound(f"No conversation has the tag “{tag}”.", f"Tags: {tags}.")
-        found = workspace.example_probes.fit(tag, arguments.threshold)
+        probe = workspace.example_probes.fit(tag, arguments.threshold)
         following = workspace.example_probes.next(tag, arguments.next)
-    if arguments.json:
-        print_json({**asdict(found), "next": [asdict(row) for row in following]})
-        return DONE
     name = one_line(tag, 40)
     lines = _lines(
-        found, f"tagged {name}", f"tagged {NOT}{name}, or judged without it", "predicted"
+        probe, f"tagged {name}", f"tagged {NOT}{name}, or judged without it", "predicted"
     )
-    if found.test is not None:
+    if probe.test is not None:
         term = Term("tag", ":", (f"{tag}?",))
         lines.append(
             f"filter             {one_line(str(term), 60)} finds what is predicted and not tagged"
         )
-    print_text("\n".join(lines + _next_lines(following)))
-    return DONE
+    document = {**asdict(probe), "next": [asdict(row) for row in following]}
+    return Result(lines + _next_lines(following), document)
 
 
-def _add_next(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--next",
-        type=positive,
-        default=10,
-        metavar="N",
-        help="list the N most informative conversations to judge next (default: 10)",
-    )
-
-
-def _lines(found: ExampleProbe, yes: str, no: str, called: str) -> list[str]:
-    test = found.test
+def _lines(probe: ExampleProbe, yes: str, no: str, called: str) -> list[str]:
+    test = probe.test
     if test is None:
         return [
-            f"examples           {found.marks}; two of each kind are needed:",
+            f"examples           {probe.marks}; two of each kind are needed:",
             f"                   {yes}; and {no}",
         ]
     doubt = "" if test.enough else f"; fewer than {LEAST_OF_EACH} of a kind, so this says little"
@@ -135,7 +118,7 @@ def _lines(found: ExampleProbe, yes: str, no: str, called: str) -> list[str]:
         f"told apart         AUROC {figure(area.value)} ({figure_range(area.low, area.high)}), each"
         f" by a probe that did not see it{doubt}",
         f"agreement          {test.agreement.part} of {test.agreement.of} examples at threshold"
-        f" {figure(found.threshold)}",
+        f" {figure(probe.threshold)}",
     ]
     if test.precision is not None:
         share_of = test.precision

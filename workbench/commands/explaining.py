@@ -17,8 +17,8 @@ from rich.markdown import Markdown
 from engine.base import errors
 from engine.base.errors import Cancelled, NotFound, UsageError, WorkbenchError
 from engine.base.text import one_line
-from workbench.commands.narration import print_json, print_text
-from workbench.exits import CANCELLED, DONE, FAILED, USAGE
+from workbench.narration import print_json, print_text
+from workbench.result import CANCELLED, DONE, FAILED, USAGE
 
 PACKAGE = Path(__file__).resolve().parents[1]
 INSTALLED, CHECKOUT = PACKAGE / "pages", PACKAGE.parent / "docs"

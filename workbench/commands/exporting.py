@@ -12,12 +12,12 @@ from typing import get_args
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.conversations.filters import ListQuery
-from engine.conversations.personal_data import Redactor
 from engine.conversations.service.line_files import write_file, write_lines
+from engine.conversations.text_checks import Redactor
+from engine.opener.annotation_tasks import settings_file
+from engine.opener.conversation_forms import Beside, ConversationForm
 from engine.opener.exports import ExportKind, export_lines, redacted_lines
-from engine.opener.forms.annotation import settings_file
-from engine.opener.forms.exported import Beside, ConversationForm
-from engine.opener.forms.writing import (
+from engine.opener.form_files import (
     ENDINGS,
     form_lines,
     losses_in_words,
@@ -26,9 +26,9 @@ from engine.opener.forms.writing import (
 )
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import TableColumns, table_lines, write_table
-from workbench.commands.narration import narrate, narrate_redacted, print_json
 from workbench.commands.options import add_filter, add_formulas, add_redact, read_filter
-from workbench.commands.scores import narrate_set
+from workbench.commands.summaries import narrate_set
+from workbench.narration import narrate, narrate_redacted, print_json
 
 OF_ALL = ("clusters", "decisions")
 OF_SCORES = ("table", "scores", "clusters")

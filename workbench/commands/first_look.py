@@ -42,19 +42,18 @@ from engine.goals.records import (
     ClusteringRequest,
 )
 from engine.jobs.contract import Stage
-from engine.jobs.time_left import TimeLeft
+from engine.jobs.progress import TimeLeft
 from engine.model.stages import TuningStage
 from engine.opener.conversations import (
     ConversationRow,
 )
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
-from workbench.commands.cluster import clustering_json
+from workbench.commands.goal_runs import shown_clustering
 from workbench.commands.mapping import map_command, with_command
-from workbench.commands.narration import Narrator, narrate, print_json, print_text, run_stages
-from workbench.commands.scores import set_lines, sets_json
-from workbench.commands.status import counts_json, headline, rate_line
-from workbench.exits import DONE, WITH_GAPS
+from workbench.commands.summaries import counts_json, headline, rate_line, set_lines, sets_json
+from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
+from workbench.result import DONE, WITH_GAPS
 
 MOST_GOALS = 12
 MOST_TO_READ = 10
@@ -189,7 +188,7 @@ class _FirstLook:
         scoring = workspace.scoring_runs.run(SCORING)
         self._plan(clustering, scoring)
         self._run(clustering)
-        goals = clustering_json(workspace)
+        goals = shown_clustering(workspace)
         self._say(
             f"{reading.summary()}\n\nFirst result, {self._after()}, before a model has read anything:",
             headline(self._services.conversations.counts(), self._services.conversations.rule()),

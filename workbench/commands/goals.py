@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -16,159 +16,131 @@ from engine.goals.records import GoalDecision, GoalGroup, MergeOrder, Proposal
 from engine.goals.service.decisions import import_decisions
 from engine.goals.service.service import GoalService
 from engine.opener.open_project import OpenProject
-from workbench.commands.narration import print_json, print_text, run_stages
-from workbench.commands.options import add_filter, positive, read_filter, share
-from workbench.exits import DONE, WITH_GAPS
+from workbench.arguments import FILTER, PROJECT, argument, one_of, positive, share, switch, takes
+from workbench.narration import run_stages
+from workbench.result import DONE, WITH_GAPS, Result
 
 NONE = "none"
 """Stands for no group, where conversations are moved out of all."""
 
-
-def list_groups_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `list_groups`."""
-    parser.add_argument("project")
-    add_filter(parser)
+_WHICH = "label, id or number of a group, in this order (`workbench goals list`)"
+_GROUP, _OTHER = argument("group", help=_WHICH), argument("other", help=_WHICH)
 
 
-def list_groups(arguments: argparse.Namespace) -> int:
-    """Prints the groups, the largest first: number, id, size, share and label."""
-    with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        groups = workspace.goals.groups(read_filter(arguments.filter))
-    if arguments.json:
-        print_json({"groups": list(map(asdict, groups))})
-        return DONE
-    for one in groups:
-        pinned = " (pinned)" if one.pinned else ""
-        print_text(
-            f"{one.number:>4}  {one.id:<8}{one.size:>8,}  {one.share:>4.0%}  {one_line(one.label)}{pinned}"
-        )
-    if not groups:
-        print_text("No groups. `workbench run cluster PROJECT` makes them.")
-    return DONE
+@takes(PROJECT, FILTER)
+def list_groups(arguments: argparse.Namespace) -> Result:
+    """Lists the groups, the largest first: number, id, size, share and label."""
+    with _opened(arguments.project, read_only=True) as workspace:
+        groups = workspace.goals.groups(arguments.filter)
+    lines = [
+        f"{group.number:>4}  {group.id:<8}{group.size:>8,}  {group.share:>4.0%}  {one_line(group.label)}"
+        + (" (pinned)" if group.pinned else "")
+        for group in groups
+    ]
+    return Result(
+        lines or ["No groups. `workbench run cluster PROJECT` makes them."],
+        {"groups": list(map(asdict, groups))},
+    )
 
 
-def clusterings_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `clusterings`."""
-    parser.add_argument("project")
-    parser.add_argument("--show", type=positive, metavar="N", help="show the clustering N instead")
-
-
-def clusterings(arguments: argparse.Namespace) -> int:
-    """Prints the clusterings, oldest first; with --show shows one of them first.
+@takes(
+    PROJECT,
+    argument("--show", type=positive, metavar="N", help="show the clustering N instead"),
+)
+def clusterings(arguments: argparse.Namespace) -> Result:
+    """Lists the clusterings, oldest first; with --show shows one of them first.
 
     Raises:
         NotFound: There is no such clustering.
     """
-    with _opened(arguments.project, read_only=arguments.show is None) as services:
+    with _opened(arguments.project, read_only=arguments.show is None) as workspace:
         if arguments.show is not None:
-            services.goals.show(arguments.show)
-        found, shown = services.goals.clusterings(), services.goals.shown()
+            workspace.goals.show(arguments.show)
+        rows, shown = workspace.goals.clusterings(), workspace.goals.shown()
     key = None if shown is None else shown.id
-    if arguments.json:
-        print_json({"shown": key, "clusterings": list(map(asdict, found))})
-        return DONE
-    for one in found:
-        print_text(
-            f"{'*' if one.id == key else ' '} {one.id:>2}  {one.created_at[:16].replace('T', ' ')}  {one.text},"
-            f" {one.embedder}, k {one.k}, seed {one.seed}: {counted(one.groups, 'group')} of"
-            f" {counted(one.conversations, 'conversation')}"
-        )
-    print_text(
-        "* shown; --show N shows another"
-        if found
-        else "No clusterings. `workbench run cluster PROJECT` makes one."
-    )
-    return DONE
+    lines = [
+        f"{'*' if row.id == key else ' '} {row.id:>2}  {row.created_at[:16].replace('T', ' ')}  {row.text},"
+        f" {row.embedder}, k {row.k}, seed {row.seed}: {counted(row.groups, 'group')} of"
+        f" {counted(row.conversations, 'conversation')}"
+        for row in rows
+    ]
+    if rows:
+        lines.append("* shown; --show N shows another")
+    else:
+        lines.append("No clusterings. `workbench run cluster PROJECT` makes one.")
+    return Result(lines, {"shown": key, "clusterings": list(map(asdict, rows))})
 
 
-def rename_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `rename`."""
-    _declare(parser, "group")
-    parser.add_argument("label", help="the new label")
-
-
-def rename(arguments: argparse.Namespace) -> int:
+@takes(PROJECT, _GROUP, argument("label", help="the new label"))
+def rename(arguments: argparse.Namespace) -> Result:
     """Gives a group another label."""
-    return _decide(arguments, lambda goals, one: goals.rename(one, arguments.label))
+    return _decide(arguments, lambda goals, group: goals.rename(group, arguments.label))
 
 
-def pin_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `pin`."""
-    _declare(parser, "group")
-    parser.add_argument("--off", action="store_true", help="unpin it")
-
-
-def pin(arguments: argparse.Namespace) -> int:
+@takes(PROJECT, _GROUP, switch("--off", "unpin it"))
+def pin(arguments: argparse.Namespace) -> Result:
     """Pins a group, which is then not proposed for a merge and keeps its label, or unpins it."""
-    return _decide(arguments, lambda goals, one: goals.pin(one, on=not arguments.off))
+    return _decide(arguments, lambda goals, group: goals.pin(group, on=not arguments.off))
 
 
-def merge_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `merge`."""
-    _declare(parser, "group", "other")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    _GROUP,
+    _OTHER,
+    argument(
         "--label",
         help="label of the merged group (default: the proposed one, or that of the larger)",
-    )
-
-
-def merge(arguments: argparse.Namespace) -> int:
+    ),
+)
+def merge(arguments: argparse.Namespace) -> Result:
     """Merges two groups."""
     return _decide(
-        arguments, lambda goals, one, other: goals.merge(goals.pair(one, other), arguments.label)
+        arguments,
+        lambda goals, group, other: goals.merge(goals.pair(group, other), arguments.label),
     )
 
 
-def apart_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `apart`."""
-    _declare(parser, "group", "other")
-    parser.add_argument(
-        "--never", action="store_true", help="forbid the merge in later clusterings too"
-    )
-
-
-def apart(arguments: argparse.Namespace) -> int:
+@takes(PROJECT, _GROUP, _OTHER, switch("--never", "forbid the merge in later clusterings too"))
+def apart(arguments: argparse.Namespace) -> Result:
     """Refuses a merge: the two are not proposed again."""
     return _decide(
         arguments,
-        lambda goals, one, other: goals.apart(goals.pair(one, other), never=arguments.never),
+        lambda goals, group, other: goals.apart(goals.pair(group, other), never=arguments.never),
     )
 
 
-def split_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `split`."""
-    _declare(parser, "group")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument(
-        "--parts",
-        type=positive,
-        default=2,
-        metavar="N",
-        help="parts that k-means makes (default: 2)",
-    )
-    how.add_argument(
-        "--members",
-        nargs="+",
-        metavar="ID",
-        help="split off these conversations as one group instead",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what the parts would be and store nothing"
-    )
-
-
-def split(arguments: argparse.Namespace) -> int:
+@takes(
+    PROJECT,
+    _GROUP,
+    one_of(
+        argument(
+            "--parts",
+            type=positive,
+            default=2,
+            metavar="N",
+            help="parts that k-means makes (default: 2)",
+        ),
+        argument(
+            "--members",
+            nargs="+",
+            metavar="ID",
+            help="split off these conversations as one group instead",
+        ),
+    ),
+    switch("--dry-run", "say what the parts would be and store nothing"),
+)
+def split(arguments: argparse.Namespace) -> Result:
     """Splits a group by k-means, or splits named members off it; phrases of their members label the parts.
 
     Raises:
         UsageError: There is no such group, it does not have one of the members, or nothing would be split off.
     """
-    with _opened(arguments.project, read_only=arguments.dry_run) as services:
-        goals = services.goals
+    with _opened(arguments.project, read_only=arguments.dry_run) as workspace:
+        goals = workspace.goals
         group = resolve(goals.groups(), arguments.group)
         if arguments.members:
-            ids = {conversation(services, name) for name in arguments.members}
-            if not ids.issubset(one.conversation_id for one in goals.members(group.id)):
+            ids = {conversation(workspace, name) for name in arguments.members}
+            if not ids.issubset(member.conversation_id for member in goals.members(group.id)):
                 raise UsageError(
                     f"“{one_line(group.label)}” does not have all of these conversations.",
                     "`workbench goals move` moves conversations of other groups.",
@@ -176,85 +148,69 @@ def split(arguments: argparse.Namespace) -> int:
             parts = [tuple(sorted(ids))]
             sizes = [len(ids), group.size - len(ids)]
         else:
-            found = goals.split_preview(group.id, arguments.parts)
-            parts, sizes = [one.conversation_ids for one in found], [one.size for one in found]
+            preview = goals.split_preview(group.id, arguments.parts)
+            parts, sizes = [part.conversation_ids for part in preview], [p.size for p in preview]
         if len([size for size in sizes if size]) < 2:
             raise UsageError("A split takes two parts.", "Choose some of the members, not all.")
         if not arguments.dry_run:
             goals.split(group.id, parts)
         groups = goals.groups()
-    if arguments.json:
-        print_json({"parts": sizes, "dry_run": arguments.dry_run, "groups": len(groups)})
-        return DONE
     sizes_text = ", ".join(f"{size:,}" for size in sizes)
     would = "would be split" if arguments.dry_run else "was split"
-    print_text(f"“{one_line(group.label)}” {would} into parts of {sizes_text} conversations.")
-    return DONE
+    return Result(
+        [f"“{one_line(group.label)}” {would} into parts of {sizes_text} conversations."],
+        {"parts": sizes, "dry_run": arguments.dry_run, "groups": len(groups)},
+    )
 
 
-def move_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `move`."""
-    parser.add_argument("project")
-    parser.add_argument("group", help=f"{_WHICH}; {NONE} takes them out of all groups")
-    parser.add_argument("conversations", nargs="+", metavar="ID", help="ids of conversations")
-
-
-def move(arguments: argparse.Namespace) -> int:
+@takes(
+    PROJECT,
+    argument("group", help=f"{_WHICH}; {NONE} takes them out of all groups"),
+    argument("conversations", nargs="+", metavar="ID", help="ids of conversations"),
+)
+def move(arguments: argparse.Namespace) -> Result:
     """Moves conversations to a group, in one act."""
-    with _opened(arguments.project) as services:
-        goals = services.goals
+    with _opened(arguments.project) as workspace:
+        goals = workspace.goals
         target = None if arguments.group == NONE else resolve(goals.groups(), arguments.group)
-        keys = [conversation(services, name) for name in arguments.conversations]
+        keys = [conversation(workspace, name) for name in arguments.conversations]
         decision = goals.move(keys, None if target is None else target.id)
-        return _said(arguments, decision, goals)
+        return _decision_result(decision, goals)
 
 
-def undo_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `undo`."""
-    parser.add_argument("project")
-    parser.add_argument("--redo", action="store_true", help="give again what was taken back last")
-
-
-def undo(arguments: argparse.Namespace) -> int:
+@takes(PROJECT, switch("--redo", "give again what was taken back last"))
+def undo(arguments: argparse.Namespace) -> Result:
     """Takes the newest decision on groups back, or gives it again."""
-    with _opened(arguments.project) as services:
-        goals = services.goals
+    with _opened(arguments.project) as workspace:
+        goals = workspace.goals
         _require_groups(goals)
         decision = goals.redo() if arguments.redo else goals.undo()
         if decision is None:
             raise NotYet(f"There is nothing to {'redo' if arguments.redo else 'undo'}.")
-        return _said(arguments, decision, goals)
+        return _decision_result(decision, goals)
 
 
-def proposals_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `proposals`."""
-    parser.add_argument("project")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument(
         "--limit", type=positive, default=10, metavar="N", help="list at most N (default: 10)"
-    )
-    parser.add_argument(
-        "--order", choices=get_args(MergeOrder), help="which pairs come first, from now on"
-    )
-    parser.add_argument(
+    ),
+    argument("--order", choices=get_args(MergeOrder), help="which pairs come first, from now on"),
+    argument(
         "--least-similarity",
         type=float,
         metavar="S",
         help="propose only pairs whose labels are at least this similar (-1 to 1), from now on",
-    )
-    parser.add_argument(
-        "--ask",
-        action="store_true",
-        help="first ask a model about likely pairs on which it was not asked yet",
-    )
-    parser.add_argument(
+    ),
+    switch("--ask", "first ask a model about likely pairs on which it was not asked yet"),
+    argument(
         "--model",
         metavar="M",
         help="with --ask: name or path of a model (default: what `models use` chose, else the built-in one)",
-    )
-
-
-def proposals(arguments: argparse.Namespace) -> int:
-    """Prints the next pairs of groups that may be one goal, with the evidence; nothing is decided.
+    ),
+)
+def proposals(arguments: argparse.Namespace) -> Result:
+    """Lists the next pairs of groups that may be one goal, with the evidence; nothing is decided.
 
     Raises:
         UsageError: Nothing was clustered yet, the similarity is not from -1 to 1, there is no such model, or nothing is
@@ -273,51 +229,45 @@ def proposals(arguments: argparse.Namespace) -> int:
             goals.set_least_similarity(similarity)
         if arguments.ask:
             run_stages(workspace, workspace.goal_stages().ask(arguments.model))
-        found: list[Proposal] = []
-        while len(found) < arguments.limit and (
-            one := goals.proposal([shown.pair for shown in found])
+        pairs: list[Proposal] = []
+        while len(pairs) < arguments.limit and (
+            proposal := goals.proposal([earlier.pair for earlier in pairs])
         ):
-            found.append(one)
+            pairs.append(proposal)
         left = goals.progress().left
-    if arguments.json:
-        print_json(
-            {
-                "left": left,
-                "proposals": [{**asdict(one), "evidence": one.evidence.as_json()} for one in found],
-            }
-        )
-        return DONE
-    for one in found:
-        evidence = one.evidence
-        print_text(
-            f"{evidence.probability:>4.0%}  {one.a.id} “{one_line(one.a.label, 40)}” ({one.a.size:,})"
-            f" and {one.b.id} “{one_line(one.b.label, 40)}” ({one.b.size:,});"
-            f" labels {figure(evidence.description_similarity)}, members {figure(evidence.member_similarity)}"
-        )
-    print_text(
+    lines = [
+        f"{pair.evidence.probability:>4.0%}  {pair.a.id} “{one_line(pair.a.label, 40)}” ({pair.a.size:,})"
+        f" and {pair.b.id} “{one_line(pair.b.label, 40)}” ({pair.b.size:,});"
+        f" labels {figure(pair.evidence.description_similarity)},"
+        f" members {figure(pair.evidence.member_similarity)}"
+        for pair in pairs
+    ]
+    lines.append(
         f"{counted(left, 'pair')} left to decide; `workbench goals merge`, or `goals apart`."
     )
-    return DONE
+    return Result(
+        lines,
+        {
+            "left": left,
+            "proposals": [{**asdict(pair), "evidence": pair.evidence.as_json()} for pair in pairs],
+        },
+    )
 
 
-def decide_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `decide`."""
-    parser.add_argument("project")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument(
         "--merge-above",
         type=share,
         metavar="P",
         help="merge all pairs with at least this probability",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--refuse-below", type=share, metavar="P", help="refuse all pairs with a lower probability"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say how many pairs that would be, and store nothing"
-    )
-
-
-def decide(arguments: argparse.Namespace) -> int:
+    ),
+    switch("--dry-run", "say how many pairs that would be, and store nothing"),
+)
+def decide(arguments: argparse.Namespace) -> Result:
     """Merges all undecided pairs above a probability as one act, and refuses all below one as another.
 
     Raises:
@@ -333,8 +283,8 @@ def decide(arguments: argparse.Namespace) -> int:
             "Some pairs would be both merged and refused.",
             "The probability of --refuse-below is at most that of --merge-above.",
         )
-    with _opened(arguments.project, read_only=arguments.dry_run) as services:
-        goals = services.goals
+    with _opened(arguments.project, read_only=arguments.dry_run) as workspace:
+        goals = workspace.goals
         _require_groups(goals)
         refusals = [] if below is None else goals.below(below)
         merges = [] if above is None else goals.above(above)
@@ -343,109 +293,78 @@ def decide(arguments: argparse.Namespace) -> int:
             refused = goals.refuse_all(refusals, below) if refusals else 0
             merged = goals.merge_all(merges, above) if merges else 0
         groups = len(goals.groups())
-    if arguments.json:
-        print_json(
-            {"merged": merged, "refused": refused, "dry_run": arguments.dry_run, "groups": groups}
-        )
-        return DONE
     would = "would be merged" if arguments.dry_run else "merged"
-    print_text(
-        f"{counted(merged, 'pair')} {would}, {refused:,} refused. {counted(groups, 'group')} now."
-    )
-    return DONE
-
-
-def settle_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `settle`."""
-    parser.add_argument("project")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be moved and store nothing"
+    return Result(
+        [
+            f"{counted(merged, 'pair')} {would}, {refused:,} refused. {counted(groups, 'group')} now."
+        ],
+        {"merged": merged, "refused": refused, "dry_run": arguments.dry_run, "groups": groups},
     )
 
 
-def settle(arguments: argparse.Namespace) -> int:
+@takes(PROJECT, switch("--dry-run", "say what would be moved and store nothing"))
+def settle(arguments: argparse.Namespace) -> Result:
     """Moves each conversation to the group of most of its nearest neighbors, as one act.
 
     Raises:
         UsageError: Nothing was clustered yet.
     """
-    with _opened(arguments.project, read_only=arguments.dry_run) as services:
-        goals = services.goals
+    with _opened(arguments.project, read_only=arguments.dry_run) as workspace:
+        goals = workspace.goals
         _require_groups(goals)
-        found = goals.settle_preview()
-        if found and not arguments.dry_run:
+        targets = goals.settle_preview()
+        if targets and not arguments.dry_run:
             goals.settle()
-    moved = sum(one.count for one in found)
-    if arguments.json:
-        print_json(
-            {
-                "moved": moved,
-                "dry_run": arguments.dry_run,
-                "groups": [asdict(one) for one in found],
-            }
-        )
-        return DONE
-    for one in found:
-        print_text(f"{one.count:>8,}  to “{one_line(one.label)}” ({one.size:,})")
+    moved = sum(target.count for target in targets)
     would = "would be moved" if arguments.dry_run else "moved"
-    print_text(f"{counted(moved, 'conversation')} {would}.")
-    return DONE
-
-
-def import_file_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `import_file`."""
-    parser.add_argument("project")
-    parser.add_argument(
-        "file",
-        help="JSON Lines as `export PROJECT decisions` writes them; docs/goals.md has the fields",
+    lines = [
+        f"{target.count:>8,}  to “{one_line(target.label)}” ({target.size:,})" for target in targets
+    ]
+    return Result(
+        [*lines, f"{counted(moved, 'conversation')} {would}."],
+        {"moved": moved, "dry_run": arguments.dry_run, "groups": list(map(asdict, targets))},
     )
 
 
-def import_file(arguments: argparse.Namespace) -> int:
+@takes(
+    PROJECT,
+    argument(
+        "file",
+        help="JSON Lines as `export PROJECT decisions` writes them; docs/goals.md has the fields",
+    ),
+)
+def import_file(arguments: argparse.Namespace) -> Result:
     """Repeats the decisions of a file here, as one act; groups are found by their labels."""
-    with _opened(arguments.project) as services:
-        report = import_decisions(services.goals.decide_all, Path(arguments.file))
-    if arguments.json:
-        print_json(asdict(report))
-    else:
-        for sentence in report.sentences():
-            print_text(sentence)
-    return WITH_GAPS if report.left_out else DONE
-
-
-_WHICH = "label, id or number of a group, in this order (`workbench goals list`)"
-
-
-def _declare(parser: argparse.ArgumentParser, *groups: str) -> None:
-    parser.add_argument("project")
-    for name in groups:
-        parser.add_argument(name, help=_WHICH)
-    parser.set_defaults(groups=groups)
+    with _opened(arguments.project) as workspace:
+        report = import_decisions(workspace.goals.decide_all, Path(arguments.file))
+    code = WITH_GAPS if report.left_out else DONE
+    return Result(report.sentences(), asdict(report), code)
 
 
 @contextmanager
 def _opened(project: str, *, read_only: bool = False) -> Iterator[OpenProject]:
+    """The services of a project, which is open in the block."""
     with OpenProject(Path(project), read_only=read_only) as workspace:
         yield workspace
 
 
-def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> int:
+def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> Result:
     """Finds the groups that are named, decides and says what was decided."""
-    with _opened(arguments.project) as services:
-        goals = services.goals
+    with _opened(arguments.project) as workspace:
+        goals = workspace.goals
         groups = goals.groups()
-        chosen = [resolve(groups, getattr(arguments, name)).id for name in arguments.groups]
-        return _said(arguments, act(goals, *chosen), goals)
+        names = [arguments.group, *([arguments.other] if "other" in arguments else [])]
+        return _decision_result(act(goals, *(resolve(groups, name).id for name in names)), goals)
 
 
-def _said(arguments: argparse.Namespace, decision: GoalDecision, goals: GoalService) -> int:
-    if arguments.json:
-        line = {key: value for key, value in asdict(decision).items() if key != "parts"}
-        print_json({"decision": line, "groups": len(goals.groups())})
-    else:
-        done = "" if decision.active else " (taken back)"
-        print_text(f"{decision.text}{done}. {counted(len(goals.groups()), 'group')} now.")
-    return DONE
+def _decision_result(decision: GoalDecision, goals: GoalService) -> Result:
+    done = "" if decision.active else " (taken back)"
+    groups = len(goals.groups())
+    line = {key: value for key, value in asdict(decision).items() if key != "parts"}
+    return Result(
+        [f"{decision.text}{done}. {counted(groups, 'group')} now."],
+        {"decision": line, "groups": groups},
+    )
 
 
 def _require_groups(goals: GoalService) -> None:
@@ -453,36 +372,36 @@ def _require_groups(goals: GoalService) -> None:
         raise NotYet("There are no groups yet.", "`workbench run cluster PROJECT` makes them.")
 
 
-def resolve(groups: list[GoalGroup], name: str) -> GoalGroup:
+def resolve(groups: Sequence[GoalGroup], name: str) -> GoalGroup:
     """The group with this label, else that with this id, else that with this number: a label may be a number.
 
     Raises:
         UsageError: There is none, or several have this label.
     """
-    wanted = " ".join(name.split()).lower()
-    found = (
-        [one for one in groups if " ".join(one.label.split()).lower() == wanted]
-        or [one for one in groups if one.id == wanted]
-        or [one for one in groups if str(one.number) == wanted]
+    folded = " ".join(name.split()).lower()
+    named = (
+        [group for group in groups if " ".join(group.label.split()).lower() == folded]
+        or [group for group in groups if group.id == folded]
+        or [group for group in groups if str(group.number) == folded]
     )
-    if len(found) == 1:
-        return found[0]
-    if found:
-        ids = ", ".join(one.id for one in found)
+    if len(named) == 1:
+        return named[0]
+    if named:
+        ids = ", ".join(group.id for group in named)
         raise UsageError(f"Several groups have the label {name!r}.", f"Name one by its id: {ids}.")
     if not groups:
         raise NotYet("There are no groups yet.", "`workbench run cluster PROJECT` makes them.")
     raise NotFound(f"No group is {name!r}.", "`workbench goals list PROJECT` lists them.")
 
 
-def conversation(services: OpenProject, name: str) -> int:
-    """The conversation that was imported with this id.
+def conversation(workspace: OpenProject, name: str) -> int:
+    """The key of the conversation that was imported with this id.
 
     Raises:
-        UsageError: There is none, or there are several.
+        NotFound: There is none, or there are several.
     """
-    found = services.conversations.named(name)
-    if len(found) == 1:
-        return found[0]
-    many = "Several conversations have" if found else "No conversation has"
+    keys = workspace.conversations.named(name)
+    if len(keys) == 1:
+        return keys[0]
+    many = "Several conversations have" if keys else "No conversation has"
     raise NotFound(f"{many} the id {name!r}.", "`workbench list PROJECT` lists the ids.")

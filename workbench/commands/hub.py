@@ -27,8 +27,8 @@ from engine.model.service.memory import machine_memory
 from engine.model.service.pulls import Rate
 from engine.model.service.service import hub_of
 from workbench.commands.models import open_catalog
-from workbench.commands.narration import Narrator, narrate, print_json, print_text
 from workbench.commands.options import positive
+from workbench.narration import Narrator, narrate, print_json, print_text
 
 MB = 1_000_000
 

@@ -1,10 +1,11 @@
-"""`workbench list`: lists conversations."""
+"""`workbench status`, `workbench list` and `workbench filters`: what is in a project."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -12,19 +13,28 @@ from typing import Any, get_args
 
 from rich.cells import cell_len
 
-from engine.base.errors import UsageError
+from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted, probability
 from engine.base.text import as_json, one_line
 from engine.conversations.filter_fields import ANY, COUNTED, DOTTED, SortKey
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.opener.conversations import (
-    ConversationRow,
-    ConversationService,
-)
+from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.open_project import OpenProject
-from workbench.commands.narration import narrate
-from workbench.commands.options import add_filter, positive, read_filter
-from workbench.commands.scores import narrate_set
+from engine.project.project import Project
+from engine.project.records import RunRow
+from workbench.arguments import (
+    FILTER,
+    PROJECT,
+    argument,
+    one_of,
+    positive,
+    read_filter,
+    switch,
+    takes,
+)
+from workbench.commands.summaries import counts_json, headline, narrate_set, set_lines, sets_json
+from workbench.narration import narrate
+from workbench.result import DONE, Result
 
 BATCH = 500
 """Rows read at once; the columns of the table are as wide as the first of these need."""
@@ -46,46 +56,106 @@ COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
 """The columns: title, whether it is aligned to the right, and the text of a row."""
 
 
-def list_conversations_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `list_conversations`."""
-    parser.add_argument("project")
-    add_filter(parser)
-    parser.add_argument(
+@takes(PROJECT, FILTER)
+def status(arguments: argparse.Namespace) -> Result:
+    """Gives the counts of a project, or of the conversations that match a filter, and its runs."""
+    wanted: Filter = arguments.filter
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        conversations = workspace.conversations
+        counts, rule = (
+            conversations.counts(ListQuery(wanted) if wanted else None),
+            conversations.rule(),
+        )
+        runs = _with_interrupted(workspace.jobs.history(), workspace.project)
+        quarantined = conversations.quarantined(20)
+        sets, shared = workspace.score_sets.all(), conversations.shared_text()
+        sources, verdicts = conversations.sources(), workspace.triage.tally()
+    lines = [headline(counts, rule), *set_lines(sets)]
+    lines += [
+        f"  shared: {block.conversations:,} of {shared.looked_at:,}, {block.role}: {one_line(block.text, 100)}"
+        for block in shared.shown
+    ]
+    lines += [
+        f"  quarantined: {one_line(row.source)}:{row.line or ''} {one_line(row.reason)}"
+        for row in quarantined
+    ]
+    lines += [
+        f"  run {run.id} {run.stage} {run.state} {run.started_at[:16]} {one_line(run.message or '')}"
+        for run in runs
+    ]
+    document = {
+        "project": str(workspace.project.path),
+        "filter": str(wanted) or None,
+        **counts_json(counts, rule),
+        **sets_json(sets),
+        "sources": sources,
+        "shared_text": [
+            {
+                "role": block.role, "conversations": block.conversations,
+                "of": shared.looked_at, "text": block.text,
+            }
+            for block in shared.shown
+        ],
+        "verdicts": {str(verdict): count for verdict, count in verdicts.items()},
+        "runs": [{name: getattr(run, name) for name in RUN_FIELDS} for run in runs],
+        "quarantine": [
+            {"source": row.source, "line": row.line, "reason": row.reason} for row in quarantined
+        ],
+    }  # fmt: skip
+    return Result(lines, document)
+
+
+RUN_FIELDS = (
+    "id", "stage", "state", "config_hash", "started_at", "finished_at", "done", "total", "message"
+)  # fmt: skip
+"""What `status --json` has of a run."""
+
+
+def _with_interrupted(runs: list[RunRow], project: Project) -> list[RunRow]:
+    """The runs; one recorded as running is interrupted when no process writes the project."""
+    if not any(run.state == "running" for run in runs) or project.is_written():
+        return runs
+    return [replace(run, state="interrupted") if run.state == "running" else run for run in runs]
+
+
+@takes(
+    PROJECT,
+    FILTER,
+    argument(
         "--sort",
         choices=get_args(SortKey),
         default="id",
         help="what to sort by (default: id, the order of import)",
-    )
-    parser.add_argument("--reverse", action="store_true", help="reverse the order")
-    parser.add_argument("--limit", type=positive, metavar="N", help="only the first N")
-    parser.add_argument(
+    ),
+    switch("--reverse", "reverse the order"),
+    argument("--limit", type=positive, metavar="N", help="only the first N"),
+    argument(
         "--by",
         metavar="FIELD",
         help="count by the values of a field instead: goal, model, tool, date, meta.channel, ...",
-    )
-
-
+    ),
+)
 def list_conversations(arguments: argparse.Namespace) -> int:
-    """Lists conversations as an aligned table or as JSON Lines, on standard output."""
-    query = ListQuery(read_filter(arguments.filter), arguments.sort, arguments.reverse)
+    """Lists conversations as an aligned table or as JSON Lines, on standard output, as they are read."""
+    query = ListQuery(arguments.filter, arguments.sort, arguments.reverse)
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        conversations = workspace.conversations
         if arguments.by is not None:
             _count(workspace, query.filter, arguments.by, arguments.limit, json=arguments.json)
-            return 0
-        conversations = workspace.conversations
-        ids = conversations.ids(query)[: arguments.limit]
-        if arguments.json:
-            for row in chain.from_iterable(_batches(conversations, ids)):
-                print(as_json(_line(row)))
         else:
-            _print_table(_batches(conversations, ids))
+            ids = conversations.ids(query)[: arguments.limit]
+            if arguments.json:
+                for row in chain.from_iterable(_batches(conversations, ids)):
+                    print(as_json(_line(row)))
+            else:
+                _print_table(_batches(conversations, ids))
         sys.stdout.flush()
         narrate_set(workspace.score_sets)
-    return 0
+    return DONE
 
 
 def _count(
-    services: OpenProject, wanted: Filter, field: str, limit: int | None, *, json: bool
+    workspace: OpenProject, wanted: Filter, field: str, limit: int | None, *, json: bool
 ) -> None:
     """Prints the values of a field with the number of conversations that match a filter, the most frequent first.
 
@@ -101,8 +171,8 @@ def _count(
                 (f"Do you mean {' or '.join(near)}? " if near else "")
                 + f"Fields: {', '.join(COUNTED)}, meta.KEY, truth.KEY.",
             )
-        services.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY,)),))))
-    values = services.conversations.values(field, wanted)[:limit]
+        workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY,)),))))
+    values = workspace.conversations.values(field, wanted)[:limit]
     if json:
         for value, count in values:
             print(as_json({field: value, "conversations": count}))
@@ -113,10 +183,8 @@ def _count(
             print(f"{value}{' ' * (width - cell_len(value))}  {number:>13}")
         all_of_them = f" that match {wanted}" if wanted else ""
         narrate(
-            f"Of {counted(len(services.conversations.ids(ListQuery(wanted))), 'conversation')}{all_of_them}."
+            f"Of {counted(len(workspace.conversations.ids(ListQuery(wanted))), 'conversation')}{all_of_them}."
         )
-    sys.stdout.flush()
-    narrate_set(services.score_sets)
 
 
 def _batches(
@@ -162,3 +230,44 @@ def _line(row: ConversationRow) -> dict[str, Any]:
         "tags": list(row.tags),
         "opening": row.opening,
     }
+
+
+# Saved filters
+
+
+@takes(
+    PROJECT,
+    one_of(
+        argument(
+            "--save",
+            nargs=2,
+            metavar=("NAME", "FILTER"),
+            help="save a filter, or change a saved one",
+        ),
+        argument("--delete", metavar="NAME", help="delete a saved filter"),
+    ),
+)
+def saved_filters(arguments: argparse.Namespace) -> Result:
+    """Saves or deletes a filter, if asked to, and lists all that are saved.
+
+    Raises:
+        UsageError: There is no such filter to delete, a name is empty, or the filter cannot be understood.
+    """
+    changes = arguments.save is not None or arguments.delete is not None
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        saved = workspace.saved
+        if arguments.save is not None:
+            name, text = arguments.save
+            if not name.strip():
+                raise UsageError("A filter needs a name.", "--save NAME FILTER")
+            saved.save_filter(name.strip(), str(read_filter(text)))
+        if arguments.delete is not None:
+            if arguments.delete not in saved.filters():
+                raise NotFound(
+                    f"No filter is called {arguments.delete!r}.",
+                    f"Saved: {', '.join(saved.filters()) or 'none'}.",
+                )
+            saved.delete_filter(arguments.delete)
+        filters = saved.filters()
+    lines = [f"{one_line(name)}: {text}" for name, text in filters.items()]
+    return Result(lines or ["No filters are saved."], {"filters": filters})

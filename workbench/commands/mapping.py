@@ -1,29 +1,28 @@
-"""`workbench import --map`: says where a file of an unknown format has its messages, line by line, and saves that as a
-mapping file."""
+"""`workbench import --map`: guesses where a file of an unknown format has its messages, to be edited and saved."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import shlex
-from dataclasses import asdict
+import subprocess
+import tempfile
 from os import PathLike
+from pathlib import Path
 
 from engine.base.conversation import Conversation
 from engine.base.errors import FormatError, UnknownFormat, UsageError
 from engine.base.text import one_line
 from engine.conversations.service.import_accounts import file_of, shares_line
-from engine.conversations.service.mapping_draft import Line, MappingDraft, format_name
-from engine.conversations.service.mapping_trial import Trial
+from engine.conversations.service.mapping_draft import MappingDraft, Trial
 from engine.formats.records import PLACES
-from workbench.commands.narration import print_json, print_text
+from workbench.narration import print_text
+from workbench.result import WITH_GAPS, Result
 
 _MESSAGES_SHOWN = 6
 _COLUMNS = 100
 
-_ASK = (
-    "Enter takes it; a number changes that line, u undoes, t shows the file to be saved, q leaves: "
-)
+_ASK = "Enter saves it and imports the file; e edits it, g makes another guess, q leaves: "
 
 
 def file_to_map(arguments: argparse.Namespace) -> str:
@@ -49,63 +48,59 @@ def file_to_map(arguments: argparse.Namespace) -> str:
     return path
 
 
-def print_mapping(path: str, *, as_json: bool) -> None:
-    """Prints the guess of where a file has its messages, its mapping file, and what is read with it; stores nothing.
+def guessed_mapping(path: str) -> Result:
+    """The guess of where a file has its messages as a mapping file, and what is read with it; stores nothing.
 
     Raises:
         FormatError: Nothing in the file looks like messages.
     """
     draft = MappingDraft.of_file(path)
-    name = draft.suggested_name
-    if not as_json:
-        print_text(_shown(draft))
-        print_text(f"\n# The mapping file:\n{draft.toml(name)}\nNothing was stored.")
-        return
-    trial = draft.try_out()
-    print_json(
+    text = draft.texts[0]
+    trial = draft.try_out(text)
+    return Result(
+        [_shown(draft, text), "\nNothing was stored."],
         {
-            "name": name,
-            "mapping": draft.toml(name),
-            "lines": [asdict(line) for line in draft.lines()],
+            "mapping": text,
             "conversations": trial.conversations,
             "messages": trial.messages,
             "quarantined": trial.rejected,
             "doubts": trial.doubts,
             "characters": {place: trial.account.chars.get(place, 0) for place in PLACES},
-        }
+        },
+        WITH_GAPS,
     )
 
 
 def ask_for_mapping(path: str) -> str | None:
-    """Asks where a file has its messages, until the person takes the mapping, and saves it.
+    """Shows the mapping of a file until the person takes it, and saves it.
 
     Returns:
         The name of the new format; None if the person left.
 
     Raises:
-        FormatError: Nothing in the file looks like messages, or the mapping file cannot be written.
+        FormatError: Nothing in the file looks like messages.
     """
     draft = MappingDraft.of_file(path)
-    shown = True
+    guess = 0
+    text = draft.texts[guess]
     while True:
-        if shown:
-            print_text(_shown(draft))
-        shown = False
+        print_text(_shown(draft, text))
         answer = _answer(_ASK)
         if answer is None or answer == "q":
-            _leave(draft)
+            print_text("Nothing was imported.")
             return None
-        if answer == "t":
-            print_text("\n" + draft.toml(draft.suggested_name))
-        elif answer == "u":
-            shown = draft.undo()
-            if not shown:
-                print_text("No line was changed.")
-        elif answer == "":
-            if (name := _saved(draft)) is not None:
+        try:
+            if answer == "e":
+                text = _edited(text)
+            elif answer == "g":
+                guess = (guess + 1) % len(draft.texts)
+                text = draft.texts[guess]
+            elif answer == "":
+                name = draft.save(text)
+                print_text(f"Saved as format {name}.")
                 return name
-        else:
-            shown = _change(draft, answer)
+        except FormatError as error:
+            print_text(f"{error.message} {error.hint}")
 
 
 def map_command(project: str | PathLike[str], path: str, again: bool = False) -> str:
@@ -120,62 +115,23 @@ def with_command(error: UnknownFormat, project: str | PathLike[str]) -> FormatEr
     return error if path is None else FormatError(error.message, map_command(project, path))
 
 
-def _saved(draft: MappingDraft) -> str | None:
-    """Saves the mapping under a name that is asked for; returns it, or None if it is still to be changed."""
-    suggested = draft.suggested_name
-    given = _answer(f"Name of the format [{suggested}]: ")
-    if given is None:
-        return None
-    name = format_name(given) if given else suggested
-    by_name = False
-    if draft.known_as is not None:
-        print_text(
-            f"Files like this are read as {draft.known_as} without a mapping. It may be used\n"
-            f"  1  for this import, and where --format {name} asks for it\n"
-            f"  2  for all files that it fits, in place of {draft.known_as}"
-        )
-        use = _answer("1 or 2 [1]: ")
-        if use is None or use not in ("", "1", "2"):
-            return None
-        by_name = use != "2"
-    try:
-        file = draft.save(name, by_name)
-    except FormatError as error:
-        print_text(f"{error.message} {error.hint}")
-        return None
-    when = f"--format {name} reads files so" if by_name else "Files like this are read so"
-    print_text(f"Saved as {file}. {when} from now on.")
-    return name
+def _edited(text: str) -> str:
+    """The text as the person left it in the editor of `VISUAL` or `EDITOR`.
 
-
-def _leave(draft: MappingDraft) -> None:
-    """Offers to keep what was changed."""
-    if draft.changes and _answer("Keep the mapping file for later? y or n [n]: ") == "y":
-        _saved(draft)
-    print_text("Nothing was imported.")
-
-
-def _change(draft: MappingDraft, answer: str) -> bool:
-    """Asks for the new value of a line: one of some choices by its number, or a path. Returns whether it changed."""
-    lines = draft.lines()
-    if not answer.isdigit() or not 1 <= int(answer) <= len(lines):
-        print_text(f"There is no line {answer!r}.")
-        return False
-    line = lines[int(answer) - 1]
-    choices = draft.choices(line.key)
-    print_text(f"\n{line.title}: {line.words}. It may be:")
-    for number, choice in enumerate(choices, 1):
-        print_text(f"  {number:>2}  {choice.words:<32} {one_line(choice.example, 60)}")
-    given = _answer("A number, or a path; Enter leaves the line as it is: ")
-    if not given:
-        return False
-    by_number = given.isdigit() and 1 <= int(given) <= len(choices)
-    try:
-        draft.change(line.key, choices[int(given) - 1].value if by_number else given)
-    except FormatError as error:
-        print_text(error.message)
-        return False
-    return True
+    Raises:
+        FormatError: The editor cannot be run, or what it wrote is no text.
+    """
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
+        file = Path(folder) / "mapping.toml"
+        file.write_text(text, encoding="utf-8")
+        try:
+            subprocess.run([*shlex.split(editor), os.fspath(file)], check=True)
+            return file.read_text(encoding="utf-8")
+        except (OSError, ValueError, subprocess.CalledProcessError) as error:
+            raise FormatError(
+                f"{editor} did not edit the mapping: {error}.", "Set EDITOR."
+            ) from None
 
 
 def _answer(question: str) -> str | None:
@@ -187,22 +143,14 @@ def _answer(question: str) -> str | None:
         return None
 
 
-def _shown(draft: MappingDraft) -> str:
-    trial = draft.try_out()
-    lines = [_line(number, line) for number, line in enumerate(draft.lines(), 1)]
-    return "\n".join(["", *lines, "", *_trial_lines(trial)])
-
-
-def _line(number: int, line: Line) -> str:
-    return f"{number:>3}  {line.title:<28} {line.words:<26} {one_line(line.finds, 44)}".rstrip()
+def _shown(draft: MappingDraft, text: str) -> str:
+    return "\n".join(["", text, *_trial_lines(draft.try_out(text))])
 
 
 def _trial_lines(trial: Trial) -> list[str]:
     lines = [trial.counts, *(f"  ! {doubt}" for doubt in trial.doubts)]
     if trial.account.total:
         lines.append(shares_line(trial.account))
-    if trial.remark:
-        lines.append(f"  {one_line(trial.remark, _COLUMNS)}")
     for conversation in trial.shown:
         lines += _conversation_lines(conversation)
     return lines

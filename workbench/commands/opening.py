@@ -11,7 +11,7 @@ from engine.base.errors import NotFound, UsageError
 from engine.base.text import display_safe
 from workbench.commands.options import most_unpacked_option
 from workbench.commands.showing import show_rest
-from workbench.exits import DONE
+from workbench.result import DONE
 from workbench.terminal import on_terminal
 
 SQLITE = b"SQLite format 3\x00"

@@ -11,68 +11,57 @@ from engine.goals.records import (
     ClusteringRequest,
 )
 from engine.goals.service.paper_report import as_json, gold_goals, keep
-from engine.goals.service.runs import ABOUT_KEY
 from engine.goals.stages.as_paper import PaperStage, Wanted
 from engine.opener.open_project import OpenProject
-from engine.project import settings
-from workbench.commands.narration import print_json, print_text, run_stages
-from workbench.commands.options import add_filter, positive, read_filter, share
-from workbench.exits import DONE
+from workbench.arguments import (
+    PROJECT,
+    argument,
+    positive,
+    read_request,
+    request_arguments,
+    share,
+    takes,
+)
+from workbench.commands.goal_runs import ABOUT, keep_about
+from workbench.narration import run_stages
+from workbench.result import Result
 
 MOST_GROUPS = 10
 """Groups of each run that are printed for people, as in Figure 4; `--json` has all."""
 
 
-def run_paper_goals_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `run_paper_goals`."""
-    parser.add_argument("project")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument(
         "--k1", type=positive, required=True, metavar="K", help="clusters to begin with, an overestimate"
-    )  # fmt: skip
-    parser.add_argument("--about", help="paragraph on the application, for the summaries; is kept")
-    parser.add_argument(
-        "--embedder", default="tfidf", metavar="E",
-        help="what makes vectors: tfidf, minilm, mixed (both), a GGUF embedding model, or a URL (default: tfidf)",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0, help="seed of everything random (default: 0)")  # fmt: skip
-    parser.add_argument("--model", help="name or path of a model (default: the project's)")
-    parser.add_argument(
+    ),
+    ABOUT,
+    *request_arguments(ClusteringRequest, ("embedder", "seed", "model")),
+    argument(
         "--hold-out", type=share, metavar="SHARE",
         help="Table 4: cluster, describe and merge without this share, and assign it (the paper: 0.5)",
-    )  # fmt: skip
-    parser.add_argument(
+    ),
+    argument(
         "--seeds", type=positive, default=0, metavar="N",
         help="Figure 4: N more runs of the whole algorithm with other seeds",
-    )  # fmt: skip
-    parser.add_argument(
+    ),
+    argument(
         "--bootstraps", type=positive, default=0, metavar="N",
         help="N more runs on conversations drawn with replacement",
-    )  # fmt: skip
-    parser.add_argument(
+    ),
+    argument(
         "--llm-only", type=positive, default=0, metavar="ORDERS",
         help="the baseline of appendix C.1: the model labels one whole log after another, in so many shuffled orders",
-    )  # fmt: skip
-    add_filter(parser)
-    parser.add_argument("--limit", type=positive, help="only the first N conversations")
-
-
-def run_paper_goals(arguments: argparse.Namespace) -> int:
+    ),
+    *request_arguments(ClusteringRequest, ("filter", "limit")),
+)  # fmt: skip
+def run_paper_goals(arguments: argparse.Namespace) -> Result:
     """Finds goals by Algorithm 1 of Soroka et al. with the paper's prompts and free replies, shows them as the
-    project's clustering, and prints what is measured of it."""
-    request = ClusteringRequest(
-        text="summary",
-        embedder=arguments.embedder,
-        k=arguments.k1,
-        seed=arguments.seed,
-        model=arguments.model,
-        filter=read_filter(arguments.filter),
-        limit=arguments.limit,
-    )
+    project's clustering, and says what is measured of it."""
+    request = read_request(ClusteringRequest, arguments, text="summary", k=arguments.k1)
     wanted = Wanted(arguments.seeds, arguments.bootstraps, arguments.hold_out, arguments.llm_only)
     with OpenProject(Path(arguments.project)) as workspace:
-        about = arguments.about
-        if about is not None:
-            workspace.project.write(lambda conn: settings.put(conn, ABOUT_KEY, about))
+        keep_about(workspace, arguments.about)
         stages = workspace.goal_stages().as_paper(request, wanted)
         run_stages(workspace, stages)
         stage = stages[-1]
@@ -80,12 +69,7 @@ def run_paper_goals(arguments: argparse.Namespace) -> int:
         assert stage.result is not None
         found = as_json(stage.result, gold_goals(workspace.project))
         keep(workspace.project, found)
-    if arguments.json:
-        print_json(found)
-    else:
-        for line in _lines(found):
-            print_text(line)
-    return DONE
+    return Result(_lines(found), found)
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`workbench requests`: the requests of conversations, found and corrected."""
+"""`workbench requests` and `workbench second-goals`: what a conversation holds beside its first request and goal."""
 
 from __future__ import annotations
 
@@ -9,104 +9,105 @@ from dataclasses import asdict
 from pathlib import Path
 
 from engine.base.errors import NotFound, NotYet, UsageError
-from engine.base.number_format import counted, probability
-from engine.base.outcomes import (
-    State,
-)
+from engine.base.number_format import counted, figure, probability
+from engine.base.outcomes import State
 from engine.base.text import one_line
-from engine.completeness.request_view import requests_of
 from engine.completeness.starts_by_curve import FALL
-from engine.conversations.filters import ListQuery
+from engine.conversations.filters import Filter, ListQuery
+from engine.goals.records import LEAST_SHARE, SecondGoal
 from engine.opener.open_project import OpenProject
+from engine.simulate.request import SimulationOptions
 from engine.simulate.service.request_starts import asking_simulation, starts_by_conversation
+from workbench.arguments import (
+    ANNOTATOR,
+    FILTER,
+    LABELING,
+    PROJECT,
+    argument,
+    one_of,
+    positive,
+    read_request,
+    switch,
+    takes,
+)
 from workbench.commands.goals import conversation
-from workbench.commands.narration import Result, narrate, print_json, print_text, run_stages
-from workbench.commands.options import add_filter, add_labelling, positive, read_filter
-from workbench.commands.playing import exit_code, played, read_options
-from workbench.commands.report_text import cell_lines
-from workbench.commands.scores import narrate_set
-from workbench.exits import DONE
+from workbench.commands.playing import exit_code, played
+from workbench.commands.summaries import narrate_set
+from workbench.narration import run_stages
+from workbench.result import DONE, Result
+from workbench.text_tables import cell_lines
 
 
-def find_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `find`."""
-    parser.add_argument("project")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument(
         "--by",
         choices=["curve", "model"],
         default="curve",
         help="curve: where the score falls; model: ask a model about each message of the user (default: curve)",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--fall",
         type=float,
         default=FALL,
         metavar="X",
         help=f"with --by curve, least fall of the score over a turn, 0 to 1: less finds more (default: {FALL})",
-    )
-    add_labelling(parser)
-    add_filter(parser)
-
-
-def find(arguments: argparse.Namespace) -> int:
+    ),
+    *LABELING,
+    FILTER,
+)
+def find(arguments: argparse.Namespace) -> Result:
     """Finds where requests after the first begin, in place of what was found before. What a person said stays.
 
     Raises:
-        UsageError: Nothing matches, or nothing is scored.
+        NotFound: Nothing matches.
+        NotYet: Nothing is scored.
         WorkbenchError: A model cannot be had.
     """
     with OpenProject(Path(arguments.project)) as workspace:
-        wanted = _wanted(workspace, arguments.filter)
+        keys = _matching(workspace, arguments.filter)
         code = DONE
         if arguments.by == "curve":
             narrate_set(workspace.score_sets)
-            scored = [
-                row.id for row in workspace.conversations.rows(wanted) if row.p_end is not None
-            ]
+            scored = [row.id for row in workspace.conversations.rows(keys) if row.p_end is not None]
             if not scored:
                 raise NotYet(
                     "None of these conversations has a score.", "`workbench run complete PROJECT`."
                 )
-            looked_at, found = len(scored), workspace.requests.find_by_curve(scored, arguments.fall)
+            looked_at = len(scored)
+            further = workspace.requests.find_by_curve(scored, arguments.fall)
         else:
-            options = read_options(arguments)
+            options = read_request(SimulationOptions, arguments)
             simulation = asking_simulation(
-                workspace.simulation_runs, workspace.project, wanted, options
+                workspace.simulation_runs, workspace.project, keys, options
             )
             rows = played(workspace, simulation)
             over = [row for row in rows if row.reason is None]
             looked_at = len(over)
-            found = workspace.requests.store_found_by_model(starts_by_conversation(over))
+            further = workspace.requests.store_found_by_model(starts_by_conversation(over))
             code = exit_code(rows)
-    if arguments.json:
-        print_json({"conversations": looked_at, "further_requests": found})
-    else:
-        print_text(
-            f"Found {counted(found, 'further request')} in {counted(looked_at, 'conversation')}."
-        )
-    return code
-
-
-def list_requests_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `list_requests`."""
-    parser.add_argument("project")
-    parser.add_argument(
-        "--limit", type=positive, metavar="N", help="only the first N conversations"
+    return Result(
+        [f"Found {counted(further, 'further request')} in {counted(looked_at, 'conversation')}."],
+        {"conversations": looked_at, "further_requests": further},
+        code,
     )
-    add_filter(parser)
 
 
-def list_requests(arguments: argparse.Namespace) -> int:
-    """Prints the requests of conversations with completeness and goal, a row each, the first ones included.
+@takes(
+    PROJECT,
+    argument("--limit", type=positive, metavar="N", help="only the first N conversations"),
+    FILTER,
+)
+def list_requests(arguments: argparse.Namespace) -> Result:
+    """Lists the requests of conversations with completeness and goal, a row each, the first ones included.
 
     Raises:
-        UsageError: Nothing matches.
+        NotFound: Nothing matches.
     """
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        wanted = _wanted(workspace, arguments.filter)[: arguments.limit]
-        names = {row.id: row.external_id for row in workspace.conversations.rows(wanted)}
-        with workspace.project.reading() as conn:
-            found = list(requests_of(conn, wanted))
+        keys = _matching(workspace, arguments.filter)[: arguments.limit]
+        names = {row.id: row.external_id for row in workspace.conversations.rows(keys)}
+        requests = workspace.requests.of_conversations(keys)
     lines = cell_lines(
         [
             ("conversation", "text"), ("request", "count"), ("requests", "count"), ("turn", "count"),
@@ -115,45 +116,38 @@ def list_requests(arguments: argparse.Namespace) -> int:
         ],
         [
             (
-                one_line(names[key], 30), one.number, len(requests), one.turn, one.user_messages,
-                str(one.state), probability(one.p), one_line(one.goal or "", 30),
-                one_line(one.opening, 60),
+                one_line(names[key], 30), request.number, len(several), request.turn, request.user_messages,
+                str(request.state), probability(request.p), one_line(request.goal or "", 30),
+                one_line(request.opening, 60),
             )
-            for key, requests in found
-            for one in requests
+            for key, several in requests
+            for request in several
         ],
     )  # fmt: skip
-    result = [
-        {"conversation": names[key], "requests": [asdict(one) for one in requests]}
-        for key, requests in found
+    found = [
+        {"conversation": names[key], "requests": list(map(asdict, several))}
+        for key, several in requests
     ]
-    Result(lines, {"conversations": result}).print(arguments.json)
-    return DONE
+    return Result(lines, {"conversations": found})
 
 
-def goals_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `goals`."""
-    parser.add_argument("project")
-    add_filter(parser)
-
-
-def goals(arguments: argparse.Namespace) -> int:
-    """Assigns each request of conversations with several to a goal of the clustering that is shown, and prints how
-    many requests of each goal are in each state. The only request of a conversation has the goal of the conversation.
+@takes(PROJECT, FILTER)
+def goals(arguments: argparse.Namespace) -> Result:
+    """Assigns each request of conversations with several to a goal of the clustering that is shown, and counts how many
+    requests of each goal are in each state. The only request of a conversation has the goal of the conversation.
 
     Raises:
         UsageError: Nothing matches, nothing was clustered, or the clustering is of summaries.
     """
     with OpenProject(Path(arguments.project)) as workspace:
-        wanted = _wanted(workspace, arguments.filter)
-        stage = workspace.goal_stages().assign_requests(read_filter(arguments.filter))
+        keys = _matching(workspace, arguments.filter)
+        stage = workspace.goal_stages().assign_requests(arguments.filter)
         run_stages(workspace, [stage])
         counts: dict[str | None, Counter[str]] = {}
-        with workspace.project.reading() as conn:
-            for _, found in requests_of(conn, wanted):
-                for one in found:
-                    row = counts.setdefault(one.goal, Counter())
-                    row.update(["requests", str(one.state), *["further"] * (one.number > 1)])
+        for _, several in workspace.requests.of_conversations(keys):
+            for request in several:
+                row = counts.setdefault(request.goal, Counter())
+                row.update(["requests", str(request.state), *["further"] * (request.number > 1)])
     columns = ("requests", "further", *map(str, State))
     order = sorted(counts, key=lambda goal: (goal is None, -counts[goal]["requests"], goal or ""))
     lines = cell_lines(
@@ -164,31 +158,22 @@ def goals(arguments: argparse.Namespace) -> int:
         ],
     )
     values = [{"goal": goal, **{name: counts[goal][name] for name in columns}} for goal in order]
-    Result(lines, {"assigned": stage.assigned, "novel": stage.novel, "goals": values}).print(
-        arguments.json
-    )
-    return DONE
+    return Result(lines, {"assigned": stage.assigned, "novel": stage.novel, "goals": values})
 
 
-def mark_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `mark`."""
-    parser.add_argument("project")
-    parser.add_argument("conversation", metavar="ID", help="id of the conversation")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument("conversation", metavar="ID", help="id of the conversation"),
+    argument(
         "turn",
         type=positive,
         metavar="TURN",
         help="number of the turn, as in `requests list` and in the reader",
-    )
-    parser.add_argument(
-        "--not", dest="none", action="store_true", help="no request begins there, whatever is found"
-    )
-    parser.add_argument(
-        "--annotator", default="", metavar="NAME", help="name of the person who marks it"
-    )
-
-
-def mark(arguments: argparse.Namespace) -> int:
+    ),
+    switch("--not", "no request begins there, whatever is found", dest="none"),
+    argument("--annotator", default="", metavar="NAME", help="name of the person who marks it"),
+)
+def mark(arguments: argparse.Namespace) -> Result:
     """Says that a further request begins with a turn, or that none does.
 
     Raises:
@@ -196,37 +181,30 @@ def mark(arguments: argparse.Namespace) -> int:
     """
     with OpenProject(Path(arguments.project)) as workspace:
         key = conversation(workspace, arguments.conversation)
-        of_user = [one for one in workspace.conversations.messages(key) if one.role == "user"]
-        message = next((one for one in of_user[1:] if one.turn == arguments.turn), None)
+        of_user = [row for row in workspace.conversations.messages(key) if row.role == "user"]
+        message = next((row for row in of_user[1:] if row.turn == arguments.turn), None)
         if message is None:
-            turns = ", ".join(str(one.turn) for one in of_user[1:]) or "none"
+            turns = ", ".join(str(row.turn) for row in of_user[1:]) or "none"
             raise UsageError(
                 f"No further request can begin with turn {arguments.turn}.",
                 f"Turns in which the user speaks again: {turns}.",
             )
         workspace.requests.mark(key, message.index, arguments.annotator, begins=not arguments.none)
-        found = workspace.requests.of_conversation(key)
-    if arguments.json:
-        print_json(
-            {
-                "conversation": arguments.conversation,
-                "requests": [asdict(one) for one in found],
-            }
-        )
-    else:
-        narrate(f"The conversation has {counted(len(found), 'request')} now.")
-    return DONE
-
-
-def undo_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `undo`."""
-    parser.add_argument("project")
-    parser.add_argument(
-        "--annotator", default="", metavar="NAME", help="name of the person who takes it back"
+        requests = workspace.requests.of_conversation(key)
+    return Result(
+        [],
+        {"conversation": arguments.conversation, "requests": list(map(asdict, requests))},
+        hints=[f"The conversation has {counted(len(requests), 'request')} now."],
     )
 
 
-def undo(arguments: argparse.Namespace) -> int:
+@takes(
+    PROJECT,
+    argument(
+        "--annotator", default="", metavar="NAME", help="name of the person who takes it back"
+    ),
+)
+def undo(arguments: argparse.Namespace) -> Result:
     """Takes back the newest mark that is in force, whichever conversation it is of.
 
     Raises:
@@ -241,15 +219,94 @@ def undo(arguments: argparse.Namespace) -> int:
         [row] = workspace.conversations.rows([undone.conversation_id])
         turn = workspace.conversations.messages(row.id)[undone.message].turn
     said = "a request begins" if undone.begins else "no request begins"
-    Result(
+    return Result(
         [f"Taken back: {said} with turn {turn} of “{one_line(row.external_id)}”."],
         {"undone": {"conversation": row.external_id, "turn": turn, "begins": undone.begins}},
-    ).print(arguments.json)
-    return DONE
+    )
 
 
-def _wanted(services: OpenProject, text: str) -> Sequence[int]:
-    found = services.conversations.ids(ListQuery(read_filter(text)))
-    if not found:
+def _matching(workspace: OpenProject, filter: Filter) -> Sequence[int]:
+    keys = workspace.conversations.ids(ListQuery(filter))
+    if not keys:
         raise NotFound("No conversation matches.", "Leave out --filter, or import some.")
-    return found
+    return keys
+
+
+# Second goals
+
+
+@takes(
+    PROJECT,
+    argument("conversation", nargs="?", help="id of the conversation; not needed for --undo"),
+    switch(
+        "--all",
+        f"also list those with a share below {figure(LEAST_SHARE)}; most of them are wrong, and they cannot be"
+        " confirmed",
+    ),
+    one_of(
+        argument("--confirm", metavar="GOAL", help="the conversation has this second goal"),
+        argument("--remove", metavar="GOAL", help="the conversation has not this second goal"),
+        switch("--undo", "take back the newest confirmation or removal"),
+    ),
+    ANNOTATOR,
+)
+def second_goals(arguments: argparse.Namespace) -> Result:
+    """Lists the second goals of a conversation, after it confirmed or removed one, or took that back.
+
+    Raises:
+        UsageError: There is no such conversation, or it has no such second goal.
+        NotYet: There is nothing to undo.
+    """
+    changes = arguments.undo or arguments.confirm is not None or arguments.remove is not None
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        if arguments.undo:
+            return _undo_second_goal(workspace, arguments.annotator)
+        if arguments.conversation is None:
+            raise UsageError("No conversation is named.", "Name one by its id.")
+        key = _named_conversation(workspace, arguments.conversation)
+        for judgement in ("confirm", "remove"):
+            label = getattr(arguments, judgement)
+            if label is not None:
+                group = _labeled(workspace.goals.second_goals(key), label).group_id
+                workspace.goals.judge_second_goal(key, group, judgement, arguments.annotator)
+        near = workspace.goals.second_goals(key, 0.0 if arguments.all else LEAST_SHARE)
+    lines = [f"{goal.share:.2f}  {goal.state:<10} {one_line(goal.label)}" for goal in near]
+    if not near and arguments.all:
+        lines = ["No other goal is near."]
+    elif not near:
+        lines = [f"No other goal has a share of {figure(LEAST_SHARE)} or more."]
+    return Result(
+        lines, {"conversation": arguments.conversation, "second_goals": list(map(asdict, near))}
+    )
+
+
+def _undo_second_goal(workspace: OpenProject, annotator: str) -> Result:
+    undone = workspace.goals.undo_second_goal(annotator)
+    if undone is None:
+        raise NotYet(
+            "There is nothing to undo.",
+            "`workbench second-goals PROJECT CONVERSATION --confirm GOAL` confirms one.",
+        )
+    done = "confirmed" if undone.kind == "confirm" else "removed"
+    hint = f"“{one_line(undone.label)}” is no longer {done}."
+    return Result([], {"undone": asdict(undone)}, hints=[hint])
+
+
+def _named_conversation(workspace: OpenProject, name: str) -> int:
+    keys = workspace.conversations.named(name)
+    if not keys:
+        raise NotFound(
+            f"There is no conversation “{one_line(name)}”.", "`workbench list` has their ids."
+        )
+    return keys[0]
+
+
+def _labeled(goals: Sequence[SecondGoal], label: str) -> SecondGoal:
+    named = [goal for goal in goals if goal.label.casefold() == label.casefold()]
+    named = named or [goal for goal in goals if goal.group_id == label.casefold()]
+    if named:
+        return named[0]
+    labels = ", ".join(f"“{one_line(goal.label)}”" for goal in goals) or "none"
+    raise NotFound(
+        f"The conversation has no second goal “{one_line(label)}”.", f"Second goals: {labels}."
+    )

@@ -1,102 +1,54 @@
-"""`workbench run complete`."""
+"""`workbench run complete` and `workbench scores`: scores conversations, and lists and imports sets of scores."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
-from engine.base.errors import UsageError
+from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted, duration
-from engine.completeness.records.scores import Mode
-from engine.completeness.records.scoring_request import (
-    ScoringRequest,
-)
+from engine.completeness.records.scores import ScoreSet
+from engine.completeness.records.scoring_request import ScoringRequest
+from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import in_force
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from engine.training import adapter_in_use
-from workbench.commands.narration import narrate, print_json, print_text, run_stages
-from workbench.commands.options import add_filter, add_model, part_of, positive, read_filter
-from workbench.commands.scores import set_lines, set_text, sets_json
-from workbench.commands.status import counts_json, headline
-from workbench.exits import DONE, WITH_GAPS
+from workbench.arguments import (
+    PROJECT,
+    argument,
+    read_request,
+    request_arguments,
+    switch,
+    takes,
+    titled,
+)
+from workbench.commands.summaries import (
+    counts_json,
+    headline,
+    set_json,
+    set_lines,
+    set_text,
+    sets_json,
+)
+from workbench.narration import narrate, run_stages
+from workbench.result import DONE, WITH_GAPS, Result
+
+_OF_IMPORT = ("name", "id", "score", "range", "replace", "dry_run")
+"""The options that only an import has, by their names in the parsed arguments."""
 
 
-def request_from(arguments: argparse.Namespace) -> ScoringRequest:
-    """The scoring run that was asked for on the command line.
-
-    Raises:
-        UsageError: An adapter was given with a mode that does not use it.
-    """
-    mode: Mode | None = arguments.mode
-    if arguments.adapter and mode not in ("tuned", "probe", None):
-        raise UsageError(
-            "An adapter is for the modes `tuned` and `probe`.", "Leave out --mode, or --adapter."
-        )
-    return ScoringRequest(
-        mode=mode,
-        model=arguments.model,
-        adapter=arguments.adapter or None,
-        end_tag=arguments.end_tag,
-        context=arguments.context,
-        filter=read_filter(arguments.filter),
-        held_out_by=arguments.held_out_by,
-        limit=arguments.limit,
-        part=arguments.part,
-        tune=not arguments.no_tune,
-        paper=arguments.paper,
-        remaining=not arguments.no_remaining,
-    )
-
-
-def run_complete_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `run_complete`."""
-    parser.add_argument("project")
-    add_model(parser)
-    parser.add_argument(
-        "--mode",
-        choices=get_args(Mode),
-        help="how to score (default: probe where it is possible, else tuned with an adapter, else base)",
-    )
-    parser.add_argument(
-        "--end-tag",
-        help="text tag that a tuned model ends with (default: that of its adapter, else its end token)",
-    )
-    parser.add_argument(
-        "--context", type=positive, help="longest log in tokens; longer ones are read in windows"
-    )
-    add_filter(parser)
-    parser.add_argument(
-        "--held-out-by", metavar="RUN", help="only what this training run was not trained on"
-    )
-    parser.add_argument(
-        "--limit",
-        type=positive,
-        help="score only the first N conversations; --filter 'draw<.1' scores a tenth at random",
-    )
-    parser.add_argument(
-        "--part",
-        type=part_of,
-        metavar="N/OF",
-        help="read only the N-th of OF equal parts, for several machines that each have a copy of the project:"
-        " `workbench merge` joins the copies, and `run complete` on the merged one does the rest",
-    )
-    parser.add_argument(
-        "--paper",
-        action="store_true",
-        help="as in Soroka et al.: what the model writes after a log decides, and is what remains;"
-        " mode tuned with an adapter, else base",
-    )
-    parser.add_argument("--no-tune", action="store_true", help="use the model file as it is")
-    parser.add_argument("--no-remaining", action="store_true", help="do not write remaining tasks")
-    parser.add_argument("--estimate", action="store_true", help="estimate the cost and stop")
-
-
-def run_complete(arguments: argparse.Namespace) -> int:
+@takes(
+    PROJECT,
+    *request_arguments(ScoringRequest),
+    switch("--estimate", "estimate the cost and stop"),
+)
+def run_complete(arguments: argparse.Namespace) -> Result | int:
     """Scores what is not scored yet and writes the remaining tasks."""
-    request = request_from(arguments)
+    request = read_request(ScoringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
         run = workspace.scoring_runs.run(request)
         adapter = run.model.adapter
@@ -104,11 +56,7 @@ def run_complete(arguments: argparse.Namespace) -> int:
             narrate(f"With the adapter {adapter}; --adapter takes another.")
         if arguments.estimate:
             estimate = workspace.scoring_runs.estimate(run)
-            if arguments.json:
-                print_json(asdict(estimate))
-            else:
-                print_text(estimate_text(estimate))
-            return DONE
+            return Result([estimate_text(estimate)], asdict(estimate))
         if run.model.model.tokens_per_s:
             narrate(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
@@ -123,26 +71,30 @@ def run_complete(arguments: argparse.Namespace) -> int:
         sets = workspace.score_sets.all()
         made = next((one for one in sets if one.config_hash == run.config_hash), None)
         decided = workspace.score_sets.as_generated(run.config_hash) if request.paper else None
-    now = in_force(sets)
-    if arguments.json:
-        told = {} if decided is None else {"as_generated": asdict(decided)}
-        scored = {"scored_set": made and asdict(made)}
-        print_json(counts_json(counts, rule) | scored | sets_json(sets) | told)
+    lines = [headline(counts, rule), *set_lines(sets)]
+    document: dict[str, Any] = {
+        **counts_json(counts, rule),
+        "scored_set": made and asdict(made),
+        **sets_json(sets),
+    }
+    if decided is not None:
+        document["as_generated"] = asdict(decided)
+        lines.append(
+            f"By what {decided.model} writes next: {decided.complete:,} complete (the end tag),"
+            f" {decided.incomplete:,} incomplete"
+        )
+    notes = []
+    if made is None or made is in_force(sets):
+        missing = counts.unscored
+        if missing:
+            notes = [f"{missing:,} conversations are unscored; `export scores` says why."]
     else:
-        lines = [headline(counts, rule), *set_lines(sets)]
-        if decided is not None:
-            lines.append(
-                f"By what {decided.model} writes next: {decided.complete:,} complete (the end tag),"
-                f" {decided.incomplete:,} incomplete"
-            )
-        print_text("\n".join(lines))
-    if made is None or made is now:
-        if counts.unscored:
-            narrate(f"{counts.unscored:,} conversations are unscored; `export scores` says why.")
-        return WITH_GAPS if counts.unscored else DONE
-    stored = f"Stored beside the scores in force: set {made.number}, {set_text(made, sets)}."
-    narrate(f"{stored}\n`workbench scores {arguments.project} --use {made.number}` shows them.")
-    return WITH_GAPS if made.scored < counts.conversations else DONE
+        missing = counts.conversations - made.scored
+        notes = [
+            f"Stored beside the scores in force: set {made.number}, {set_text(made, sets)}.",
+            f"`workbench scores {arguments.project} --use {made.number}` shows them.",
+        ]
+    return Result(lines, document, WITH_GAPS if missing > 0 else DONE, notes)
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -155,3 +107,96 @@ def estimate_text(estimate: Estimate) -> str:
             f"{text}; the speed of {estimate.model} was not measured yet (`workbench models tune`)"
         )
     return f"{text}: about {duration(estimate.seconds)} with {estimate.model}"
+
+
+@takes(
+    PROJECT,
+    argument(
+        "--use", metavar="N", help="put this set in force: its number, or the start of its hash"
+    ),
+    titled(
+        "scores that were made elsewhere: a judge, a rating, another tool",
+        argument(
+            "--import",
+            dest="file",
+            metavar="FILE",
+            help="make a set of the scores in a file of JSON Lines, JSON or CSV, one conversation a line",
+        ),
+        argument("--name", help="name of the set (default: that of the file)"),
+        argument(
+            "--id",
+            metavar="FIELD",
+            help=f"field of the conversations' ids (default: {', '.join(IDS)})",
+        ),
+        argument(
+            "--score", metavar="FIELD", help=f"field of the scores (default: {', '.join(SCORES)})"
+        ),
+        argument(
+            "--range",
+            nargs=2,
+            type=float,
+            metavar=("LOW", "HIGH"),
+            help="what stands for incomplete and for complete (default: 0 1), as 1 5 for stars",
+        ),
+        switch("--replace", "replace the outside scores of the same name"),
+        switch("--dry-run", "say what would happen and store nothing"),
+    ),
+)
+def list_scores(arguments: argparse.Namespace) -> Result:
+    """Lists the sets of scores; with --use puts one of them in force first.
+
+    Raises:
+        FormatError: The file of --import cannot be read, or has no ids or scores.
+        UsageError: --use names no set, or more than one; options do not go together.
+    """
+    if arguments.file is not None:
+        return _import(arguments)
+    if alone := [name for name in _OF_IMPORT if getattr(arguments, name)]:
+        option = alone[0].replace("_", "-")
+        raise UsageError(f"--{option} needs --import FILE.", "Name the file, or leave it out.")
+    with OpenProject(Path(arguments.project), read_only=arguments.use is None) as workspace:
+        score_sets = workspace.score_sets
+        sets = score_sets.all()
+        if arguments.use is not None:
+            score_sets.use(_named(arguments.use, sets).config_hash)
+            sets = score_sets.all()
+    lines = [
+        f"{'*' if one.in_force else ' '} {one.number:>2}  {one.config_hash[:8]}  {set_text(one, sets)}"
+        for one in sets
+    ]
+    lines.append("* in force; --use N puts another in force" if sets else "No scores yet.")
+    return Result(lines, {"sets": [set_json(one, sets) for one in sets]})
+
+
+def _import(arguments: argparse.Namespace) -> Result:
+    if arguments.use is not None:
+        raise UsageError("--use and --import do not go together.", "Import first, then --use N.")
+    with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
+        report = import_scores(
+            workspace.project,
+            Path(arguments.file),
+            name=arguments.name or "",
+            id_field=arguments.id or "",
+            score_field=arguments.score or "",
+            ends=tuple(arguments.range or (0.0, 1.0)),
+            replace=arguments.replace,
+            dry_run=arguments.dry_run,
+        )
+    dry = ["Nothing is stored; it would be:"] if arguments.dry_run else []
+    return Result(
+        [*dry, *report.sentences()],
+        {**report.as_json(), "dry_run": arguments.dry_run},
+        WITH_GAPS if report.has_gaps else DONE,
+    )
+
+
+def _named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:
+    """The set with this number, or the one whose hash begins like this."""
+    named = [one for one in sets if which == str(one.number)] or [
+        one for one in sets if which and one.config_hash.startswith(which)
+    ]
+    if len(named) == 1:
+        return named[0]
+    numbers = ", ".join(str(one.number) for one in sets) or "none"
+    many = "Several sets of scores have hashes that begin with" if named else "No set of scores is"
+    raise NotFound(f"{many} {which!r}.", f"Numbers of sets: {numbers}.")

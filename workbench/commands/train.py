@@ -32,9 +32,9 @@ from engine.training.request import (
     read_settings,
 )
 from engine.training.service import TrainingRuns
-from workbench.commands.narration import ask_first, narrate, print_json, print_text
 from workbench.commands.options import read_filter
-from workbench.exits import DONE
+from workbench.narration import ask_first, narrate, print_json, print_text
+from workbench.result import DONE
 
 POLL_SECONDS = 0.3
 """Seconds between two reads of the events of a watched run."""

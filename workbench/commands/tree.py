@@ -8,14 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.base.conversation import render_log
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import bar, counted
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.conversations.tables import conversations, selecting
-from engine.model.process.requests import GrownTree
-from engine.opener import conversations as conversation_store
 from engine.opener.open_project import OpenProject
 from engine.trees.growth import Budget
 from engine.trees.guarantee import (
@@ -27,75 +23,68 @@ from engine.trees.guarantee import (
 )
 from engine.trees.meaning import AnswerMeanings, Meanings
 from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
-from engine.trees.places import Place, places
+from engine.trees.model_requests import Grow, GrownTree
+from engine.trees.places import At, Place, places
 from engine.trees.records import TreeRow
 from engine.trees.reports import meanings_line, tree_line
 from engine.trees.stages import tree_row
 from engine.trees.tree import ROOT, Kind, Tree
-from workbench.commands.narration import narrate, print_json, print_text
-from workbench.commands.options import positive, share
-from workbench.commands.trees import growth_options, request_from
-from workbench.exits import DONE
+from workbench.arguments import PROJECT, argument, positive, share, switch, takes
+from workbench.commands.trees import GROWTH, tree_request
+from workbench.narration import narrate
+from workbench.result import Result
 
 LINES = 60
 """Lines of a tree that are printed; the others are counted."""
 
 
-def tree_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `tree`."""
-    parser.add_argument("project")
-    parser.add_argument("conversation", help="its name, as `workbench list` shows it")
-    growth_options(parser)
-    parser.add_argument(
-        "--step", type=positive, metavar="N", help="before the assistant's step N instead"
-    )
-    parser.add_argument("--seconds", type=float, help="stop after this many seconds")
-    parser.add_argument(
-        "--property", metavar="P", help="bound the probability of `contains yes`, ..."
-    )
-    parser.add_argument("--text", action="store_true", help="print complete answers instead")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument("conversation", help="its name, as `workbench list` shows it"),
+    *GROWTH,
+    argument("--step", type=positive, metavar="N", help="before the assistant's step N instead"),
+    argument("--seconds", type=float, help="stop after this many seconds"),
+    argument("--property", metavar="P", help="bound the probability of `contains yes`, ..."),
+    switch("--text", "print complete answers instead"),
+    argument(
         "--meaning",
         type=share,
         metavar="S",
         help="group answers that are at least this similar, like 0.85",
-    )
-
-
-def tree(arguments: argparse.Namespace) -> int:
-    """Grows the tree of one conversation, or one at each of its assistant steps, and prints the result."""
-    request = request_from(arguments)
+    ),
+)
+def tree(arguments: argparse.Namespace) -> Result:
+    """Grows the tree of one conversation, or one at each of its assistant steps."""
+    request = tree_request(arguments)
     predicate = parse_predicate(arguments.property) if arguments.property else None
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        wanted = _places(workspace, arguments)
+        wanted = _places(workspace, arguments, request.at)
         chosen = workspace.models_in_use.resolve(request.model_request).model
         steps = ", ".join(str(place.step) for place in wanted)
         narrate(f"Growing a tree before step {steps} with {chosen.label}.")
         model = workspace.process.client_for(chosen)
         model.load(chosen.path, chosen.options, chosen.adapter, chosen.merged)
-        most = None if arguments.nodes is None else arguments.nodes * len(wanted)
-        budget = Budget(most, arguments.seconds)
-        grown, work = model.grow(wanted, request.tree, budget)
+        most = None if request.nodes is None else request.nodes * len(wanted)
+        grown, work = model.ask(Grow(wanted, request.tree, Budget(most, arguments.seconds)))
     nodes = sum(len(one.tree.nodes) for one in grown)
     shown = []
     for place, one in zip(wanted, grown, strict=True):
         row = tree_row(0, place.step, one, work.seconds * len(one.tree.nodes) / nodes)
         shown.append(_GrownTree(row, one, guarantee(one.tree, predicate) if predicate else None))
-    if arguments.json:
-        lines = [_json(arguments, found) for found in shown]
-        print_json(lines if arguments.at == "every" else lines[0])
-        return DONE
-    for found in shown:
+    documents = [_json(arguments, tree) for tree in shown]
+    lines: list[str] = []
+    hints: list[str] = []
+    for tree in shown:
         if len(shown) > 1:
-            print_text(f"step {found.row.step}")
-        _print_tree(arguments, found)
+            lines.append(f"step {tree.row.step}")
+        lines += _tree_lines(arguments, tree)
+        if tree.grown.note:
+            hints.append(f"The log did not fit: {tree.grown.note}.")
     if len(shown) > 1:
-        rows = [found.row for found in shown]
-        for text in turn_lines(rows):
-            print_text(text)
+        lines += turn_lines([tree.row for tree in shown])
     if not work.finished:
-        narrate("Not everything is grown to its end: the budget was used up.")
-    return DONE
+        hints.append("Not everything is grown to its end: the budget was used up.")
+    return Result(lines, documents if request.at == "every" else documents[0], hints=hints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +96,19 @@ class _GrownTree:
     bounds: ProbabilityBounds | None
 
 
-def _json(arguments: argparse.Namespace, found: _GrownTree) -> dict[str, Any]:
-    line = tree_line(arguments.conversation, found.row, found.grown.tree)
-    if found.bounds:
-        line["property"] = {"text": arguments.property, **asdict(found.bounds)}
+def _json(arguments: argparse.Namespace, shown: _GrownTree) -> dict[str, Any]:
+    line = tree_line(arguments.conversation, shown.row, shown.grown.tree)
+    if shown.bounds:
+        line["property"] = {"text": arguments.property, **asdict(shown.bounds)}
     if arguments.meaning:
         meant = AnswerMeanings()
-        distinct, groups = meant.of(found.grown.tree, arguments.meaning)
+        distinct, groups = meant.of(shown.grown.tree, arguments.meaning)
         line["meanings"] = meanings_line(distinct, groups, arguments.meaning, meant.by)
     return line
 
 
-def _print_tree(arguments: argparse.Namespace, found: _GrownTree) -> None:
-    grown = found.grown
+def _tree_lines(arguments: argparse.Namespace, shown: _GrownTree) -> list[str]:
+    grown, row = shown.grown, shown.row
     if arguments.meaning:
         meant = AnswerMeanings()
         distinct, groups = meant.of(grown.tree, arguments.meaning)
@@ -128,42 +117,43 @@ def _print_tree(arguments: argparse.Namespace, found: _GrownTree) -> None:
         lines = [_answer_line(answer) for answer in answers(grown.tree)]
     else:
         lines = tree_lines(grown.tree)
-    for text in lines:
-        print_text(text)
-    print_text(summary(measure(grown.tree), whole_answers(grown.tree)))
-    row = found.row
+    lines.append(summary(measure(grown.tree), whole_answers(grown.tree)))
     if row.answer_log_prob is not None:
-        print_text(
+        lines.append(
             f"recorded answer: log-probability {row.answer_log_prob:.2f} over "
             f"{row.answer_tokens} tokens; its first {row.answer_held} are in the tree"
         )
-    if found.bounds:
-        low, high = found.bounds.low, found.bounds.high
-        print_text(f"P({arguments.property}) in [{low:.3f}, {high:.3f}]")
+    if shown.bounds:
+        low, high = shown.bounds.low, shown.bounds.high
+        lines.append(f"P({arguments.property}) in [{low:.3f}, {high:.3f}]")
         if high - low >= PROVES_NOTHING:
-            print_text(f"  {TOO_WIDE}")
-    if grown.note:
-        narrate(f"The log did not fit: {grown.note}.")
+            lines.append(f"  {TOO_WIDE}")
+    return lines
 
 
-def _places(workspace: OpenProject, arguments: argparse.Namespace) -> list[Place]:
+def _places(workspace: OpenProject, arguments: argparse.Namespace, at: At) -> list[Place]:
+    """The places of one conversation where a tree grows.
+
+    Raises:
+        NotFound: There is no such conversation.
+        UsageError: Several have the name, or the step is no answer of the assistant.
+    """
     name = arguments.conversation
     query = ListQuery(Filter((Term("name", ":", (name,)),)))
-    with workspace.project.reading() as conn:
-        found = conversation_store.rows(conn, selecting.ids(conn, query)[:1000])
-        exact = [row for row in found if row.external_id == name]
-        if not exact:
-            near = ", ".join(one_line(row.external_id, 40) for row in found[:3])
-            raise NotFound(
-                f"There is no conversation {name!r}.",
-                f"Similar names: {near}." if near else "`workbench list` shows their names.",
-            )
-        if len(exact) > 1:
-            raise UsageError(f"{len(exact)} conversations are named {name!r}.")
-        ((_, messages),) = conversations.conversations_for(conn, [exact[0].id])
-    log = render_log(messages)
+    conversations = workspace.conversations
+    similar = conversations.rows(conversations.ids(query)[:1000])
+    exact = [row for row in similar if row.external_id == name]
+    if not exact:
+        near = ", ".join(one_line(row.external_id, 40) for row in similar[:3])
+        raise NotFound(
+            f"There is no conversation {name!r}.",
+            f"Similar names: {near}." if near else "`workbench list` shows their names.",
+        )
+    if len(exact) > 1:
+        raise UsageError(f"{len(exact)} conversations are named {name!r}.")
+    log = conversations.log(exact[0].id)
     if arguments.step is None:
-        return places(log, arguments.at)
+        return places(log, at)
     every = places(log, "every")
     at_step = [place for place in every if place.step == arguments.step]
     if not at_step:

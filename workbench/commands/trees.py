@@ -1,153 +1,240 @@
-"""`workbench run trees`: grows the response trees of a project."""
+"""`workbench run trees`, `workbench trees` and `workbench analyse trees`: the response trees of a project."""
 
 from __future__ import annotations
 
 import argparse
 import statistics
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
+from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted
-from engine.completeness.records.scoring_request import (
-    STEP_STOP,
-)
+from engine.base.text import one_line
+from engine.completeness.records.scoring_request import STEP_STOP
+from engine.conversations.filters import ListQuery
+from engine.conversations.service.line_files import write_file
 from engine.opener.open_project import OpenProject
-from engine.trees import tables as trees
-from engine.trees.places import At
-from engine.trees.records import (
-    TreeRequest,
-)
-from engine.trees.tree import ALPHA_HELP, Growth, Transform, TreeOptions
-from workbench.commands.narration import narrate, print_json, print_text, run_stages
-from workbench.commands.options import (
-    above_zero,
-    add_filter,
-    add_model,
+from engine.trees import reports
+from engine.trees.records import NodeColumns, TreeConfig, TreeRequest
+from engine.trees.tree import Transform, TreeOptions
+from workbench.arguments import (
+    FILTER,
+    FORMULAS,
+    PROJECT,
+    Argument,
+    ArgumentGroup,
+    argument,
     positive,
-    read_filter,
+    read_request,
+    request_arguments,
     share,
+    switch,
+    takes,
+    titled,
 )
-from workbench.exits import DONE, WITH_GAPS
+from workbench.commands.goals import conversation
+from workbench.narration import narrate, run_stages
+from workbench.result import DONE, WITH_GAPS, Result
+from workbench.text_tables import table_lines
 
-
-def growth_options(parser: argparse.ArgumentParser) -> None:
-    """Declares how trees grow, for `tree` and `run trees`."""
-    default = TreeRequest()
-    tree = default.tree
-    add_model(parser)
-    parser.add_argument(
-        "--alpha", type=share, default=tree.alpha, help=f"{ALPHA_HELP} (default: {tree.alpha})"
-    )
-    parser.add_argument(
-        "--mode",
-        choices=get_args(Growth),
-        default=tree.mode,
-        help=f"alpha bounds the path, or each branching token as in Soroka et al. (default: {tree.mode})",
-    )
-    parser.add_argument(
-        "--at",
-        choices=get_args(At),
-        default=default.at,
-        help=f"where trees grow (default: {default.at})",
-    )
-    parser.add_argument(
+GROWTH: tuple[Argument | ArgumentGroup, ...] = (
+    *request_arguments(TreeRequest, ("model", "adapter")),
+    *request_arguments(TreeOptions, ("alpha", "mode")),
+    *request_arguments(TreeRequest, ("at",)),
+    switch(
         "--paper",
-        action="store_true",
-        help="as in appendix C.2.2 of Soroka et al.: --mode token --at end, with the adapter that scores completeness"
+        "as in appendix C.2.2 of Soroka et al.: --mode token --at end, with the adapter that scores completeness"
         " unless --adapter names one",
-    )
-    parser.add_argument(
-        "--max-tokens",
-        type=positive,
-        default=tree.max_tokens,
-        help=f"longest answer (default: {tree.max_tokens})",
-    )
-    parser.add_argument("--nodes", type=positive, help="stop a tree after reading this many nodes")
-    parser.add_argument("--line", action="store_true", help="an answer ends at a line break")
-    parser.add_argument(
-        "--widest",
-        type=positive,
-        default=tree.widest,
-        metavar="K",
-        help="follow only the K best tokens after a node; the others count as pruned (default: all)",
-    )
-    sampler = tree.transform
-    group = parser.add_argument_group("the sampler whose answers are explored (default: none)")
-    group.add_argument(
-        "--temperature", type=above_zero, default=sampler.temperature, metavar="T",
-        help="divide the logits by this",
-    )  # fmt: skip
-    group.add_argument(
-        "--top-k", type=positive, default=sampler.top_k, metavar="K",
-        help="only the K most probable tokens",
-    )  # fmt: skip
-    group.add_argument(
-        "--top-p", type=share, default=sampler.top_p, metavar="P",
-        help="only the most probable tokens that reach this share together",
-    )  # fmt: skip
-    group.add_argument(
-        "--min-p", type=share, default=sampler.min_p, metavar="P",
-        help="only tokens with at least this share of the probability of the best",
-    )  # fmt: skip
+    ),
+    *request_arguments(TreeOptions, ("max_tokens",)),
+    *request_arguments(TreeRequest, ("nodes",)),
+    *request_arguments(TreeOptions, ("stop", "widest")),
+    titled("the sampler whose answers are explored (default: none)", *request_arguments(Transform)),
+)
+"""How trees grow, for `tree` and `run trees`."""
 
 
-def request_from(arguments: argparse.Namespace) -> TreeRequest:
+def tree_request(arguments: argparse.Namespace) -> TreeRequest:
     """The request of a command that grows trees."""
-    paper = arguments.paper
-    return TreeRequest(
-        TreeOptions(
-            alpha=arguments.alpha,
-            mode="token" if paper else arguments.mode,
-            max_tokens=arguments.max_tokens,
-            stop=("\n",) if arguments.line else (STEP_STOP,),
-            transform=Transform(
-                arguments.temperature, arguments.top_k, arguments.top_p, arguments.min_p
-            ),
-            widest=arguments.widest,
-        ),
-        "end" if paper else arguments.at,
-        arguments.model,
-        arguments.adapter or None,
-        nodes=arguments.nodes,
-        tuned=paper,
-    )
+    tree = read_request(TreeOptions, arguments, transform=read_request(Transform, arguments))
+    if "stop" not in arguments:
+        tree = replace(tree, stop=(STEP_STOP,))
+    request = read_request(TreeRequest, arguments, tree=tree)
+    if arguments.paper:
+        request = replace(request, tree=replace(tree, mode="token"), at="end", tuned=True)
+    return request
 
 
-def run_trees_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `run_trees`."""
-    parser.add_argument("project")
-    growth_options(parser)
-    add_filter(parser)
-    parser.add_argument("--limit", type=positive, help="only the first N conversations")
-    parser.add_argument("--context", type=positive, help="longest log in tokens")
-
-
-def run_trees(arguments: argparse.Namespace) -> int:
+@takes(PROJECT, *GROWTH, *request_arguments(TreeRequest, ("filter", "limit", "context")))
+def run_trees(arguments: argparse.Namespace) -> Result:
     """Grows the trees that the project does not have yet."""
-    request = replace(
-        request_from(arguments),
-        filter=read_filter(arguments.filter),
-        limit=arguments.limit,
-        context=arguments.context,
-    )
+    request = tree_request(arguments)
     with OpenProject(Path(arguments.project)) as workspace:
         run_stages(workspace, workspace.tree_runs.stages(request))
-        with workspace.project.reading() as conn:
-            rows = trees.measures(conn)
+        rows = [item.row for item in workspace.trees.items(ListQuery())]
     grown = [row for row in rows if row.reason is None]
     missing = len(rows) - len(grown)
-    figures = {
-        "trees": len(grown),
-        "without": missing,
-        "median_leaves": statistics.median(row.leaves for row in grown) if grown else None,
-        "nodes": sum(row.nodes for row in grown),
-    }
-    if arguments.json:
-        print_json(figures)
+    median = statistics.median(row.leaves for row in grown) if grown else None
+    note = f"Without a tree: {counted(missing, 'conversation')}; `export trees` says why."
+    return Result(
+        [f"{counted(len(grown), 'tree')}, median of {median} leaves"],
+        {
+            "trees": len(grown),
+            "without": missing,
+            "median_leaves": median,
+            "nodes": sum(row.nodes for row in grown),
+        },
+        WITH_GAPS if missing else DONE,
+        notes=[note] if missing else [],
+    )
+
+
+@takes(
+    PROJECT,
+    argument("--show", metavar="HASH", help="show this set: the start of its configuration hash"),
+    argument(
+        "--grow-on",
+        metavar="ID",
+        help="grow a tree of this conversation further: what its budget left unread, or the part that --below names",
+    ),
+    argument(
+        "--step",
+        type=positive,
+        metavar="N",
+        help="with --grow-on: the tree grown at this step (default: the last)",
+    ),
+    argument(
+        "--below",
+        metavar="TEXT",
+        help="with --grow-on: only answers that begin with this text, down to a lower --alpha",
+    ),
+    argument("--alpha", type=share, help="with --below: alpha there, lower than that of the set"),
+)
+def tree_sets(arguments: argparse.Namespace) -> Result:
+    """Lists the sets of trees, oldest first; with --show shows one of them first, with --grow-on grows a tree on.
+
+    Raises:
+        NotFound: --show names no set, or more than one; there is no such conversation, tree or node.
+        UsageError: --below without --alpha or the other way round, or one of these or --step without --grow-on.
+    """
+    changes = arguments.show is not None or arguments.grow_on is not None
+    options = (arguments.step, arguments.below, arguments.alpha)
+    if arguments.grow_on is None and any(option is not None for option in options):
+        raise UsageError("--step, --below and --alpha are for --grow-on.", "Add --grow-on ID.")
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        trees = workspace.trees
+        if arguments.show is not None:
+            trees.show(_named(arguments.show, trees.configs()).config_hash)
+        if arguments.grow_on is not None:
+            _grow_on(workspace, arguments)
+        sets, shown = trees.configs(), trees.shown()
+    lines = []
+    for one in sets:
+        sign = "*" if one.config_hash == shown else " "
+        model = one_line(f"{one.model}{f' with {one.adapter}' if one.adapter else ''}")
+        lines.append(
+            f"{sign} {one.config_hash[:8]}  alpha {one.alpha:g}, {one.mode}, {one.place}, {model}:"
+            f" {counted(one.trees, 'tree')}"
+        )
+    if sets:
+        lines.append("* shown; --show HASH shows another")
     else:
-        print_text(f"{counted(len(grown), 'tree')}, median of {figures['median_leaves']} leaves")
-    if missing:
-        narrate(f"Without a tree: {counted(missing, 'conversation')}; `export trees` says why.")
-        return WITH_GAPS
-    return DONE
+        lines.append("No trees yet. `workbench run trees PROJECT` grows them.")
+    return Result(lines, {"shown": shown, "sets": list(map(asdict, sets))})
+
+
+def _grow_on(workspace: OpenProject, arguments: argparse.Namespace) -> None:
+    below, alpha = arguments.below, arguments.alpha
+    if (below is None) != (alpha is None):
+        raise UsageError("--below and --alpha go together.", "Give both, or neither.")
+    rows = workspace.trees.turns(conversation(workspace, arguments.grow_on))
+    at_step = [row for row in rows if arguments.step in (None, row.step)]
+    if not at_step:
+        raise NotFound(
+            "There is no such tree in the set that is shown.",
+            f"Steps with a tree: {', '.join(str(row.step) for row in rows) or 'none'}.",
+        )
+    row = at_step[-1]
+    node = None
+    if alpha is not None:
+        if alpha > row.alpha:
+            raise UsageError(f"Alpha is {row.alpha:g} in this set of trees.", "Give a lower one.")
+        node = _node_of(workspace.trees.open(row.conversation_id, row.step).nodes, below)
+    run_stages(workspace, [workspace.trees.growing_on(row, node, alpha)])
+
+
+def _node_of(nodes: NodeColumns, text: str) -> int:
+    """The node at which the path first spells the whole text, perhaps with more; of several the most probable.
+
+    Raises:
+        NotFound: No answer of the tree begins like this.
+    """
+    start, spelled, candidates = text.encode(), [b""], []
+    for node in range(1, len(nodes.parent)):
+        before = spelled[nodes.parent[node]]
+        spelled.append(before + nodes.spelling[node])
+        if spelled[node].startswith(start) and not before.startswith(start):
+            candidates.append(node)
+    if not candidates:
+        raise NotFound(f"No answer of the tree begins with {text!r}.", "`export trees` has them.")
+    return max(candidates, key=lambda node: nodes.path[node])
+
+
+def _named(which: str, sets: Sequence[TreeConfig]) -> TreeConfig:
+    """The set whose hash begins like this."""
+    named = [one for one in sets if which and one.config_hash.startswith(which)]
+    if len(named) == 1:
+        return named[0]
+    hashes = ", ".join(one.config_hash[:8] for one in sets) or "none"
+    many = "Several sets of trees have hashes that begin with" if named else "No set of trees is"
+    raise NotFound(f"{many} {which!r}.", f"Sets: {hashes}.")
+
+
+# Trees that stand out
+
+
+@takes(
+    PROJECT,
+    FILTER,
+    argument(
+        "--property",
+        metavar="P",
+        help="bound the probability of `contains yes`, ... over the first answers of all conversations (one"
+        " conversation: `workbench tree --property`)",
+    ),
+    argument(
+        "-o", "--output", metavar="FILE", help="also write the rows, as .csv or as lines of JSON"
+    ),
+    FORMULAS,
+)
+def analyse_trees(arguments: argparse.Namespace) -> Result:
+    """Lists the trees with the most branches whose best response is improbable, with state and goal, as in appendix
+    C.2.2 of Soroka et al.
+
+    Raises:
+        NotYet: There is no tree.
+        UsageError: --property names no property.
+        ProjectError: The file cannot be written.
+    """
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        service = workspace.trees
+        items = service.items(ListQuery(arguments.filter))
+        grown = [item for item in items if item.row.reason is None]
+        if not grown:
+            raise NotYet("There is no tree.", "`workbench run trees PROJECT --paper` grows them.")
+        bounds = service.bounds_of_all(grown, arguments.property) if arguments.property else None
+    rows = reports.unusual(items)
+    if arguments.output:
+        path = Path(arguments.output)
+        kind = "csv" if path.suffix == ".csv" else "jsonl"
+        write_file(reports.lines(rows), path, kind, formulas=arguments.formulas)
+        narrate(f"Wrote {len(rows):,} lines to {path}.")
+    table = reports.table(rows, len(grown))
+    lines = [table.notes[0], *(table_lines(table) if rows else [])]
+    document: dict[str, Any] = {"of": len(grown), "trees": reports.lines(rows)}
+    if bounds is not None:
+        lines = [*bounds.lines, "", *lines]
+        document["property"] = bounds.as_json()
+    return Result(lines, document)

@@ -1,63 +1,63 @@
-"""`workbench verdicts`: gives and takes back verdicts, takes in those of other people, says how far people agree."""
+"""`workbench verdicts` and `workbench calibrate`: what people judged, how far they agree, what it says of scores."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
-from engine.base.errors import NotYet, UsageError
-from engine.base.number_format import counted
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.errors import NotYet, UsageError, WorkbenchError
+from engine.base.interval import Interval, Share
+from engine.base.number_format import counted, percent_range
+from engine.base.outcomes import Verdict
+from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.questions.records.triage import (
-    VerdictKind,
-)
+from engine.questions.records.calibration import Agreement, CalibrationReport, CompletionRate
 from engine.questions.service.agreement import PeopleAgreement, people_agreement
 from engine.questions.service.answers import import_answers
-from engine.questions.tables import verdicts
-from engine.questions.tables.verdicts import Act
+from workbench.arguments import (
+    ANNOTATOR,
+    FILTER,
+    PROJECT,
+    argument,
+    one_of,
+    probability,
+    switch,
+    takes,
+)
 from workbench.commands.goals import conversation
-from workbench.commands.narration import print_json, print_text
-from workbench.commands.options import add_filter, read_filter
-from workbench.exits import DONE, WITH_GAPS
+from workbench.commands.summaries import narrate_set
+from workbench.narration import narrate
+from workbench.result import DONE, WITH_GAPS, Result
 
 
-def give_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `give`."""
-    parser.add_argument("project")
-    parser.add_argument("conversations", nargs="*", metavar="ID", help="ids of conversations")
-    add_filter(parser)
-    parser.add_argument(
-        "--verdict", choices=[str(one) for one in Verdict], help="the verdict of each"
-    )
-    parser.add_argument("--note", help="a note on each; an empty one takes the note away")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument("conversations", nargs="*", metavar="ID", help="ids of conversations"),
+    FILTER,
+    argument(
+        "--verdict", choices=[str(verdict) for verdict in Verdict], help="the verdict of each"
+    ),
+    argument("--note", help="a note on each; an empty one takes the note away"),
+    argument(
         "--tag", action="append", default=[], metavar="NAME", help="a tag for each; may be repeated"
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--untag",
         action="append",
         default=[],
         metavar="NAME",
         help="take this tag away from each; may be repeated",
-    )
-    parser.add_argument(
-        "--annotator", default="", metavar="NAME", help="name of the person who judges"
-    )
-    parser.add_argument(
+    ),
+    ANNOTATOR,
+    switch(
         "--blind",
-        action="store_true",
-        help="the verdict was given without seeing others: it is kept beside the one in force, for agreement",
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help="needed to judge all that a filter matches"
-    )
-
-
-def give(arguments: argparse.Namespace) -> int:
+        "the verdict was given without seeing others: it is kept beside the one in force, for agreement",
+    ),
+    switch("--yes", "needed to judge all that a filter matches"),
+)
+def give(arguments: argparse.Namespace) -> Result:
     """Gives one or more conversations the same verdict, note and tags, as one act that one undo takes back.
 
     Raises:
@@ -73,59 +73,40 @@ def give(arguments: argparse.Namespace) -> int:
     if bool(arguments.conversations) == bool(arguments.filter):
         raise UsageError("Name conversations by their ids, or by --filter.", "Use one of the two.")
     with OpenProject(Path(arguments.project)) as workspace:
-        keys = _wanted(workspace, arguments)
+        keys = _chosen(workspace, arguments)
         if arguments.filter and not arguments.yes:
             raise UsageError(
                 f"The filter matches {counted(len(keys), 'conversation')}; nothing was stored.",
                 "--yes gives it to all of them.",
             )
-        acts = [act for key in keys for act in _acts(workspace, key, arguments)]
-        if acts:
-            workspace.project.write(lambda conn: verdicts.give_all(conn, acts))
-            workspace.verdict_changed()
-    if arguments.json:
-        print_json({"conversations": len(keys), "stored": len(acts)})
-    else:
-        print_text(
-            f"Stored for {counted(len({one.conversation_id for one in acts}), 'conversation')}."
+        workspace.triage.annotator = arguments.annotator
+        stored = workspace.triage.give_all(
+            keys,
+            Verdict(arguments.verdict) if arguments.verdict else None,
+            blind=arguments.blind,
+            note=arguments.note,
+            tags=arguments.tag,
+            untags=arguments.untag,
         )
-    return DONE
+    changed = len({act.conversation_id for act in stored})
+    return Result(
+        [f"Stored for {counted(changed, 'conversation')}."],
+        {"conversations": len(keys), "stored": len(stored)},
+    )
 
 
-def _wanted(services: OpenProject, arguments: argparse.Namespace) -> list[int]:
+def _chosen(workspace: OpenProject, arguments: argparse.Namespace) -> list[int]:
     if arguments.filter:
-        return list(services.conversations.ids(ListQuery(read_filter(arguments.filter))))
-    return list(dict.fromkeys(conversation(services, name) for name in arguments.conversations))
+        return list(workspace.conversations.ids(ListQuery(arguments.filter)))
+    return list(dict.fromkeys(conversation(workspace, name) for name in arguments.conversations))
 
 
-def _acts(services: OpenProject, key: int, arguments: argparse.Namespace) -> list[Act]:
-    """What is new of it for one conversation."""
-    now = services.triage.current(key)
-    tags = set(() if now is None else now.tags)
-    who, note = arguments.annotator, arguments.note
-    acts = []
-    if arguments.verdict:
-        kind: VerdictKind = "repeat" if arguments.blind else "give"
-        acts.append(Act(key, kind, Verdict(arguments.verdict), annotator=who))
-    if note is not None and note != ("" if now is None else now.note):
-        acts.append(Act(key, "note", None, note, who))
-    wanted = {" ".join(name.split()) for name in arguments.tag} - {""}
-    unwanted = {" ".join(name.split()) for name in arguments.untag}
-    acts += [Act(key, "tag", None, name, who) for name in sorted(wanted - tags)]
-    return acts + [Act(key, "untag", None, name, who) for name in sorted(unwanted & tags)]
-
-
-def undo_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `undo`."""
-    parser.add_argument("project")
-    parser.add_argument("--redo", action="store_true", help="give again what was taken back last")
-
-
-def undo(arguments: argparse.Namespace) -> int:
+@takes(PROJECT, switch("--redo", "give again what was taken back last"))
+def undo(arguments: argparse.Namespace) -> Result:
     """Takes the newest act of triage back, or gives it again.
 
     Raises:
-        UsageError: There is none.
+        NotYet: There is none.
     """
     with OpenProject(Path(arguments.project)) as workspace:
         triage = workspace.triage
@@ -133,11 +114,10 @@ def undo(arguments: argparse.Namespace) -> int:
         word = "given again" if arguments.redo else "taken back"
         if row is None:
             raise NotYet(f"There is nothing to be {word}.")
-    if arguments.json:
-        print_json({"kind": row.kind, "conversations": row.count, "redo": arguments.redo})
-    else:
-        print_text(f"{_KINDS[row.kind]} on {counted(row.count, 'conversation')} {word}.")
-    return DONE
+    return Result(
+        [f"{_KINDS[row.kind]} on {counted(row.count, 'conversation')} {word}."],
+        {"kind": row.kind, "conversations": row.count, "redo": arguments.redo},
+    )
 
 
 _KINDS = {
@@ -149,26 +129,20 @@ _KINDS = {
 }
 
 
-def import_verdicts_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `import_verdicts`."""
-    parser.add_argument("project")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument(
         "file",
         help="tasks with annotations exported from Label Studio (JSON or JSON-MIN), records of Argilla (to_json), or"
         " what `export PROJECT verdicts` wrote",
-    )
-    parser.add_argument(
-        "--replace", action="store_true", help="give verdicts also where there are other ones"
-    )
-    parser.add_argument(
+    ),
+    switch("--replace", "give verdicts also where there are other ones"),
+    argument(
         "--annotator", default="", metavar="NAME", help="who gave the answers that have no name"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what would happen and store nothing"
-    )
-
-
-def import_verdicts(arguments: argparse.Namespace) -> int:
+    ),
+    switch("--dry-run", "say what would happen and store nothing"),
+)
+def import_verdicts(arguments: argparse.Namespace) -> Result:
     """Gives the verdicts of a file in one act, and says what became of each answer."""
     with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
         report = import_answers(
@@ -178,37 +152,133 @@ def import_verdicts(arguments: argparse.Namespace) -> int:
             annotator=arguments.annotator,
             dry_run=arguments.dry_run,
         )
-    if arguments.json:
-        print_json({**report.as_json(), "dry_run": arguments.dry_run})
-    else:
-        if arguments.dry_run:
-            print_text("Nothing is stored; it would be:")
-        for sentence in report.sentences():
-            print_text(sentence)
-    return WITH_GAPS if report.has_gaps else DONE
+    dry = ["Nothing is stored; it would be:"] if arguments.dry_run else []
+    return Result(
+        [*dry, *report.sentences()],
+        {**report.as_json(), "dry_run": arguments.dry_run},
+        WITH_GAPS if report.has_gaps else DONE,
+    )
 
 
-def agreement_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `agreement`."""
-    parser.add_argument("project")
-
-
-def agreement(arguments: argparse.Namespace) -> int:
-    """Prints how far the people who judged agree: by pairs Cohen's kappa, of all Krippendorff's alpha."""
+@takes(PROJECT)
+def agreement(arguments: argparse.Namespace) -> Result:
+    """Says how far the people who judged agree: by pairs Cohen's kappa, of all Krippendorff's alpha."""
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        found = people_agreement(workspace.project)
-    if arguments.json:
-        print_json(found.as_json())
-        return DONE
-    for sentence in found.sentences() or [_too_few(found)]:
-        print_text(sentence)
-    return DONE
+        people = people_agreement(workspace.project)
+    return Result(people.sentences() or [_too_few(people)], people.as_json())
 
 
-def _too_few(found: PeopleAgreement) -> str:
-    judged = sum(found.people.values())
+def _too_few(people: PeopleAgreement) -> str:
+    judged = sum(people.people.values())
     who = "One person" if judged else "Nobody"
     return (
         f"{who} has judged {counted(judged, 'conversation')} here. Others judge in triage with `@` (their name) and"
         " `b`, or their verdicts come by `workbench verdicts import`."
     )
+
+
+# Scores against verdicts
+
+
+@takes(
+    PROJECT,
+    FILTER,
+    one_of(
+        switch("--apply", "use the threshold that the verdicts suggest"),
+        argument(
+            "--pin", type=probability, metavar="T", help="use the threshold T (0 to 1) from now on"
+        ),
+        switch("--free", "go back to the threshold that is used by default"),
+    ),
+)
+def calibrate(arguments: argparse.Namespace) -> Result:
+    """Says what the verdicts show about the scores; --apply uses the threshold they give, --pin another.
+
+    Raises:
+        UsageError: The filter cannot be understood.
+        WorkbenchError: --apply, and the verdicts suggest no threshold.
+    """
+    query = ListQuery(arguments.filter)
+    pins = arguments.free or arguments.pin is not None
+    changes = arguments.apply or pins
+    with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
+        calibration = workspace.calibration
+        if pins:
+            calibration.pin(arguments.pin)
+        report = calibration.report(query)
+        if arguments.apply:
+            if why := report.why or report.not_proposed:
+                raise WorkbenchError(
+                    f"The verdicts suggest no threshold: {why}.", "Give more in triage."
+                )
+            if report.proposal is not None:
+                calibration.use(report.proposal.rule)
+                report = calibration.report(query)
+        if changes:
+            narrate(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
+        narrate_set(workspace.score_sets)
+    return Result(_calibration_lines(report), asdict(report))
+
+
+def _calibration_lines(report: CalibrationReport) -> list[str]:
+    best = "none" if report.best is None else f"{report.best:.3f}"
+    lines = [
+        f"verdicts           {report.complete} complete, {report.incomplete} incomplete,"
+        f" in tenths of the scores that hold {report.covered:.0%} of them",
+        f"threshold          {report.rule.threshold:.3f} in force ({report.rule.source}),"
+        f" by the verdicts {best}" + (f": {report.why}" if report.why else ""),
+    ]
+    if report.proposal is not None:
+        now, then = report.proposal.now, report.proposal.then
+        lines.append(
+            f"suggested          {report.proposal.rule.threshold:.3f}:"
+            f" {now:.0%} -> {then:.0%} complete; --apply takes it over"
+        )
+    elif report.not_proposed:
+        lines.append(f"not suggested      {report.not_proposed}")
+    accuracy = report.accuracy
+    if accuracy is not None:
+        lines += [
+            f"recall             {_estimate(accuracy.sensitivity)}{_share(accuracy.raw_sensitivity)}",
+            f"precision          {_estimate(accuracy.precision)}{_share(accuracy.raw_precision)}",
+            f"specificity        {_estimate(accuracy.specificity)}{_share(accuracy.raw_specificity)}",
+        ]
+        if accuracy.why:
+            lines.append(f"                   {accuracy.why}")
+    if report.calibration_error is not None:
+        lines.append(f"calibration error  {report.calibration_error:.1%}")
+    lines += [
+        f"you and the model  {_agreement(report.model)}",
+        f"you, blind again   {_agreement(report.itself)}",
+        f"completion rate    {_rate(report.rate)}",
+    ]
+    return lines + [
+        f"  {one_line(saved.name, 16):<16} {_rate(saved.rate)}  ({one_line(saved.filter)})"
+        for saved in report.filters
+    ]
+
+
+def _estimate(estimate: Interval | None) -> str:
+    if estimate is None:
+        return "–"
+    return f"{estimate.value:.1%} ({percent_range(estimate.low, estimate.high)})"
+
+
+def _share(share: Share | None) -> str:
+    if share is None:
+        return ""
+    interval = percent_range(share.low, share.high)
+    return f"; of the verdicts alone {share.part} of {share.of} ({interval})"
+
+
+def _agreement(agreement: Agreement) -> str:
+    if agreement.same is None:
+        return "–"
+    kappa = "" if agreement.kappa is None else f", kappa {agreement.kappa:.2f}"
+    return f"{agreement.same.part / agreement.same.of:.0%} of {agreement.n}{kappa}"
+
+
+def _rate(rate: CompletionRate) -> str:
+    text = _estimate(rate.corrected) if rate.corrected else f"– {rate.why}"
+    seen = "" if rate.apparent is None else f"; {rate.apparent:.1%} score at or above the threshold"
+    return f"{text}{seen}; {rate.scored:,} of {rate.conversations:,} scored"

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
+from engine.base.errors import UsageError
+from engine.base.request_options import (
+    ADAPTER,
+    MODEL,
+    Option,
+    check,
+    choice,
+    declared,
+    switch,
+    whole_number,
+)
 from engine.completeness.records.scores import Mode
-from engine.conversations.filters import Filter
+from engine.conversations.filters import FILTER, Filter
 from engine.model.service.records import ModelRequest
 
 STEP_STOP = "\n\nTURN"
 """The beginning of the header of the next step in a log, where an answer ends."""
+
+
+def _part(text: str) -> tuple[int, int]:
+    """Reads N/OF, such as 2/4: the second of four parts."""
+    number, slash, of = text.partition("/")
+    if not slash or not 1 <= int(number) <= int(of):
+        raise ValueError(text)
+    return int(number), int(of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +56,64 @@ class ScoringRequest:
         ends: In mode `probe`, read each log at its last boundary and one earlier one only.
         paper: As in Soroka et al.: what the model writes next decides, and is what remains. Only in the modes `base`
             and `tuned`; where `mode` is None, `tuned` with an adapter, else `base`.
+
+    Raises:
+        UsageError: A value cannot be used, or an adapter is given with a mode that does not use it.
     """
 
-    mode: Mode | None = None
-    model: str | None = None
-    adapter: str | Path | None = None
-    end_tag: str | None = None
-    context: int | None = None
-    filter: Filter = field(default_factory=Filter)
-    held_out_by: str | None = None
-    limit: int | None = None
-    part: tuple[int, int] | None = None
-    tune: bool = True
-    remaining: bool = True
+    model: str | None = declared(None, MODEL)
+    adapter: str | Path | None = declared(None, ADAPTER)
+    mode: Mode | None = choice(
+        None,
+        "how to score",
+        get_args(Mode),
+        words="probe where it is possible, else tuned with an adapter, else base",
+    )
+    end_tag: str | None = declared(
+        None,
+        Option(
+            "text tag that a tuned model ends with",
+            default="that of its adapter, else its end token",
+        ),
+    )
+    context: int | None = whole_number(
+        None, "longest log in tokens; longer ones are read in windows", metavar=""
+    )
+    filter: Filter = declared(Filter(), FILTER)
+    held_out_by: str | None = declared(
+        None, Option("only what this training run was not trained on", metavar="RUN")
+    )
+    limit: int | None = whole_number(
+        None,
+        "score only the first N conversations; --filter 'draw<.1' scores a tenth at random",
+        metavar="",
+    )
+    part: tuple[int, int] | None = declared(
+        None,
+        Option(
+            "read only the N-th of OF equal parts, for several machines that each have a copy of the project:"
+            " `workbench merge` joins the copies, and `run complete` on the merged one does the rest",
+            metavar="N/OF",
+            convert=_part,
+            must="like 2/4, the second of four parts",
+        ),
+    )
+    paper: bool = switch(
+        "as in Soroka et al.: what the model writes after a log decides, and is what remains;"
+        " mode tuned with an adapter, else base"
+    )
+    tune: bool = switch("use the model file as it is", default=True, flag="no-tune")
+    remaining: bool = switch("do not write remaining tasks", default=True, flag="no-remaining")
     seconds: float | None = None
     ends: bool = False
-    paper: bool = False
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.adapter and self.mode not in ("tuned", "probe", None):
+            raise UsageError(
+                "An adapter is for the modes `tuned` and `probe`.",
+                "Leave out --mode, or --adapter.",
+            )
 
     @property
     def model_request(self) -> ModelRequest:

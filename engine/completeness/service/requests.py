@@ -27,6 +27,11 @@ class RequestService:
         with self._project.reading() as conn:
             return next((found for _, found in requests_of(conn, [conversation_id])), [])
 
+    def of_conversations(self, wanted: Sequence[int]) -> list[tuple[int, list[Request]]]:
+        """The requests of these conversations, of each in order; those where no user speaks are left out."""
+        with self._project.reading() as conn:
+            return list(requests_of(conn, wanted))
+
     def mark(
         self, conversation_id: int, message: int, annotator: str = "", *, begins: bool
     ) -> None:

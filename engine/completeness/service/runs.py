@@ -8,6 +8,8 @@ from pathlib import Path
 from engine.base.errors import UsageError
 from engine.completeness import bundled_probe
 from engine.completeness.block import Question
+from engine.completeness.conversation_logs import logs_of
+from engine.completeness.endpoint_scoring import refuse_curve
 from engine.completeness.records.scores import LEAST_FOR_PROBE, Mode
 from engine.completeness.records.scoring_request import (
     ScoringRequest,
@@ -17,7 +19,6 @@ from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
-from engine.conversations.logs import logs_of
 from engine.conversations.selection import Selection
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import BUNDLED_ADAPTERS
@@ -63,7 +64,7 @@ class ScoringRuns:
         if mode == "tuned" and tag is None:
             tag = _trained_tag(model)
         question = question_for(mode, prompts, tag)
-        setup.endpoints.check_curve(model.model, question)
+        setup.endpoints.check(model.model, lambda served: refuse_curve(served, question))
         reading, scored = self._stages(request, mode, model, question)
         if request.part is not None:
             before = setup.tuning.before(model) if request.tune else []

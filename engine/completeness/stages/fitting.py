@@ -17,6 +17,7 @@ from engine.base.number_format import counted, figure, figure_range
 from engine.base.statistics.ranking import auroc
 from engine.completeness import bundled_probe, probe
 from engine.completeness.bundled_probe import BundledProbe
+from engine.completeness.conversation_logs import logs_of
 from engine.completeness.endings import Cuts, draw_cuts, matched, matched_difference
 from engine.completeness.keywords import sounds_complete
 from engine.completeness.position import by_position
@@ -26,12 +27,9 @@ from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
-from engine.conversations import near_duplicates
-from engine.conversations.logs import logs_of
-from engine.conversations.tables.imported import names
-from engine.jobs.contract import Progress
-from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.threaded_work import OnProgress
+from engine.conversations import shingle_overlap
+from engine.conversations.tables.conversations import names
+from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.model_work import RunModel
 from engine.project import runs
 from engine.project.project import Project
@@ -275,7 +273,7 @@ class FittingStage(CpuStage):
         )
         return replace(fitted, test=_test(numbers, cuts, fitted.p, position.p, keywords))
 
-    def _read_texts(self, read: _Read) -> tuple[near_duplicates.Ints, Floats, list[list[int]]]:
+    def _read_texts(self, read: _Read) -> tuple[shingle_overlap.Ints, Floats, list[list[int]]]:
         """What only the texts tell, from one pass over them.
 
         Returns:
@@ -291,13 +289,13 @@ class FittingStage(CpuStage):
         for first in range(0, len(ids), CHUNK):
             self._check()
             for log in logs_of(self._project, ids[first : first + CHUNK]):
-                found.append(near_duplicates.log_shingles(log.pieces))
+                found.append(shingle_overlap.log_shingles(log.pieces))
                 index = {piece.message: nth for nth, piece in enumerate(log.pieces)}
                 of_boundary = {at: number for number, at in enumerate(log.item.boundaries)}
                 at = [index[place.message] for place in read_at[log.id]]
                 numbers.append([of_boundary[piece] for piece in at])
                 keywords += [float(sounds_complete(log.pieces[: piece + 1])) for piece in at]
-        return near_duplicates.groups(found), np.array(keywords), numbers
+        return shingle_overlap.groups(found), np.array(keywords), numbers
 
 
 def _test(

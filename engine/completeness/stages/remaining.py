@@ -15,12 +15,10 @@ from engine.completeness.remaining import remaining_tasks
 from engine.completeness.tables import generated_ends, remaining, scores
 from engine.completeness.tables.remaining import RemainingEntry
 from engine.conversations.tables import conversations
-from engine.jobs.blocks import blocks
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt

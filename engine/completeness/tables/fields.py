@@ -12,7 +12,7 @@ from engine.completeness.tables.requests import REQUEST_COUNTS_SQL
 from engine.completeness.tables.scores import state_sql
 from engine.conversations.filter_fields import Field
 from engine.conversations.filters import Term
-from engine.conversations.tables.conditions import (
+from engine.conversations.tables.fields import (
     counted_choices,
     in_order,
     named_values,

@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.outcomes import State
 from engine.completeness.records.scores import CurvePoint, DecisionRule, ScoreRow
 from engine.completeness.tables import generated_ends
-from engine.conversations.tables.imported import imported
+from engine.conversations.tables.conversations import imported
 from engine.formats.records import Imported
 from engine.project import settings
 from engine.project.sql import chunks, id_pages, placeholders, snapshot

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from engine.base.number_format import counted
 from engine.base.text import one_line
-from engine.conversations.check_counts import CheckCounts
+from engine.conversations.records import CheckCounts
 from engine.formats.input_kinds import SKIPPED
 from engine.formats.records import MOST_LOST, PLACES, Account, SourceReport, Unread
 

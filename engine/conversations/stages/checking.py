@@ -8,15 +8,13 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
-from engine.conversations import near_copies
-from engine.conversations.check_counts import CheckCounts
-from engine.conversations.languages import CHARS, language
-from engine.conversations.near_duplicates import shingles
-from engine.conversations.personal_data import Kind, kinds
+from engine.conversations import minhash
+from engine.conversations.records import CheckCounts
 from engine.conversations.shared_text import ROLES, SharedText
-from engine.conversations.tables import checks, shared_text
-from engine.jobs.contract import Progress
-from engine.jobs.cpu_stage import CpuStage
+from engine.conversations.shingle_overlap import shingles
+from engine.conversations.tables import facets, shared_text
+from engine.conversations.text_checks import CHARS, Kind, kinds, language
+from engine.jobs.contract import CpuStage, Progress
 from engine.project import runs
 from engine.project.project import Project
 
@@ -55,7 +53,7 @@ class CheckStage(CpuStage):
             Cancelled: `interrupt` was called.
         """
         with self._project.reading() as conn:
-            ids = checks.unchecked(conn)
+            ids = facets.unchecked(conn)
             shared = shared_text.stored(conn)
         for start in range(0, len(ids), BATCH):
             with self._project.reading() as conn:
@@ -68,10 +66,10 @@ class CheckStage(CpuStage):
             return
         yield Progress(len(ids), len(ids), "comparing")
         with self._project.reading() as conn:
-            keys, signatures = checks.signatures(conn)
-        found = near_copies.groups(keys, signatures)
+            keys, signatures = facets.signatures(conn)
+        found = minhash.groups(keys, signatures)
         self._check()
-        self._project.write(lambda conn: checks.put_copies(conn, found))
+        self._project.write(lambda conn: facets.put_copies(conn, found))
         self.groups, self.copies = len(found), sum(map(len, found))
 
     def summary(self) -> str:
@@ -93,9 +91,9 @@ class CheckStage(CpuStage):
             "copy_groups": self.groups,
         }
 
-    def _checked(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> checks.CheckEntry:
+    def _checked(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> facets.CheckEntry:
         self._check()
-        rows = checks.texts(conn, key)
+        rows = facets.checked_texts(conn, key)
         personal = frozenset(
             kind for _, content, calls in rows for kind in kinds(content) | kinds(calls)
         )
@@ -106,13 +104,13 @@ class CheckStage(CpuStage):
         self.languages[code] += 1
         self.personal.update(personal)
         text = " ".join(text for _, text in said)
-        return checks.CheckEntry(key, code, personal, near_copies.signature(shingles(text)))
+        return facets.CheckEntry(key, code, personal, minhash.signature(shingles(text)))
 
 
 def _store(
-    conn: sqlite3.Connection, entries: list[checks.CheckEntry], run: tuple[int, int, int]
+    conn: sqlite3.Connection, entries: list[facets.CheckEntry], run: tuple[int, int, int]
 ) -> None:
-    checks.put(conn, entries)
+    facets.put_checks(conn, entries)
     runs.count(conn, *run)
 
 

@@ -7,6 +7,7 @@ import of the same files changes nothing. A file that was read to its end and di
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import platform
 import sqlite3
@@ -14,23 +15,74 @@ import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
+from importlib import metadata
+from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
+from engine import formats
+from engine.base import folders
 from engine.base.errors import Cancelled, FormatError
 from engine.base.number_format import counted
 from engine.conversations.shared_text import NOTHING_SHARED
-from engine.conversations.stages import sources_read
-from engine.conversations.tables import imports, quarantine, shared_text, sources
+from engine.conversations.tables import imports, shared_text, sources
 from engine.formats.file_names import logs_in
 from engine.formats.input_kinds import SKIPPED
 from engine.formats.inputs import Tail, open_inputs, open_tail
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import Input, Parsed, Rejected, SourceReport
+from engine.formats.registry import PLUGINS, mapping_folder
 from engine.jobs.contract import Progress
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages
+
+_WRITTEN_LATER = "-wal"
+"""Ending of the file in which SQLite has what is not in the database file yet."""
+
+
+def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) -> bytes | None:
+    """SHA-256 over the files of a source and over all that determines how it is read; None if it is no file on disk.
+
+    Args:
+        label: Of the source: the path, and what is in an archive or a database after `: `.
+        settings: The settings of the import.
+        companion_files: Labels of other files from which its conversations have a part.
+    """
+    path = label
+    while not os.path.exists(path) and ": " in path:
+        path = path.rpartition(": ")[0]
+    if not os.path.isfile(path):
+        return None
+    digest = hashlib.sha256(f"{settings}\n{_readers()}\n".encode("utf-8", "surrogateescape"))
+    for part in (path, path + _WRITTEN_LATER, *companion_files):
+        if os.path.isfile(part):
+            with open(part, "rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.digest()
+
+
+def _readers() -> str:
+    """What reads records: version of the program, files of the formats, packages with formats."""
+    own = [(file.name, file.stat().st_mtime_ns) for file in sorted(mapping_folder().glob("*.toml"))]
+    return repr((own, _installed()))
+
+
+@cache
+def _installed() -> tuple[object, ...]:
+    packages = [
+        (point.name, point.dist and point.dist.version)
+        for point in metadata.entry_points(group=PLUGINS)
+    ]
+    return folders.version(), tuple(packages), tuple(_program_files())
+
+
+def _program_files() -> Iterator[tuple[str, int]]:
+    for folder in formats.__path__:
+        for file in sorted(Path(folder).rglob("*")):
+            if file.suffix in (".py", ".toml"):
+                yield file.name, file.stat().st_mtime_ns
+
 
 STDIN = "-"
 
@@ -235,11 +287,7 @@ class ImportStage:
         with self._project.reading() as conn:
             parts = sources.ids(conn, [_place(path) for path in source.companion_files])
         settings = repr(self._settings)
-        digest = (
-            sources_read.digest_of(source.label, settings, source.companion_files)
-            if whole
-            else None
-        )
+        digest = digest_of(source.label, settings, source.companion_files) if whole else None
         if digest is not None:
             with self._project.reading() as conn:
                 before = sources.read_before(conn, source_id, digest)
@@ -347,7 +395,7 @@ class ImportStage:
                 parts=parts,
                 only_forward=self._only_forward,
             )
-            quarantine.add(conn, source_id, rejected)
+            sources.quarantine(conn, source_id, rejected)
             runs.count(conn, run_id, done, self._total)
             return added
 

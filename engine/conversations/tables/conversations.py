@@ -1,17 +1,59 @@
-"""Reads conversations with their messages, originals and leaks."""
+"""Reads conversations: messages, originals, leaks, the ids in their sources with their duplicates, and the truth.
+
+Truth is what is known from elsewhere, such as gold goals. It is for validation only: no model is given it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sqlite3
 from array import array
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
-from engine.base.conversation import Conversation, Message, opens_turn, without_surrogates
+from engine.base.conversation import Conversation, Message, ToolCall, opens_turn, without_surrogates
 from engine.base.errors import ProjectError
 from engine.conversations.records import LeakRow, MessageRow
-from engine.conversations.tables.messages import COLUMNS, message_of, messages_of
+from engine.formats.records import Duplicate, Imported
 from engine.project.sql import chunks, id_pages, message_ids, placeholders, snapshot
+
+COLUMNS = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
+
+
+def messages_of(conn: sqlite3.Connection, conversation_id: int) -> tuple[Message, ...]:
+    """The messages of a conversation, in order."""
+    rows = conn.execute(
+        f"SELECT {COLUMNS} FROM message WHERE id BETWEEN ? AND ? ORDER BY id",
+        message_ids(conversation_id),
+    )
+    return tuple(map(message_of, rows))
+
+
+def message_of(row: Sequence[Any]) -> Message:
+    """The message of a row with `COLUMNS`."""
+    calls = () if row[5] is None else _calls(row[5])
+    return Message(
+        role=row[2],
+        content=row[4],
+        name=row[3],
+        tool_calls=calls,
+        tool_call_id=row[6],
+        model_view=row[7],
+        hidden=bool(row[8]),
+        reasoning=row[9],
+        facts=row[10],
+    )
+
+
+def _calls(text: str) -> tuple[ToolCall, ...]:
+    try:
+        return tuple(ToolCall(*call) for call in json.loads(text))
+    except (
+        TypeError
+    ) as error:  # JSON, but no list of calls: the file is damaged, as where it is no JSON
+        raise json.JSONDecodeError("no tool calls", text, 0) from error
+
 
 _EXPORTED_AT_ONCE = 200
 
@@ -53,31 +95,13 @@ def dates(conn: sqlite3.Connection) -> tuple[str, str] | None:
 
 def messages(conn: sqlite3.Connection, conversation_id: int) -> list[MessageRow]:
     """All messages of one conversation in order."""
-    result: list[MessageRow] = []
+    rows: list[MessageRow] = []
     turn = 0
-    for row in conn.execute(
-        f"SELECT {COLUMNS} FROM message WHERE id BETWEEN ? AND ? ORDER BY id",
-        message_ids(conversation_id),
-    ):
-        message = message_of(row)
-        if not result or opens_turn(message.role):
-            turn += 1
-        result.append(
-            MessageRow(
-                index=row[1],
-                turn=turn,
-                role=message.role,
-                name=message.name,
-                content=message.content,
-                tool_calls=message.tool_calls,
-                tool_call_id=message.tool_call_id,
-                model_view=message.model_view,
-                hidden=message.hidden,
-                reasoning=message.reasoning,
-                facts=message.facts,
-            )
-        )
-    return result
+    for index, message in enumerate(messages_of(conn, conversation_id)):
+        turn += not index or opens_turn(message.role)
+        fields = {field.name: getattr(message, field.name) for field in dataclasses.fields(message)}
+        rows.append(MessageRow(**fields, index=index, turn=turn))
+    return rows
 
 
 def conversations_for(
@@ -182,3 +206,64 @@ def export_conversations(
                         created_at=created_at,
                     ),
                 )
+
+
+def names(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
+    """Returns the ids in their sources of these conversations, by id; ids that are not there are left out."""
+    result: dict[int, str] = {}
+    for keys in chunks(ids):
+        query = f"SELECT id, external_id FROM conversation WHERE id IN ({placeholders(keys)})"
+        result.update(conn.execute(query, tuple(keys)).fetchall())
+    return result
+
+
+def imported(conn: sqlite3.Connection, ids: Sequence[int]) -> Iterator[Imported]:
+    """The ids of these conversations in their sources, in their order; ids that are not there are left out."""
+    for keys in chunks(ids):
+        chosen, values = placeholders(keys), tuple(keys)
+        names = {
+            key: (external_id, label)
+            for key, external_id, label in conn.execute(
+                "SELECT c.id, c.external_id, source.label FROM conversation AS c"
+                f" JOIN source ON source.id = c.source_id WHERE c.id IN ({chosen})",
+                values,
+            )
+        }
+        duplicates: dict[int, list[Duplicate]] = {}
+        for key, external_id, label in conn.execute(
+            "SELECT a.conversation_id, a.external_id, source.label FROM alias AS a"
+            f" JOIN source ON source.id = a.source_id WHERE a.conversation_id IN ({chosen})"
+            " ORDER BY a.id",
+            values,
+        ):
+            duplicates.setdefault(key, []).append(Duplicate(external_id, label))
+        for key in keys:
+            if key in names:
+                yield Imported(key, *names[key], tuple(duplicates.get(key, ())))
+
+
+def truth_by_conversation(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(id, truth) of every conversation that has one, in id order."""
+    for key, truth in conn.execute(
+        "SELECT conversation_id, truth FROM truth ORDER BY conversation_id"
+    ):
+        yield key, json.loads(truth)
+
+
+def truth_by_record(conn: sqlite3.Connection) -> Iterator[tuple[int, dict[str, Any]]]:
+    """As `truth_by_conversation`, but of every record: a conversation that was imported twice has two."""
+    for key, truth in conn.execute(
+        "SELECT conversation_id, truth FROM truth UNION ALL"
+        " SELECT conversation_id, truth FROM alias WHERE truth IS NOT NULL ORDER BY 1"
+    ):
+        yield key, json.loads(truth)
+
+
+def truth_of_duplicates(
+    conn: sqlite3.Connection,
+) -> Iterator[tuple[int, str, dict[str, Any] | None]]:
+    """(conversation id, external id, truth) of every record that repeats a stored one, in order of import."""
+    for key, external_id, truth in conn.execute(
+        "SELECT conversation_id, external_id, truth FROM alias ORDER BY id"
+    ):
+        yield key, external_id, None if truth is None else json.loads(truth)

@@ -12,8 +12,8 @@ import sqlite3
 import zlib
 
 from engine.conversations.records import EarlierState
-from engine.conversations.tables import checks, facets
-from engine.conversations.tables.messages import COLUMNS, message_of
+from engine.conversations.tables import facets
+from engine.conversations.tables.conversations import COLUMNS, message_of
 from engine.project import cjk_index, settings
 from engine.project.sql import message_ids, to_json, utc_now
 
@@ -67,7 +67,7 @@ def keep(conn: sqlite3.Connection, conversation_id: int) -> None:
 
 def clear(conn: sqlite3.Connection, conversation_id: int) -> None:
     """Deletes the text of a conversation and what follows from it; its row stays, for another text."""
-    checks.forget(conn, conversation_id)
+    facets.forget_checks(conn, conversation_id)
     facets.remove(conn, conversation_id)
     _delete_messages(conn, conversation_id)
     for table in ("leak", "truth", "original"):

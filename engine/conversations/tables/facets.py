@@ -4,20 +4,27 @@ what a check found.
 Each distinct pair of a key and a value is a facet. Keys are those of `FIELDS`, and `meta.` or `truth.` with the name of
 a field; names of fields within fields are joined by dots. Values are the numbers, texts and truth values of a field, or
 of a list; objects in lists are not indexed.
+
+What a check found is under keys of its own. `conversation_check` says which conversations were looked at, and keeps
+what near duplicates are found by.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from engine.base.conversation import Message
 from engine.conversations.filters import is_number
-from engine.conversations.tables.messages import COLUMNS, message_of
-from engine.project.idset import IdSet
+from engine.conversations.records import CheckCounts
+from engine.conversations.tables.conversations import COLUMNS, message_of
+from engine.conversations.text_checks import Kind
+from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, message_ids, placeholders
 
 TOOL, MODEL = "tool", "model"
@@ -191,3 +198,121 @@ def _text(value: Any) -> str:
 def _short(text: str) -> str:
     short = text if len(text) <= LONGEST else text[:LONGEST]
     return short if short.isascii() else short.encode("utf-8", "replace").decode("utf-8")
+
+
+_CLEARED = (LANGUAGE, PERSONAL, COPIES)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckEntry:
+    """What was found in one conversation.
+
+    Attributes:
+        language: Code of its language; None where it is not clear.
+        signature: MinHash of its text, as it is stored.
+    """
+
+    conversation_id: int
+    language: str | None
+    personal: frozenset[Kind]
+    signature: bytes
+
+
+def unchecked(conn: sqlite3.Connection) -> array[int]:
+    """Ids of the conversations that were not looked at in their present text, ascending."""
+    return read_ids(
+        conn,
+        "SELECT id FROM conversation WHERE id NOT IN"
+        " (SELECT conversation_id FROM conversation_check) ORDER BY id",
+    )
+
+
+def checked_texts(conn: sqlite3.Connection, conversation_id: int) -> list[tuple[str, str, str]]:
+    """(role, content, calls as JSON) of every message of a conversation, in order."""
+    return conn.execute(
+        "SELECT role, content, coalesce(tool_calls, '') FROM message WHERE id BETWEEN ? AND ? ORDER BY id",
+        message_ids(conversation_id),
+    ).fetchall()
+
+
+def put_checks(conn: sqlite3.Connection, entries: Sequence[CheckEntry]) -> None:
+    """Stores what was found in conversations that were not looked at yet."""
+    conn.executemany(
+        "INSERT INTO conversation_check (conversation_id, signature) VALUES (?, ?)",
+        [(one.conversation_id, one.signature) for one in entries],
+    )
+    add(
+        conn,
+        [
+            (
+                one.conversation_id,
+                [
+                    *((PERSONAL, kind) for kind in sorted(one.personal)),
+                    *([(LANGUAGE, one.language)] if one.language else ()),
+                ],
+            )
+            for one in entries
+        ],
+    )
+
+
+def signatures(conn: sqlite3.Connection) -> tuple[array[int], bytes]:
+    """Ids of the conversations with a signature, ascending, and their signatures one after another."""
+    rows = conn.execute(
+        "SELECT conversation_id, signature FROM conversation_check WHERE signature <> x'' ORDER BY 1"
+    )
+    ids, joined = array("q"), bytearray()
+    for key, signature in rows:
+        ids.append(key)
+        joined += signature
+    return ids, bytes(joined)
+
+
+def put_copies(conn: sqlite3.Connection, groups: Iterable[Sequence[int]]) -> None:
+    """Stores the groups of near duplicates in the place of those before; a group is named by its lowest id."""
+    _delete(conn, (COPIES,))
+    for group in groups:
+        add(conn, [(key, [(COPIES, str(min(group)))]) for key in group])
+
+
+def forget_checks(conn: sqlite3.Connection, conversation_id: int) -> None:
+    """Forgets what was found in a conversation, whose text is about to change."""
+    _delete(conn, _CLEARED, conversation_id)
+    conn.execute("DELETE FROM conversation_check WHERE conversation_id = ?", (conversation_id,))
+
+
+def _value_counts(conn: sqlite3.Connection, key: str) -> list[tuple[str, int]]:
+    """The values of a key of a check with the number of conversations that have it, the most frequent first."""
+    return values(conn, key, IdSet.every(conn), -1)
+
+
+def checked_count(conn: sqlite3.Connection) -> int:
+    """How many conversations were looked at."""
+    return int(conn.execute("SELECT count(*) FROM conversation_check").fetchone()[0])
+
+
+def check_counts(conn: sqlite3.Connection) -> CheckCounts | None:
+    """What all checks found together; None if no conversation was looked at."""
+    looked_at = checked_count(conn)
+    if not looked_at:
+        return None
+    languages = dict(_value_counts(conn, LANGUAGE))
+    copies = [count for _, count in _value_counts(conn, COPIES)]
+    unclear = looked_at - sum(languages.values())
+    return CheckCounts(
+        languages | ({"": unclear} if unclear > 0 else {}),
+        dict(_value_counts(conn, PERSONAL)),
+        sum(copies),
+        len(copies),
+    )
+
+
+def _delete(
+    conn: sqlite3.Connection, keys: Sequence[str], conversation_id: int | None = None
+) -> None:
+    of_one = "" if conversation_id is None else " AND conversation_id = ?"
+    conn.execute(
+        "DELETE FROM conversation_facet WHERE facet_id IN"
+        f" (SELECT id FROM facet WHERE key IN ({placeholders(keys)})){of_one}",
+        (*keys, *(() if conversation_id is None else (conversation_id,))),
+    )

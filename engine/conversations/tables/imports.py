@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.conversation import Conversation, Message, content_hash, count_turns
 from engine.conversations.shared_text import SharedText
 from engine.conversations.tables import earlier_states, facets, shared_text
-from engine.conversations.tables.messages import messages_of
+from engine.conversations.tables.conversations import messages_of
 from engine.formats.records import Parsed
 from engine.project import cjk_index
 from engine.project.sql import MESSAGE_BITS, chunks, message_ids, placeholders, to_json

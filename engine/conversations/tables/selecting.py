@@ -6,15 +6,179 @@ several terms would read the rows of conversations, which are large and scattere
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import unicodedata
 from array import array
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import lru_cache
 
 from engine.base.errors import WorkbenchError
 from engine.conversations.filter_fields import FIELDS, TEXT, SortKey, Values
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.conversations.tables import text_search
-from engine.project.idset import IdSet
-from engine.project.sql import snapshot
+from engine.project import cjk_index
+from engine.project.idset import IdSet, read_ids
+from engine.project.sql import MESSAGE_BITS, message_ids, snapshot
+
+MAIN_INDEX = "message_fts"
+FEW_MESSAGES = 1_000
+"""Messages of a conversation up to which a temporary index is made of it."""
+
+_WRITTEN = "(written({column}content, ?) OR written({column}tool_calls, ?))"
+_MARKS = re.compile("[\u0300-\u036f]")
+_ALIKE = str.maketrans("‘’“”‐‑", "''\"\"--")
+"""Signs that writers and programs put for each other, so that `don't` is found however it was typed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """What the index does not know of a text: `some` of its characters, or `all` of them."""
+
+    some: bool
+    all: bool
+
+
+def is_slow(term: Term) -> bool:
+    """Whether every message must be read, because the text is of signs alone."""
+    return _signs(_text(term)).all
+
+
+def conversations_with(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
+    """Those of a set in which a text occurs; ignores whether the term is negated."""
+    text = _text(term)
+    if _signs(text).all:
+        chosen, flags = among.condition(f"(id >> {MESSAGE_BITS})")
+        holds, signs = _sign_condition(text)
+        sql = f"SELECT DISTINCT id >> {MESSAGE_BITS} FROM message WHERE {chosen} AND {holds}"
+        return among.of(read_ids(conn, sql, (*flags, *signs)))
+    hits = among - among
+    for sql, values in _indexed(conn, term, text):
+        ids = read_ids(conn, f"SELECT id >> {MESSAGE_BITS} FROM ({sql})", values)
+        hits |= among.of(ids)
+    return among & hits
+
+
+def messages_with(conn: sqlite3.Connection, term: Term, first: int, last: int) -> set[int]:
+    """Ids of the messages from `first` to `last` in which a text occurs."""
+    text, between = _text(term), "id BETWEEN ? AND ?"
+    if _signs(text).all:
+        holds, signs = _sign_condition(text)
+        sql = f"SELECT id FROM message WHERE {between} AND {holds}"
+        return set(read_ids(conn, sql, (first, last, *signs)))
+    found: set[int] = set()
+    for sql, values in _indexed(conn, term, text):
+        found.update(
+            read_ids(conn, f"SELECT id FROM ({sql}) WHERE {between}", (*values, first, last))
+        )
+    return found
+
+
+def hits(
+    conn: sqlite3.Connection, conversation_id: int, filter: Filter, few: int = FEW_MESSAGES
+) -> list[int]:
+    """Indices of the messages in which a word or phrase of the filter occurs, in order.
+
+    The full-text index of the project collects all messages with a prefix before it restricts them to one conversation
+    (0.1 s for one letter, with 500,000 messages). So a conversation of at most `few` messages gets a temporary index.
+    """
+    terms = [term for term in filter.of(TEXT) if not term.negated]
+    first, last = message_ids(conversation_id)
+    texts = conn.execute(
+        "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
+        (first, last, few + 1),
+    ).fetchall()
+    if len(texts) > few:
+        return _found(conn, terms, first, last)
+    with closing(sqlite3.connect(":memory:")) as own:
+        own.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, content, tool_calls)")
+        own.executemany("INSERT INTO message VALUES (?, ?, ?)", texts)
+        own.execute(
+            f"CREATE VIRTUAL TABLE {MAIN_INDEX}"
+            " USING fts5 (content, tool_calls, content = 'message', content_rowid = 'id')"
+        )
+        own.execute(f"INSERT INTO {MAIN_INDEX} ({MAIN_INDEX}) VALUES ('rebuild')")
+        cjk_index.create(own)
+        cjk_index.add(own, texts)
+        return _found(own, terms, first, last)
+
+
+def _found(conn: sqlite3.Connection, terms: Sequence[Term], first: int, last: int) -> list[int]:
+    found = (messages_with(conn, term, first, last) for term in terms)
+    return sorted(key - first for key in set().union(*found))
+
+
+def _indexed(conn: sqlite3.Connection, term: Term, text: str) -> list[tuple[str, tuple[str, ...]]]:
+    """(SQL, parameters) that select the `id` of messages, for each index in which a text is searched.
+
+    A text with Chinese or Japanese characters is in `cjk_index` only. Other words may also be between such characters,
+    where the main index does not see them, so they are looked for in both.
+    """
+    indexes = [cjk_index.INDEX] if cjk_index.has_cjk(text) else [MAIN_INDEX, cjk_index.INDEX]
+    words = _phrase(cjk_index.spaced(text)) + ("" if term.whole else "*")
+    if not _signs(text).some:
+        return [
+            (f"SELECT rowid AS id FROM {index} WHERE {index} MATCH ?", (words,))
+            for index in indexes
+        ]
+    conn.create_function("written", 2, _is_written, deterministic=True)
+    written = _folded(text)
+    return [
+        (
+            f"SELECT message.id FROM {index} JOIN message ON message.id = {index}.rowid"
+            f" WHERE {index} MATCH ? AND {_WRITTEN.format(column='message.')}",
+            (words, written, written),
+        )
+        for index in indexes
+    ]
+
+
+def _text(term: Term) -> str:
+    """The text of a term without lone surrogates, which no stored text holds and SQLite cannot take."""
+    return term.values[0].encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+
+
+def _phrase(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+@lru_cache(1_000)
+def _signs(text: str) -> _Signs:
+    """Which characters the tokenizer passes over; asked of it, because it does not know the newest scripts."""
+    chars = {(char,) for char in text if not char.isspace()}
+    if text.isascii():
+        known = sum(char.isalnum() for (char,) in chars)
+    else:
+        with closing(sqlite3.connect(":memory:")) as own:
+            own.execute("CREATE VIRTUAL TABLE sign USING fts5 (text)")
+            own.execute("CREATE VIRTUAL TABLE word USING fts5vocab (sign, instance)")
+            own.executemany("INSERT INTO sign VALUES (?)", chars)
+            (known,) = own.execute("SELECT count(DISTINCT doc) FROM word").fetchone()
+    return _Signs(known < len(chars), known == 0)
+
+
+def _sign_condition(signs: str) -> tuple[str, tuple[str, str]]:
+    """(SQL, parameters) of whether a message has these signs, or others that writers put for them."""
+    plain = signs.translate(_ALIKE)
+    content, tool_calls = "content", "tool_calls"
+    for other, sign in _ALIKE.items():
+        if chr(sign) in plain:
+            content = f"replace({content}, char({other}), char({sign}))"
+            tool_calls = f"replace({tool_calls}, char({other}), char({sign}))"
+    return f"(instr({content}, ?) OR instr({tool_calls}, ?))", (plain, plain)
+
+
+def _is_written(message: str | None, folded: str) -> bool:
+    return message is not None and folded in _folded(message)
+
+
+def _folded(text: str) -> str:
+    """A text without the differences that the index passes over: case, accents, width of white space."""
+    if not text.isascii():
+        text = _MARKS.sub("", unicodedata.normalize("NFD", text.translate(_ALIKE)))
+    return " ".join(text.casefold().split())
+
 
 MOST_VALUES = 200
 """Values of a field that are offered for completion."""
@@ -57,13 +221,13 @@ def _cost(term: Term) -> int:
     """Terms that match few conversations come first, because the others are then tested on those only; a text for
     which every message is read comes last."""
     if term.field == TEXT:
-        return 2 if text_search.is_slow(term) else 0
+        return 2 if is_slow(term) else 0
     return 0 if FIELDS[term.field.partition(".")[0]].few else 1
 
 
 def _holds(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     if term.field == TEXT:
-        return text_search.conversations_with(conn, term, among)
+        return conversations_with(conn, term, among)
     condition = FIELDS[term.field.partition(".")[0]].condition
     if condition is None:
         raise ValueError(f"a filter has a term on {term.field!r}, which stands for another field")

@@ -8,6 +8,8 @@ Not covered: what Arrow needs for the footer of the file, which is not compresse
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -34,6 +36,16 @@ _BESIDE = 8
 
 _MOST_ENTRIES = 1_000_000
 """Entries of a dictionary of which the longest is looked for."""
+
+_FOOTER_END = 8
+"""Number of bytes at the end of a file: the length of the footer, and the name of the format."""
+
+_ROW_GROUPS = 4
+"""Field of the footer with the groups of rows."""
+
+_BYTE_ARRAY = 6
+_CODECS = {1: "snappy", 2: "gzip", 3: "lzo", 4: "brotli", 5: "lz4_raw", 6: "zstd", 7: "lz4_raw"}
+"""Numbers of the type of a text, and of the codecs."""
 
 _DICTIONARY_PAGE = 2
 _BY_INDEX = (2, 8)
@@ -99,19 +111,19 @@ def parquet_rows(path: str, count: Reading) -> Iterator[Frame]:
     try:
         with parquet.ParquetFile(path) as file, open(path, "rb") as pages:
             indexable = _indexable(path, file.metadata)
-            for group in range(file.metadata.num_row_groups):
-                about = file.metadata.row_group(group)
-                columns = _columns(file.metadata, about, indexable, pages)
-                if reason := _too_large(columns, about.num_rows, count):
+            for group, chunks in enumerate(_row_groups(pages)):
+                rows = file.metadata.row_group(group).num_rows
+                columns = _columns(file.metadata, chunks, indexable, pages)
+                if reason := _too_large(columns, rows, count):
                     yield Frame(number + 1, b"", None, reason)
-                    number += about.num_rows
+                    number += rows
                     continue
                 for frame in _group_rows(path, file.metadata, group, columns, number, count):
                     yield frame
                     if not count.add(max(len(frame.raw), LEAST_OF_RECORD)):
                         yield Frame(None, b"", None, count.bounds.too_much)
                         return
-                number += about.num_rows
+                number += rows
     except (
         OSError,
         ValueError,
@@ -264,31 +276,61 @@ def _sums(values: Any, offsets: Any) -> Any:
     return compute.subtract(ends.take(offsets[1:]), ends.take(offsets[:-1]))
 
 
-def _columns(metadata: Any, group: Any, indexable: list[bool], file: BinaryIO) -> list[_Column]:
+def _row_groups(file: BinaryIO) -> Iterator[list[Any]]:
+    """Yields what the footer says of the columns of each group of rows, one group at a time.
+
+    Arrow is not asked, since it ends the process where a damaged footer has another codec or statistics than there are.
+    """
+    file.seek(-_FOOTER_END, os.SEEK_END)
+    length = int.from_bytes(file.read(4), "little")
+    file.seek(-_FOOTER_END - length, os.SEEK_END)
+    footer = io.BytesIO(file.read(length))
+    for field, kind in _fields(footer):
+        if field == _ROW_GROUPS:
+            for group in _elements(footer):
+                columns = group.get(1) if isinstance(group, dict) else None
+                if not isinstance(columns, list):
+                    raise _Damaged("a group of rows has no columns")
+                yield columns
+            return
+        _value(footer, kind, 0)
+
+
+def _columns(
+    metadata: Any, chunks: list[Any], indexable: list[bool], file: BinaryIO
+) -> list[_Column]:
+    """Returns what the columns of a group of rows take.
+
+    Args:
+        chunks: What the footer says of each column.
+    """
     found = []
-    for at in range(group.num_columns):
-        chunk = group.column(at)
+    for position, (chunk, is_index) in enumerate(zip(chunks, indexable, strict=True)):
+        about = chunk.get(3) if isinstance(chunk, dict) else None
+        if not isinstance(about, dict):
+            raise _Damaged("a column is not described")
+        schema = metadata.schema.column(position)
         column = _Column(
-            chunk.path_in_schema,
-            chunk.physical_type == "BYTE_ARRAY",
-            indexable[at],
-            metadata.schema.column(at).max_repetition_level > 0,
-            chunk.total_compressed_size,
+            schema.path,
+            about.get(1) == _BYTE_ARRAY,
+            is_index,
+            schema.max_repetition_level > 0,
+            _number(about, 7),
         )
-        start = chunk.data_page_offset
-        if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
-            start = min(start, chunk.dictionary_page_offset)
-        _look_at_pages(file, start, chunk, column)
+        start = _number(about, 9)
+        if 11 in about:
+            start = min(start, _number(about, 11))
+        _look_at_pages(file, start, _number(about, 5), _number(about, 4), column)
         found.append(column)
     return found
 
 
-def _look_at_pages(file: BinaryIO, start: int, chunk: Any, column: _Column) -> None:
-    """Reads what stands before each page of a column."""
+def _look_at_pages(file: BinaryIO, start: int, values: int, codec: int, column: _Column) -> None:
+    """Reads what stands before each page of a column of so many values."""
     file.seek(start)
     longest: int | None = None
     dictionary = 0, 0, 0
-    while column.values < chunk.num_values:
+    while column.values < values:
         page = _struct(file)
         kind, size, packed = _number(page, 1), _number(page, 2), _number(page, 3)
         place = file.tell()
@@ -308,14 +350,14 @@ def _look_at_pages(file: BinaryIO, start: int, chunk: Any, column: _Column) -> N
                 if longest is None:
                     longest = column.dictionary
                     if column.nested and column.is_text:
-                        longest = _longest(file, *dictionary, chunk.compression)
+                        longest = _longest(file, *dictionary, codec)
                 column.expanded += number * longest
             elif encoding not in _EACH_BY_ITSELF:
                 column.expanded += number * size
         file.seek(place + packed)
 
 
-def _longest(file: BinaryIO, place: int, size: int, packed: int, codec: str) -> int:
+def _longest(file: BinaryIO, place: int, size: int, packed: int, codec: int) -> int:
     """Number of bytes of the longest text in a dictionary; of all of it where that cannot be said quickly."""
     import pyarrow
 
@@ -323,11 +365,11 @@ def _longest(file: BinaryIO, place: int, size: int, packed: int, codec: str) -> 
         return size
     file.seek(place)
     data = file.read(packed)
-    if codec != "UNCOMPRESSED":
+    if codec != 0:
         try:
-            name = {"LZ4": "lz4_raw"}.get(codec, codec.lower())
+            name = _CODECS.get(codec)
             data = pyarrow.decompress(data, decompressed_size=size, codec=name, asbytes=True)
-        except (ValueError, OSError, NotImplementedError):
+        except (ValueError, TypeError, OSError, NotImplementedError):  # also of an unknown codec
             return size
     longest = at = 0
     for _ in range(_MOST_ENTRIES):
@@ -342,21 +384,40 @@ def _longest(file: BinaryIO, place: int, size: int, packed: int, codec: str) -> 
 def _number(found: dict[int, Any], field: int) -> int:
     value = found.get(field)
     if not isinstance(value, int) or value < 0:
-        raise _Damaged("a page does not say its size, number of values and encoding")
+        raise _Damaged("a column or a page does not say its size, number of values and encoding")
     return value
 
 
 def _struct(file: BinaryIO, depth: int = 0) -> dict[int, Any]:
-    """The fields of a structure in Thrift's compact protocol: numbers and structures; others are passed over."""
+    """The fields of a structure in Thrift's compact protocol: numbers, structures and lists; others are passed over."""
     if depth > _DEEPEST:
         raise _Damaged("a page's description is nested too deep")
-    found: dict[int, Any] = {}
+    return {field: _value(file, kind, depth) for field, kind in _fields(file)}
+
+
+def _fields(file: BinaryIO) -> Iterator[tuple[int, int]]:
+    """Yields the number and the kind of each field of a structure; who iterates reads its value."""
     field = 0
     while head := _byte(file):
         kind, step = head & 15, head >> 4
         field = field + step if step else _signed(file)
-        found[field] = _value(file, kind, depth)
-    return found
+        yield field, kind
+
+
+def _elements(file: BinaryIO, depth: int = 0) -> Iterator[Any]:
+    """Yields the elements of a list."""
+    if depth > _DEEPEST:
+        raise _Damaged("a list is nested too deep")
+    head = _byte(file)
+    size, kind = head >> 4, head & 15
+    size = _varint(file) if size == 15 else size
+    place = file.tell()
+    left = file.seek(0, os.SEEK_END) - place
+    file.seek(place)
+    if size > left:  # each takes a byte at least
+        raise _Damaged("a list is longer than the file")
+    for _ in range(size):
+        yield _byte(file) if kind in (1, 2) else _value(file, kind, depth)
 
 
 def _value(file: BinaryIO, kind: int, depth: int) -> Any:
@@ -370,6 +431,8 @@ def _value(file: BinaryIO, kind: int, depth: int) -> Any:
         file.seek(8, 1)
     elif kind == 8:
         file.seek(_varint(file), 1)
+    elif kind in (9, 10):
+        return list(_elements(file, depth + 1))
     elif kind == 12:
         return _struct(file, depth + 1)
     else:

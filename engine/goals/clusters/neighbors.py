@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from engine.base.atomic_files import make_folder, replacing, write_atomically
+from engine.base.files import make_folder, replacing, write_atomically
 from engine.model.embedders.vectors import (
     Floats,
     Indices,

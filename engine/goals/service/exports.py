@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from engine.conversations.tables.imported import imported
+from engine.conversations.tables.conversations import imported
 from engine.goals.clusters.clustering import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.tables import decisions as goal_decisions

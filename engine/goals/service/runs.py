@@ -29,6 +29,7 @@ from engine.model.embedders.embedder import Served, embedder_for
 from engine.model.embedders.vectors import Vectors
 from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel
+from engine.model.process.requests import Embed
 from engine.model.service.records import (
     ModelRequest,
 )
@@ -296,6 +297,6 @@ class GoalStages:
 
         def embed(texts: Sequence[str]) -> Vectors:
             self.setup.process.load(path, options)
-            return self.setup.process.embed(texts)
+            return self.setup.process.ask(Embed(texts))
 
         return Served(self.setup.catalog.sha256(path), embed)

@@ -37,13 +37,12 @@ from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress
 from engine.model.block_stage import ModelStage
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
 from engine.model.model_work import ModelWork, RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt

@@ -25,9 +25,7 @@ from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.clusterings import Assigned, StoredClustering, stored_clustering
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.jobs.contract import Progress
-from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.embedders.embedder import Embedder, embedder_from_state
 from engine.model.embedders.vectors import same_space
 from engine.project import runs

@@ -15,6 +15,7 @@ from engine.base.number_format import counted
 from engine.goals.clusters.clustering import Clusters, cluster
 from engine.goals.clusters.kmeans import propose_k
 from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
+from engine.goals.model_asker import ProcessAsker
 from engine.goals.questions import EXAMPLES, LABEL_GRAMMAR, Named, choose, label_body, read_label
 from engine.goals.records import DEFAULT_TEXT, Ids
 from engine.goals.stages.embedding import EmbedStage
@@ -32,14 +33,11 @@ from engine.goals.tables.clusterings import (
 from engine.goals.tables.texts import LazyTexts, TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.jobs.contract import Progress
-from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.block_stage import BlockStage
 from engine.model.embedders.vectors import Vectors, blocks
 from engine.model.model_work import RunModel
-from engine.model.process.asker import ProcessAsker
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt

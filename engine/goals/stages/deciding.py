@@ -38,11 +38,13 @@ from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache, QueueSnapshot
-from engine.jobs.contract import Lane, Progress, config_hash
-from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.threaded_work import (
+from engine.jobs.contract import (
+    CpuStage,
+    Lane,
     OnProgress,
+    Progress,
     ThreadedWork,
+    config_hash,
 )
 from engine.model.embedders.vectors import Mask
 from engine.project import runs

@@ -24,15 +24,12 @@ from engine.goals.tables import texts as goals
 from engine.goals.tables import vectors
 from engine.goals.tables.texts import GoalEntry, TextSource
 from engine.goals.tables.vectors import VectorConfig, digest_of
-from engine.jobs.blocks import blocks
-from engine.jobs.contract import Lane, Progress
-from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress, blocks
 from engine.model.block_stage import BlockStage
 from engine.model.embedders.embedder import Embedder, embedder_from_state
 from engine.model.embedders.vectors import Vectors, has_vector, same_space
 from engine.model.model_work import RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt

@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
+from engine.goals.model_asker import ProcessAsker
 from engine.goals.questions import (
     EXAMPLES,
     REASON_GRAMMAR,
@@ -35,12 +36,10 @@ from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.goals.views.splitting import as_if_split, split_candidates
-from engine.jobs.contract import Progress
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import OnProgress, Progress
 from engine.model.block_stage import ModelStage
 from engine.model.model_work import RunModel
-from engine.model.process.asker import ProcessAsker
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt

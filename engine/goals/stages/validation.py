@@ -17,9 +17,7 @@ from engine.goals.records import Ids
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import StoredClustering, source_of, stored_clustering
 from engine.goals.tables.vectors import read_vectors
-from engine.jobs.contract import Progress
-from engine.jobs.cpu_stage import CpuStage
-from engine.jobs.threaded_work import OnProgress
+from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors
 from engine.project import runs

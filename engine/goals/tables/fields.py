@@ -6,7 +6,7 @@ import sqlite3
 
 from engine.conversations.filter_fields import Field, Values
 from engine.conversations.filters import Term
-from engine.conversations.tables.conditions import number
+from engine.conversations.tables.fields import number
 from engine.goals.tables import groups
 from engine.project.idset import IdSet
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.completeness.tables import scores
-from engine.conversations.tables.imported import names
+from engine.conversations.tables.conversations import names
 from engine.goals.clusters.kmeans import canonical_order
 from engine.goals.records import GroupPeriod, Ids, MapPoint, MemberOrder, MemberRow
 from engine.goals.tables import groups

@@ -9,9 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import FormatError
-from engine.opener.forms.annotation import NOTE, RATING_NAMES, VERDICT
-from engine.opener.forms.exported import KNOWN
-from engine.questions.rating_scales import RATINGS, TAGS_OF_PEOPLE
+from engine.questions.rating_scales import (
+    KNOWN,
+    NOTE,
+    RATING_NAMES,
+    RATINGS,
+    TAGS_OF_PEOPLE,
+    VERDICT,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ import numpy as np
 from engine.base.errors import NotYet, WorkbenchError
 from engine.base.interval import wilson
 from engine.base.statistics.ranking import auroc
+from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import SEED, Floats, Ints, States
 from engine.completeness.records.scores import DecisionRule
 from engine.completeness.tables import hidden_states
-from engine.conversations import near_duplicates
-from engine.conversations.logs import logs_of
-from engine.conversations.tables.imported import imported
+from engine.conversations import shingle_overlap
+from engine.conversations.tables.conversations import imported
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration, example_probe
@@ -72,7 +72,7 @@ class ExampleProbeService:
     def __init__(self, project: Project, changed: Callable[[], None] = lambda: None) -> None:
         """`changed` is called when a fit was stored or taken over."""
         self._project, self._changed = project, changed
-        self._shingles: dict[int, near_duplicates.Shingles] = {}
+        self._shingles: dict[int, shingle_overlap.Shingles] = {}
         self._state = threading.Condition()
         self._thread: threading.Thread | None = None
         self._asked = self._busy = self._closing = False
@@ -276,8 +276,8 @@ class ExampleProbeService:
         among = sorted({*marked, *random.permutation(known.ids)[:COMPARED].tolist()})
         missing = [key for key in among if key not in self._shingles]
         for log in logs_of(self._project, missing):
-            self._shingles[log.id] = near_duplicates.log_shingles(log.pieces)
-        groups = near_duplicates.groups([self._shingles[key] for key in among])
+            self._shingles[log.id] = shingle_overlap.log_shingles(log.pieces)
+        groups = shingle_overlap.groups([self._shingles[key] for key in among])
         group = dict(zip(among, groups.tolist(), strict=True))
         return np.array([group[key] for key in marked], dtype=np.int64)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from engine.base.outcomes import (
     Verdict,
@@ -20,6 +20,7 @@ from engine.questions.records.triage import (
     VerdictRow,
 )
 from engine.questions.tables import second_verdicts, triage_queue, verdicts
+from engine.questions.tables.verdicts import Act
 
 PLACE = "triage.place"
 """Setting: where triage goes on: order, filter, what was skipped."""
@@ -91,6 +92,44 @@ class TriageService:
             lambda conn: verdicts.untag(conn, conversation_ids, tag, self.annotator)
         )
         self._changed()
+
+    def give_all(
+        self,
+        conversation_ids: Sequence[int],
+        verdict: Verdict | None = None,
+        *,
+        blind: bool = False,
+        note: str | None = None,
+        tags: Sequence[str] = (),
+        untags: Sequence[str] = (),
+    ) -> list[Act]:
+        """Gives conversations the same verdict, note and tags in one act that one undo takes back.
+
+        Args:
+            blind: The verdict was given without seeing others: the current verdict does not change.
+            note: An empty one takes the note away; None leaves it.
+            untags: Tags that are taken away.
+
+        Returns:
+            What was stored: a verdict always, of the rest what the conversations did not have so already.
+        """
+        acts: list[Act] = []
+        for key in conversation_ids:
+            now = self.current(key)
+            if verdict is not None:
+                acts.append(Act(key, "repeat" if blind else "give", verdict))
+            if note is not None and note != ("" if now is None else now.note):
+                acts.append(Act(key, "note", text=note))
+            present = set(() if now is None else now.tags)
+            added = {" ".join(name.split()) for name in tags} - {""} - present
+            removed = {" ".join(name.split()) for name in untags} & present
+            acts += [Act(key, "tag", text=name) for name in sorted(added)]
+            acts += [Act(key, "untag", text=name) for name in sorted(removed)]
+        acts = [replace(act, annotator=self.annotator) for act in acts]
+        if acts:
+            self._project.write(lambda conn: verdicts.give_all(conn, acts))
+            self._changed()
+        return acts
 
     def undo(self) -> VerdictRow | None:
         """Undoes the newest act in force and returns it; None when nothing is left."""

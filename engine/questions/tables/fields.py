@@ -19,7 +19,7 @@ from engine.conversations.filter_fields import (
     Values,
 )
 from engine.conversations.filters import Term
-from engine.conversations.tables.conditions import (
+from engine.conversations.tables.fields import (
     counted,
     counted_choices,
     in_order,

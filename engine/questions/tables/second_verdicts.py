@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from engine.base.outcomes import (
     Verdict,
 )
+from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT
-from engine.conversations.tables.imported import imported
 from engine.project.sql import snapshot
 from engine.questions.records.triage import (
     Judged,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.interval import Z95, Interval, wilson
-from engine.base.statistics.significance import holm, two_sided
+from engine.base.statistics.ranking import holm, two_sided
 from engine.questions.calibration import rate_difference
 from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Comparison, Difference, Measure, Side

@@ -10,8 +10,8 @@ import numpy as np
 
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
-from engine.base.statistics.partitions import adjusted_rand
-from engine.base.statistics.significance import holm
+from engine.base.statistics.agreement import adjusted_rand
+from engine.base.statistics.ranking import holm
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.tables import selecting
 from engine.goals.records import NAMELESS

@@ -10,18 +10,26 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from engine.base.interval import Interval
-from engine.base.statistics.correlation import Correlation, correlate
-from engine.base.statistics.curves import rejection, roc
-from engine.base.statistics.ranking import Placements, auroc, placements
+from engine.base.statistics.agreement import Correlation, correlate
+from engine.base.statistics.bootstrap import RANK_FIGURES, Bools, Ranking, Resampling
+from engine.base.statistics.ranking import (
+    Placements,
+    above_chance,
+    auroc,
+    corrected,
+    differ,
+    holm,
+    placements,
+    rejection,
+    roc,
+)
 from engine.base.statistics.records import (
     Contrast,
     Curve,
 )
-from engine.base.statistics.resampling import NAMES, Bools, Ranking, Resampling
-from engine.base.statistics.significance import above_chance, corrected, differ, holm
 from engine.results.metrics.uncertainty import FIGURES, PLAIN, Case, Figure
 
-_AP, _KEPT, _RATIO = (NAMES.index(one) for one in NAMES[1:])
+_AP, _KEPT, _RATIO = (RANK_FIGURES.index(one) for one in RANK_FIGURES[1:])
 
 OnStep = Callable[[str], None]
 """Called with the name of each step before it is computed; may raise to cancel."""

@@ -10,15 +10,12 @@ from typing import Any
 import numpy as np
 
 from engine.base.interval import Interval
-from engine.base.statistics.classification import NAMES, THRESHOLD, BootstrapDraws, classify, draw
-from engine.base.statistics.curves import rejection, roc
-from engine.base.statistics.ranking import placements
+from engine.base.statistics.bootstrap import NAMES, THRESHOLD, BootstrapDraws, classify, draw
+from engine.base.statistics.ranking import Floats, corrected, differ, placements, rejection, roc
 from engine.base.statistics.records import (
     Classification,
     Contrast,
 )
-from engine.base.statistics.significance import corrected, differ
-from engine.base.statistics.weighted import Floats
 from engine.completeness.endings import matched
 from engine.completeness.truncation import cut_at
 from engine.results.metrics import claims as truths

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from engine.base.errors import UsageError, WorkbenchError
 from engine.base.interval import Interval
-from engine.base.report_table import Cell, ReportTable
-from engine.base.statistics.records import (
+from engine.base.report_table import (
+    Cell,
     Metric,
+    ReportTable,
 )
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.model.catalog import Catalog

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from engine.base.conversation import Role, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
-from engine.base.statistics.classification import THRESHOLD
-from engine.base.statistics.curves import reliability, roc
+from engine.base.statistics.bootstrap import THRESHOLD
+from engine.base.statistics.ranking import reliability, roc
 from engine.base.statistics.records import (
     Classification,
 )
@@ -22,12 +22,12 @@ from engine.completeness.position import Position, by_position
 from engine.completeness.records.scores import LEAST_FOR_PROBE, Mode
 from engine.completeness.tables import generated_ends, score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.conversations import near_duplicates
+from engine.conversations import shingle_overlap
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations
-from engine.conversations.tables.imported import names as external_ids_of
+from engine.conversations.tables.conversations import names as external_ids_of
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.conversations.tables.selecting import ids as matching_ids
-from engine.conversations.tables.truth import truth_by_conversation
 from engine.model.catalog import AdapterEntry, Catalog, adapter_name
 from engine.project import runs
 from engine.project.project import Project
@@ -378,9 +378,9 @@ def _baselines(conn: sqlite3.Connection, where: Mapping[int, Place]) -> dict[str
                 pieces[nth].message: float(sounds_complete(pieces[: nth + 1])) for nth in at
             }
             curves.append([(number, so_far[nth], lengths[nth]) for number, nth in enumerate(at)])
-            shingles.append(near_duplicates.log_shingles(pieces))
+            shingles.append(shingle_overlap.log_shingles(pieces))
     found: dict[str, Values] = {KEYWORDS: keywords}
-    groups = near_duplicates.groups(shingles)
+    groups = shingle_overlap.groups(shingles)
     cuttable = {int(group) for group, curve in zip(groups, curves, strict=True) if len(curve) > 1}
     if len(cuttable) >= LEAST_FOR_PROBE:
         values = iter(by_position(curves, groups).p.tolist())

@@ -11,10 +11,10 @@ import numpy as np
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
-from engine.base.statistics.partitions import (
+from engine.base.statistics.agreement import (
     OUTSIDE,
     GoldAgreement,
-    Labels,
+    Groups,
     agreement,
     agreement_contrasts,
 )
@@ -24,7 +24,7 @@ from engine.base.statistics.records import (
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.clustering_view import ClusteringView
@@ -101,7 +101,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
             f"All {len(names):,} conversations with a gold goal have the same one, so it cannot distinguish groups.",
             "Import conversations with other goals, or look at them without --filter.",
         )
-    ways: dict[str, Labels] = {}
+    ways: dict[str, Groups] = {}
     if all(
         key in before for key in known
     ):  # false where conversations were assigned after clustering
@@ -127,7 +127,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     )
 
 
-def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Labels:
+def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Groups:
     return np.array([groups[key] for key in keys], dtype=np.int64)
 
 

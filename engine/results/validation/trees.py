@@ -13,7 +13,7 @@ from engine.base.errors import NotYet, UsageError
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations, selecting
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.project.project import Project
 from engine.results.metrics import claims, conclusions
 from engine.results.metrics import claims as truths

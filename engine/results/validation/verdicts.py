@@ -14,7 +14,7 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
-from engine.base.statistics.curves import roc
+from engine.base.statistics.ranking import roc
 from engine.base.statistics.records import (
     Classification,
     Contrast,

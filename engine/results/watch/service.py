@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections import deque
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from engine.base.errors import NotFound
+from engine.base.request_options import Option, declared, share, switch
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filter_fields import NOVEL
 from engine.conversations.growing import Growing, GrowingFiles
@@ -86,11 +88,34 @@ class WatchRequest:
         once: Look once, report what is new, and end.
     """
 
-    model: str | None = None
-    every: float = 2.0
-    idle: float = 600.0
-    precision: float = PRECISION
-    once: bool = False
+    model: str | None = declared(
+        None, Option("name or path of the model", default="that of the project")
+    )
+    every: float = declared(
+        2.0,
+        Option(
+            "seconds between two looks",
+            metavar="SECONDS",
+            convert=float,
+            allowed=lambda value: 0 < value < math.inf,
+            must="above 0",
+        ),
+    )
+    idle: float = declared(
+        600.0,
+        Option(
+            "a conversation that has not grown for so long has ended",
+            default="10",
+            metavar="MINUTES",
+            convert=lambda text: 60 * float(text),
+            allowed=lambda value: 0 < value < math.inf,
+            must="above 0",
+        ),
+    )
+    precision: float = share(
+        PRECISION, "raise only signals that were right as often on past conversations", metavar="P"
+    )
+    once: bool = switch("report what is new now, and end")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,16 @@ import numpy as np
 from engine.base.errors import Cancelled, FormatError, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.completeness import probe
+from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import Floats, Ints, States
 from engine.completeness.records.scores import LEAST_FOR_PROBE, DecisionRule
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import StateEntry
-from engine.conversations import near_duplicates
+from engine.conversations import shingle_overlap
 from engine.conversations.growing import Growing
-from engine.conversations.logs import logs_of
 from engine.conversations.tables import watched
-from engine.conversations.tables.imported import imported
+from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.watched import WatchedEntry
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
@@ -259,15 +259,15 @@ class WatchStage:
                 f"A watch needs {LEAST_FOR_PROBE} past conversations in the project; there are {len(past):,}.",
                 "Import some first: `workbench import PROJECT FILE`.",
             )
-        shingles: list[near_duplicates.Shingles] = []
+        shingles: list[shingle_overlap.Shingles] = []
         ids = [one.conversation_id for one in past]
         for first in range(0, len(ids), CHUNK):
             if self._interrupted.is_set():
                 raise Cancelled("The watch was ended.")
             logs = logs_of(self._project, ids[first : first + CHUNK])
-            shingles.extend(near_duplicates.log_shingles(log.pieces) for log in logs)
+            shingles.extend(shingle_overlap.log_shingles(log.pieces) for log in logs)
         counts = [len(one.places) for one in past]
-        of_conversation = near_duplicates.groups(shingles)
+        of_conversation = shingle_overlap.groups(shingles)
         group = np.repeat(of_conversation, counts)
         states = np.concatenate([states_of(one) for one in past])
         end = np.concatenate([np.arange(count) == count - 1 for count in counts])

@@ -2,11 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
 
-from engine.simulate.demo.form_kinds import CLUBS, FORMS, Field
-from engine.simulate.demo.people import TOWNS
+import msgspec
+
 from engine.simulate.demo.script import Script, give_up, write_closing
+from engine.simulate.demo.wording import PEOPLE, day, person, words_of
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """One field of a form. Its value is one of `values`, a `number` from the first to the second with its `unit`, a day
+    of a `year`, or what the `value` of this name in `_VALUES` makes.
+
+    Attributes:
+        ask: Template of the noun phrase with which the assistant asks for it.
+        wrong: A value that the assistant rejects; empty for none.
+        complaint: Template of what the assistant then answers.
+    """
+
+    label: str
+    ask: str
+    values: tuple[str, ...] = ()
+    number: tuple[int, int] | None = None
+    unit: str = ""
+    year: int = 0
+    value: str = ""
+    wrong: str = ""
+    complaint: str = ""
+
+    def make(self, rng: Random) -> str:
+        """Returns a random value."""
+        if self.values:
+            return rng.choice(self.values)
+        if self.number:
+            return f"{rng.randint(*self.number)}{self.unit}"
+        if self.year:
+            return f"{rng.randint(1, 28)} {rng.choice(PEOPLE.months)} {self.year}"
+        return _VALUES[self.value](rng)
+
+
+class _Form(msgspec.Struct, frozen=True):
+    """A form; `intent` is the template of what the user wants."""
+
+    intent: str
+    fields: tuple[Field, ...]
+
+
+class _Words(msgspec.Struct, frozen=True):
+    """The forms by name, and groups that apply for a grant: kind -> (name, purpose)."""
+
+    clubs: dict[str, tuple[str, str]]
+    kinds: dict[str, _Form]
+
+
+_WORDS = words_of("forms", _Words)
+
+
+def _address(rng: Random) -> str:
+    return f"{rng.choice(PEOPLE.streets)} {rng.randint(1, 99)}"
+
+
+def _mail(rng: Random) -> str:
+    name = rng.choice(("post", "hello", "k.ilves", "n.park", "team", "info"))
+    return f"{name}{rng.randint(2, 9)}@example.net"
+
+
+def _phone(rng: Random) -> str:
+    return f"{rng.choice(('020', '030', '061'))} {rng.randint(100, 999)}"
+
+
+def _plate(rng: Random) -> str:
+    letters = f"{rng.choice('KLMPRT')}{rng.choice('ABDEG')}"
+    return f"{letters}-{rng.randint(100, 999)}-{rng.choice('NSTXZ')}"
+
+
+_VALUES: Mapping[str, Callable[[Random], str]] = {
+    "person": person,
+    "day": day,
+    "address": _address,
+    "e-mail": _mail,
+    "phone": _phone,
+    "plate": _plate,
+}
 
 _CORRECTABLE = ("Name", "Start", "From", "E-mail", "Phone", "Date", "Born")
 
@@ -14,15 +92,15 @@ _CORRECTABLE = ("Name", "Start", "From", "E-mail", "Phone", "Date", "Born")
 def converse(script: Script) -> str:
     """Writes one conversation and returns its goal, the name of the form."""
     rng = script.rng
-    kind = rng.choice(sorted(FORMS))
-    intent, possible = FORMS[kind]
-    fields = _entries(script, possible)
+    kind = rng.choice(sorted(_WORDS.kinds))
+    form = _WORDS.kinds[kind]
+    fields = _entries(script, form.fields)
     values = {field.label: field.make(rng) for field in fields}
-    town = rng.choice(TOWNS)
+    town = rng.choice(PEOPLE.towns)
     if "Address" in values:
         values["Address"] += f", {town}"
-    club = rng.choice(sorted(CLUBS))
-    for label, text in zip(("Group", "Purpose"), CLUBS[club], strict=True):
+    club = rng.choice(sorted(_WORDS.clubs))
+    for label, text in zip(("Group", "Purpose"), _WORDS.clubs[club], strict=True):
         if label in values:
             values[label] = text
     labels = ", ".join(field.label.lower() for field in fields)
@@ -34,7 +112,7 @@ def converse(script: Script) -> str:
     script.user(
         "{Hi, |Hello, |Good morning. |} {I {want|need|would like} to|we have to|is it here "
         "that I can|help me to} "
-        + intent
+        + form.intent
         + "{ in $town|, we live in $town|, office $town}{.|, please.|}",
         town=town,
         club=club,

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
+import msgspec
+
 from engine.base.conversation import Message, ToolCall
-from engine.simulate.demo.wording import Voice, expand
+from engine.simulate.demo.wording import Voice, expand, words_of
 
 Outcome = Literal["complete", "broken_off", "failed"]
 Size = Literal["usual", "long", "huge"]
@@ -26,19 +28,27 @@ _ASKING = re.compile(
 SideQuestion = tuple[str, str]
 """A question of the user about a result that was just reported, and its answer; templates with no `$name` in them."""
 
-_GRANTS = ("{Sure|Of course|Certainly|No problem|Okay|Alright}{.|!}",)
-_RETURNS = ("{Okay|Alright|Right|So}.", "{Thank you|Thanks} for {waiting|your patience}{.|!}")
-_WELCOMES = ("{You're welcome|Glad to help|My pleasure|Welcome}{.|!}",)
-_TAILS = (
-    "{Let me know|Tell me} if {anything|something} {looks off|is not as you expected|needs "
-    "changing}.",
-    "{Is there anything|Anything} {else|} {you want me to check here|I should know|unclear "
-    "about this}?",
-    "{I hope|Hope} {that helps|this is what you needed}.",
-    "{Have a look|Please check} and {shout|say so} if {it's wrong|a detail is missing}.",
-    "{All good so far|Does that work for you|Is that okay}?",
-    "{Glad|Happy} {to help with this|I could look that up|to have that sorted}.",
-)
+
+class _UserWords(msgspec.Struct, frozen=True):
+    greeting: str
+    openings: tuple[str, ...]
+    openings_with_list: tuple[str, ...]
+    reminders: tuple[str, ...]
+    by_the_way: str
+    leaving: tuple[str, ...]
+
+
+class _AssistantWords(msgspec.Struct, frozen=True):
+    """What is said before a result (by whether it is granted, brought or follows thanks), and after it."""
+
+    grants: tuple[str, ...]
+    returns: tuple[str, ...]
+    welcomes: tuple[str, ...]
+    tails: tuple[str, ...]
+
+
+_USER = words_of("user", _UserWords)
+_ASSISTANT = words_of("assistant", _AssistantWords)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +128,14 @@ class Script:
             text = f"{expand(self.rng, self.rng.choice(self._leads()))} {text}"
         if self.chance(self._courtesy):
             gap = "\n\n" if "\n" in text else " "
-            text = f"{text}{gap}{expand(self.rng, self.rng.choice(_TAILS))}"
+            text = f"{text}{gap}{expand(self.rng, self.rng.choice(_ASSISTANT.tails))}"
         self.messages.append(Message("assistant", text))
 
     def _leads(self) -> tuple[str, ...]:
         before = self.messages[-1]
         if before.role != "user":
-            return _RETURNS
-        return _WELCOMES if _THANKS.search(before.content) else _GRANTS
+            return _ASSISTANT.returns
+        return _ASSISTANT.welcomes if _THANKS.search(before.content) else _ASSISTANT.grants
 
     def act(self, action: str, observation: str) -> None:
         """Adds an action that the assistant writes as text, and its observation as a tool message."""
@@ -151,24 +161,6 @@ class Script:
         return sum(message.role == "user" for message in self.messages[:upto])
 
 
-_GREETING = "{Hi|Hello|Hey|Hi there|Hello there|Good morning|Good afternoon|Good day}{.|!}"
-_FRAMES = (
-    "{could you|can you|would you} {please|} $list?",
-    "{I need you to|I'd like you to|please|would you mind helping me:} $list.",
-    "$list{. That's it.|.|. That's all.| please.|. Nothing else.}",
-    "{I'm hoping|I was hoping} you {can|could} $list.",
-    "{could|can} {somebody|someone|you} $list{?|, please?|? {Would|It would|That would} be "
-    "{a big help|very kind|great}.}",
-    "{what I need is this|my request|the task for today}: $list.",
-)
-_LISTED = (
-    "{a few things|some things for today|here is what I need|my list}:\n$lines",
-    "{please|can you} {take care of|handle|help with} {these|the following}:\n$lines",
-    "{for today:|to do:|tasks:|}\n$lines\n"
-    "{In that order please.|Order does not matter.|All of it by {today|noon|Friday}, please.|}",
-)
-
-
 def write_opening(script: Script, commands: Sequence[str], preface: str = "") -> None:
     """Adds the user's first message, which names all requests, as a list or in running text."""
     rng = script.rng
@@ -178,10 +170,10 @@ def write_opening(script: Script, commands: Sequence[str], preface: str = "") ->
             f"{mark.replace('1', str(number))}{command}"
             for number, command in enumerate(commands, 1)
         )
-        frame = rng.choice(_LISTED)
+        frame = rng.choice(_USER.openings_with_list)
     else:
         lines = ""
-        frame = rng.choice(_FRAMES)
+        frame = rng.choice(_USER.openings)
     running = commands[0]
     if len(commands) > 1:
         links = [
@@ -192,25 +184,8 @@ def write_opening(script: Script, commands: Sequence[str], preface: str = "") ->
         for link, command in zip([*links, last], commands[1:], strict=True):
             running += link + command
     framed = frame.replace("$list", running).replace("$lines", lines)
-    greeting = _GREETING if script.chance(0.5) else ""
+    greeting = _USER.greeting if script.chance(0.5) else ""
     script.user(f"{greeting} {preface} {framed}".strip())
-
-
-_REMINDERS = (
-    "{And|Now|Next|So,|Then} $noun{.|?| please.|, please.| then.}",
-    "{What about|How about|And what about|Can we do} $noun {now|next|}?",
-    "{Let's|We can|You can} {go on with|move on to|do|continue with} $noun.",
-    "{Still open|Next|To do}: $noun{.|, please.|, if you can.}",
-    "$noun{ next.| please.| then?}",
-    "{Go ahead with|On to|Carry on with|Please see to} $noun{.|!}",
-    "{I'm still waiting for|Don't forget|You haven't done} $noun{.|, yes?}",
-)
-
-
-_ASKED_BY_THE_WAY = (
-    "{||||{By the way|Quick question|Just so I know|One thing|Before I forget|While you are at it}"
-    ":|{Out of curiosity|Only to be sure|For my notes|My colleague asks}:}"
-)
 
 
 def write_requests(script: Script, requests: Sequence[Request]) -> None:
@@ -219,7 +194,7 @@ def write_requests(script: Script, requests: Sequence[Request]) -> None:
     asked: set[str] = set()
     for number, request in enumerate(requests):
         if number and script.chance(0.75):
-            script.reply(script.rng.choice(_REMINDERS).replace("$noun", request.noun))
+            script.reply(script.rng.choice(_USER.reminders).replace("$noun", request.noun))
         script.mark_unfinished()
         if number == failing:
             request.fail()
@@ -233,7 +208,7 @@ def write_requests(script: Script, requests: Sequence[Request]) -> None:
         if open_questions and script.chance(0.2 if script.size == "usual" else 0.3):
             question, answer = script.rng.choice(list(open_questions.values()))
             asked.add(question)
-            script.reply(f"{_ASKED_BY_THE_WAY} {question}")
+            script.reply(f"{_USER.by_the_way} {question}")
             script.report(answer)
             if not last:
                 script.mark_unfinished()
@@ -304,16 +279,6 @@ def write_closing(script: Script) -> None:
         script.user("{Good|Fine|Lovely|Exactly what I wanted|Looks right to me}{.|!}")
 
 
-_LEAVE = (
-    "{Sorry|Oh}, {I have to|need to|must} {run|go|take a call|leave}{.|, back "
-    "{later|tomorrow}.|. The rest {another time|tomorrow}, thanks.}",
-    "{Phone is ringing|Meeting starts|My battery is at 2%|The kids are up}{, one sec.|, brb.|. "
-    "Thank you so far!|. Talk later.}",
-    "{Hold on|One moment|Wait}{, {let me|I'll} {look|check} {that|it} {up|first}.|, someone at "
-    "the door.}",
-)
-
-
 def break_off(script: Script) -> None:
     """Cuts the conversation at a random place where a request is still open, and sometimes adds a user who leaves."""
     rng = script.rng
@@ -334,7 +299,7 @@ def break_off(script: Script) -> None:
     del messages[cut:]
     script.unfinished = cut
     if fewest == 1 or (roles[cut - 1] == "assistant" and script.chance(0.35)):
-        script.user(rng.choice(_LEAVE))
+        script.user(rng.choice(_USER.leaving))
         if script.chance(0.5):
             script.say(
                 "{No problem|Sure|Of course|Okay}{, I'll be here.|. I'll keep it as it is.|, "

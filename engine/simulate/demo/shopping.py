@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.simulate.demo.people import STREETS, TOWNS, person
+import msgspec
+
 from engine.simulate.demo.script import (
     Request,
     Script,
@@ -14,87 +15,27 @@ from engine.simulate.demo.script import (
     write_opening,
     write_requests,
 )
+from engine.simulate.demo.wording import PEOPLE, person, words_of
 
-_GOODS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str, tuple[int, int]]] = {
-    "desk lamp": (
-        ("dimmable", "with a clamp", "with USB port"),
-        ("black", "white", "brass"),
-        "color",
-        (18, 70),
-    ),
-    "rain jacket": (
-        ("breathable", "packable", "with hood"),
-        ("S", "M", "L", "XL"),
-        "size",
-        (35, 120),
-    ),
-    "water bottle": (
-        ("insulated", "leakproof", "half litre"),
-        ("steel", "green", "coral"),
-        "color",
-        (9, 35),
-    ),
-    "yoga mat": (
-        ("non-slip", "extra thick", "cork"),
-        ("purple", "grey", "blue"),
-        "color",
-        (15, 60),
-    ),
-    "hand cream": (
-        ("fragrance free", "with shea butter", "vegan"),
-        ("50 ml", "100 ml"),
-        "size",
-        (4, 19),
-    ),
-    "coffee beans": (("decaf", "dark roast", "fair trade"), ("250 g", "1 kg"), "weight", (7, 32)),
-    "phone case": (
-        ("shockproof", "clear", "with card slot"),
-        ("black", "sage", "navy"),
-        "color",
-        (8, 29),
-    ),
-    "dog collar": (
-        ("reflective", "leather", "padded"),
-        ("small", "medium", "large"),
-        "size",
-        (6, 28),
-    ),
-    "throw blanket": (
-        ("wool", "machine washable", "fleece"),
-        ("130x170", "150x200"),
-        "size",
-        (19, 90),
-    ),
-    "USB-C cable": (("braided", "two metres", "100 W"), ("black", "white"), "color", (5, 25)),
-    "running socks": (
-        ("merino", "seamless", "three pairs"),
-        ("36-39", "40-43", "44-47"),
-        "size",
-        (8, 30),
-    ),
-    "baking tin": (
-        ("springform", "non-stick", "with lid"),
-        ("20 cm", "24 cm", "26 cm"),
-        "size",
-        (7, 34),
-    ),
-}
-_UNCOUNTED = ("hand cream", "coffee beans", "running socks")
-_ADJECTIVES = (
-    *("able", "clear", "cork", "decaf", "ed", "fleece", "form", "free", "leather", "less"),
-    *("merino", "proof", "roast", "slip", "stick", "thick", "trade", "vegan", "wool"),
-)
-"""Endings of features that precede the noun (`insulated bottle`); the others follow it (`bottle with lid`)."""
-_BRANDS = (
-    *("Aldano", "Brightholm", "Corvex", "Dunmere", "Elska", "Ferrow", "Mizuno-ya", "Nordlys"),
-    *("Ottavio", "Pell&Co", "Quill", "Tøyen"),
-)
-_BLURBS = (
-    "Made for daily use [/b] two years of warranty",
-    "★★★★☆ Our favourite 🎁 返品可能",
-    "[new] now in more [sizes]",
-    '{"origin": "EU", "tags": ["gift", "home"]}',
-)
+
+class _Goods(msgspec.Struct, frozen=True):
+    """One kind of goods; `kind` says what `options` are, and `price` has the lowest and the highest."""
+
+    features: tuple[str, ...]
+    options: tuple[str, ...]
+    kind: str
+    price: tuple[int, int]
+
+
+class _Words(msgspec.Struct, frozen=True):
+    brands: tuple[str, ...]
+    blurbs: tuple[str, ...]
+    uncounted: tuple[str, ...]
+    adjectives: tuple[str, ...]
+    goods: dict[str, _Goods]
+
+
+_WORDS = words_of("shopping", _Words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +56,9 @@ class _Shop:
         self.orders: list[str] = []
         self.terse = rng.random() < 0.5
         self.ship = rng.choice((0.0, 3.95, 4.9, 6.5))
-        self.address = f"{rng.choice(STREETS)} {rng.randint(1, 140)}, {rng.choice(TOWNS)}"
+        self.address = (
+            f"{rng.choice(PEOPLE.streets)} {rng.randint(1, 140)}, {rng.choice(PEOPLE.towns)}"
+        )
         self.name = person(rng)
 
     def number(self) -> str:
@@ -129,22 +72,28 @@ class _Shop:
         return "\n".join(
             [
                 f"{kind}: " + " ".join(f"[{option}]" for option in options),
-                self.script.rng.choice(_BLURBS),
+                self.script.rng.choice(_WORDS.blurbs),
                 "Currently unavailable." if sold_out else f"${product.price:.2f}",
             ]
         )
 
     def item(self, thing: str) -> Request:
         script, rng, words = self.script, self.script.rng, self.script.words
-        features, options, kind, (low, high) = _GOODS[thing]
+        goods = _WORDS.goods[thing]
+        features, options, kind, (low, high) = (
+            goods.features,
+            goods.options,
+            goods.kind,
+            goods.price,
+        )
         feature, option = rng.choice(features), rng.choice(options)
         prices = [round(rng.uniform(low, high), 1) for _ in range(rng.choice((2, 2, 2, 3)))]
         cap = 5 * (int(min(prices) // 5) + rng.randint(2, 4))
         said_option = rng.random() < 0.65
-        after = not feature.endswith(_ADJECTIVES)
+        after = not feature.endswith(_WORDS.adjectives)
         phrase = f"{thing} {feature}" if after else f"{feature} {thing}"
         article = "an" if phrase[0] in "aeio" else "a"
-        phrase = f"{'{some|}' if thing in _UNCOUNTED else article} {phrase}"
+        phrase = f"{'{some|}' if thing in _WORDS.uncounted else article} {phrase}"
         others = [f for f in features if f != feature] if script.outcome == "failed" else features
         products = [
             _Product(
@@ -153,7 +102,7 @@ class _Shop:
                 price,
             )
             for at, (brand, price) in enumerate(
-                zip(rng.sample(_BRANDS, len(prices)), sorted(prices), strict=True)
+                zip(rng.sample(_WORDS.brands, len(prices)), sorted(prices), strict=True)
             )
         ]
         best = products[0]
@@ -336,7 +285,7 @@ def converse(script: Script) -> str:
     shop = _Shop(script)
     most = 2 if shop.cart else 3
     count = most if script.size != "usual" else rng.choice((1, 1, 1, 2))
-    things = rng.sample(sorted(_GOODS), count)
+    things = rng.sample(sorted(_WORDS.goods), count)
     requests = [shop.item(thing) for thing in things]
     if shop.cart:
         requests.append(shop.checkout())

@@ -6,9 +6,9 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 
-from engine.simulate.demo.people import TOWNS, person
+import msgspec
+
 from engine.simulate.demo.script import (
     Request,
     Script,
@@ -17,12 +17,12 @@ from engine.simulate.demo.script import (
     write_opening,
     write_requests,
 )
+from engine.simulate.demo.wording import PEOPLE, person, words_of
 
 Row = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Schema:
+class _Schema(msgspec.Struct, frozen=True):
     """Names for a database with two tables: people (such as customers) and events (such as sales).
 
     Attributes:
@@ -41,15 +41,7 @@ class _Schema:
     kinds: tuple[str, ...]
 
 
-_SCHEMAS = (
-    _Schema("bikeshop", "sales", "customer", "customers", "price", ("city", "cargo", "kids")),
-    _Schema("library", "loans", "member", "members", "fee", ("crime", "history", "poetry")),
-    _Schema("clinic", "visits", "patient", "patients", "cost", ("dental", "eyes", "skin")),
-    _Schema("brewery", "orders", "pub", "pubs", "amount", ("ale", "lager", "porter", "sour")),
-    _Schema("studio", "bookings", "guest", "guests", "paid", ("pilates", "spin", "yoga")),
-)
-
-
+_SCHEMAS = words_of("sql", tuple[_Schema, ...])
 _STYLES = ("tuples", "tuples", "table", "json")
 
 
@@ -72,7 +64,7 @@ class _Database:
         rows = 90 if script.size == "huge" else rng.randint(25, 60)
         connection.executemany(
             f"INSERT INTO {s.parties}(name, town) VALUES (?, ?)",
-            [(person(rng), rng.choice(TOWNS)) for _ in range(9)],
+            [(person(rng), rng.choice(PEOPLE.towns)) for _ in range(9)],
         )
         connection.executemany(
             f"INSERT INTO {s.events}(kind, {s.party}_id, day, {s.amount}) VALUES (?, ?, ?, ?)",
@@ -258,7 +250,7 @@ class _Database:
     def update(self) -> Request:
         s, rng, words = self.schema, self.script.rng, self.script.words
         number = rng.randint(1, 9)
-        town = rng.choice(TOWNS)
+        town = rng.choice(PEOPLE.towns)
 
         def run() -> None:
             if self.script.chance(0.4):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from engine.simulate.demo.script import (
     Request,
     Script,
@@ -12,22 +14,20 @@ from engine.simulate.demo.script import (
     write_opening,
     write_requests,
 )
+from engine.simulate.demo.wording import words_of
 
-_ROOTS = (
-    "/srv/app",
-    "/home/nadia",
-    "/data/field",
-    "/opt/shop",
-    "/var/radio",
-    "/home/tom",
-)
-_DIRS = ("logs", "src", "docs", "raw", "backup", "export", "img")
-_SUFFIXES = ("log", "py", "txt", "csv", "md", "jpg", "conf")
-_STEMS = (
-    *("report", "notes", "index", "draft", "main", "utils", "sensor", "access"),
-    *("error", "config", "readme", "photo", "batch", "night"),
-)
-_WORDS = (*("TODO", "timeout", "deprecated", "retry", "WARN", "checksum", "secret", "leak"),)
+
+class _Names(msgspec.Struct, frozen=True):
+    """Parts of paths, and the words in files."""
+
+    roots: tuple[str, ...]
+    folders: tuple[str, ...]
+    suffixes: tuple[str, ...]
+    stems: tuple[str, ...]
+    words: tuple[str, ...]
+
+
+_NAMES = words_of("terminal", _Names)
 
 
 class _Machine:
@@ -41,14 +41,15 @@ class _Machine:
     def __init__(self, script: Script) -> None:
         rng = script.rng
         self.script = script
-        self.root = rng.choice(_ROOTS)
+        self.root = rng.choice(_NAMES.roots)
         self.as_call = rng.random() < 0.5
         self.files: dict[str, tuple[int, list[str]]] = {}
-        self.dirs = rng.sample(_DIRS, 4)
+        self.dirs = rng.sample(_NAMES.folders, 4)
         for _ in range(rng.randint(10, 18)):
-            path = f"{rng.choice(self.dirs)}/{rng.choice(_STEMS)}{rng.randint(1, 30)}.{rng.choice(_SUFFIXES)}"
+            folder, stem = rng.choice(self.dirs), rng.choice(_NAMES.stems)
+            path = f"{folder}/{stem}{rng.randint(1, 30)}.{rng.choice(_NAMES.suffixes)}"
             lines = [
-                f"{rng.choice(_STEMS)} {rng.choice(_WORDS)} {rng.randint(1, 99)}"
+                f"{rng.choice(_NAMES.stems)} {rng.choice(_NAMES.words)} {rng.randint(1, 99)}"
                 for _ in range(rng.randint(2, 4))
             ]
             self.files[path] = (rng.randint(120, 90_000), lines)
@@ -135,7 +136,7 @@ class _Machine:
         )
 
     def search(self) -> Request:
-        word, words = self.script.rng.choice(_WORDS), self.script.words
+        word, words = self.script.rng.choice(_NAMES.words), self.script.words
 
         def run() -> None:
             hits = [
@@ -261,12 +262,12 @@ class _Machine:
 
         def run() -> None:
             shown = [
-                f"{minute // 60:02d}:{minute % 60:02d} {unit}: {rng.choice(_WORDS)} "
-                f"{rng.choice(_STEMS)}={rng.randint(1, 99)}"
+                f"{minute // 60:02d}:{minute % 60:02d} {unit}: {rng.choice(_NAMES.words)} "
+                f"{rng.choice(_NAMES.stems)}={rng.randint(1, 99)}"
                 for minute in sorted(rng.sample(range(1440), lines))
             ]
             if total > lines:
-                shown.append("payload=" + ",".join(rng.choices(_STEMS, k=80)))
+                shown.append("payload=" + ",".join(rng.choices(_NAMES.stems, k=80)))
             warned = sum(" WARN " in line for line in shown)
             self.run(f"journalctl -u {unit} -n {total}", "\n".join(shown))
             self.script.report(

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.base.conversation import Message
-from engine.simulate.demo.people import day, person, reference
 from engine.simulate.demo.script import (
     Request,
     Script,
@@ -15,6 +14,7 @@ from engine.simulate.demo.script import (
     write_opening,
     write_requests,
 )
+from engine.simulate.demo.wording import day, person, reference
 
 _AIRPORTS = ("DUB", "LIS", "OSL", "VIE", "PRG", "AMS", "ATH", "HEL", "BCN", "KRK", "EDI", "ZAG")
 TIMES = ("06:25", "07:40", "09:15", "11:50", "13:05", "15:30", "17:45", "19:20", "21:10")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from engine.simulate.demo.people import TOWNS, reference
+import msgspec
+
 from engine.simulate.demo.script import (
     Request,
     Script,
@@ -14,25 +15,13 @@ from engine.simulate.demo.script import (
     write_opening,
     write_requests,
 )
+from engine.simulate.demo.wording import PEOPLE, reference, words_of
 
 POLICY = """You assist the underwriters of Granite & Vale Mutual.
 Use the tools for every fact and rule; never answer from memory.
 Small business means fewer than 60 employees and revenue below 8 million.
 If data is missing, ask for it. Appetite is in, refer or out. Binding is done by people."""
 
-_CLASSES: dict[str, tuple[str, str, tuple[str, str, str, str]]] = {
-    "bakery": ("5462", "food retail", ("in", "in", "in", "refer")),
-    "joinery workshop": ("2431", "wood products", ("refer", "in", "in", "in")),
-    "dental practice": ("8021", "health services", ("in", "refer", "in", "out")),
-    "roofing contractor": ("1761", "construction", ("in", "out", "in", "refer")),
-    "micro-brewery": ("2082", "beverages", ("in", "refer", "in", "in")),
-    "freight forwarder": ("4731", "transport services", ("in", "in", "refer", "out")),
-    "plastics moulder": ("3089", "manufacturing", ("refer", "in", "in", "in")),
-    "yoga studio": ("7991", "leisure", ("in", "in", "in", "in")),
-    "electrical wholesaler": ("5063", "wholesale", ("in", "in", "in", "refer")),
-    "software consultancy": ("7371", "services", ("in", "in", "refer", "in")),
-}
-"""Kind of business -> (industry code, sector, appetite for each of `_LINES`: accepted, declined or to be referred)."""
 _LINES = ("property", "gl", "cyber", "auto")
 _LIMITS = {
     "property": ("2M", "5k"),
@@ -44,18 +33,22 @@ _LIMITS = {
 _RATES = {"property": 2100, "gl": 1600, "cyber": 900}
 """Premium for each million of the insured value (property) or of the revenue (the other lines of insurance)."""
 
-_NAMES = (
-    "Harlow",
-    "Pinefield",
-    "St. Brice",
-    "Kestrel",
-    "Adeyemi & Sons",
-    "Blåvand",
-    "Old Wharf",
-    "Tri-County",
-    "Núñez",
-    "Fenwick",
-)
+
+class _Class(msgspec.Struct, frozen=True):
+    """Kind of business: industry code, sector, and for each of `_LINES` whether it is accepted (`in`), declined (`out`)
+    or to be referred."""
+
+    code: str
+    sector: str
+    appetite: tuple[str, str, str, str]
+
+
+class _Words(msgspec.Struct, frozen=True):
+    names: tuple[str, ...]
+    classes: dict[str, _Class]
+
+
+_WORDS = words_of("underwriting", _Words)
 
 
 class _Account:
@@ -64,13 +57,14 @@ class _Account:
     def __init__(self, script: Script) -> None:
         rng = script.rng
         self.script = script
-        self.trade = rng.choice(sorted(_CLASSES))
+        self.trade = rng.choice(sorted(_WORDS.classes))
         self.firm = f"{'an' if self.trade[0] in 'aeiou' else 'a'} {self.trade}"
-        self.code, self.sector, appetite = _CLASSES[self.trade]
-        self.appetite = dict(zip(_LINES, appetite, strict=True))
-        self.name = f"{rng.choice(_NAMES)} {self.trade.split()[-1].capitalize()}"
+        business = _WORDS.classes[self.trade]
+        self.code, self.sector = business.code, business.sector
+        self.appetite = dict(zip(_LINES, business.appetite, strict=True))
+        self.name = f"{rng.choice(_WORDS.names)} {self.trade.split()[-1].capitalize()}"
         self.id = f"GV-{rng.randint(200, 799)}"
-        self.town = rng.choice(TOWNS)
+        self.town = rng.choice(PEOPLE.towns)
         self.employees = rng.choice((4, 9, 14, 22, 37, 58, 74, 120))
         self.revenue = rng.randint(3, 120) / 10
         self.insured = rng.randint(2, 30) / 10

@@ -6,8 +6,14 @@ A template has choices `{a|b}`, which may be nested, and places for values `$nam
 from __future__ import annotations
 
 import re
+import tomllib
+from functools import cache
+from importlib import resources
 from random import Random
 from string import Template
+from typing import Any, TypeVar
+
+import msgspec
 
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 _SPACES = re.compile(r" {2,}")
@@ -16,40 +22,45 @@ _WORD = re.compile(r"(?<![$\w/.*_@-])[a-z]{5,}(?![\w/*_@-]|\.\w)")
 _ARTICLE = re.compile(r"\b(?:the|a|an) (?=[a-z$])")
 _STARTS = re.compile(r"(^|[.?!]\s+|(?:^|\n)(?:\d[.)] |- )?)([a-z])")
 
+T = TypeVar("T")
+
+
+@cache
+def _sections() -> dict[str, Any]:
+    file = resources.files("engine.simulate.demo") / "words.toml"
+    return tomllib.loads(file.read_text("utf-8"))
+
+
+def words_of(section: str, kind: type[T]) -> T:
+    """Returns the words in a section of `words.toml`.
+
+    Raises:
+        msgspec.ValidationError: They are not of this kind.
+    """
+    return msgspec.convert(_sections()[section], kind)
+
+
+class _People(msgspec.Struct, frozen=True):
+    """Names and places; `cjk` has names in Chinese, Japanese and Korean script."""
+
+    first: tuple[str, ...]
+    last: tuple[str, ...]
+    cjk: tuple[str, ...]
+    streets: tuple[str, ...]
+    months: tuple[str, ...]
+    towns: tuple[str, ...]
+
+
+class _UserWords(msgspec.Struct, frozen=True):
+    asides: tuple[str, ...]
+    reactions: tuple[str, ...]
+    reactions_to_questions: tuple[str, ...]
+
+
+PEOPLE = words_of("people", _People)
+_USER = words_of("user", _UserWords)
+
 REGISTERS = ("plain", "plain", "terse", "hurried", "chatty", "formal", "foreign")
-
-_ASIDES = (
-    "{Sorry, typing|Writing} {this|} {on my phone|from the {bus|train|kitchen}|between two "
-    "meetings}.",
-    "{My colleague|My sister|A neighbour|My boss} {said|tells me|swears} you {can do|are good "
-    "at} {this|that sort of thing}.",
-    "{It's been|What} {a long|quite a|a mad} {day|week|morning} {here|} {already|}{.|!|, "
-    "believe me.}",
-    "{I did this|I tried} {once before|last {year|month}} and {made a mess of it|gave up "
-    "halfway|got lost}.",
-    "{No rush|Take your time}, {but|though} {today would be nice|I'd like it off my "
-    "list|before {four|five|lunch} is best}.",
-    "{My {son|daughter}|The dog|The cat} is {asleep|at my feet|shouting}, so {I have "
-    "{ten|twenty} minutes|bear with me}.",
-    "{I hope|Hopefully} {this makes sense|that is clear|I'm in the right place} 🙂",
-    "{Been|I've been} {putting|pushing} {this|it} off {for {days|weeks}|since "
-    "{January|Monday|the holidays}}.",
-)
-
-_ACKS = (
-    "{ok|OK|okay}.",
-    "{Great|Good|Perfect|Nice}{.|!|, thanks.|, thank you!|. Thanks.}",
-    "{Thanks|Thank you|thx|Cheers}{.|, that helps.|!|, good to know.}",
-    "{Right|Alright|Fine|Sure}.",
-    "{Hm|Hmm|Ah}, {ok|I see|fine}.",
-    "{Got it|Understood|Makes sense|Sounds good}{.|!|, thanks.}",
-)
-
-_ANSWERS = (
-    "{ok|OK|okay|Sure|Of course|Hm|Ah}.",
-    "{Thanks|Thank you|Good question|Good that you ask}{.|!}",
-    "{Let me see|One moment|Wait|Yes, so}{.|...}",
-)
 
 
 def expand(rng: Random, template: str, **values: object) -> str:
@@ -75,7 +86,7 @@ class Voice:
         self._rng = rng
         self._said = 0
         self._typos = {"hurried": 0.05, "foreign": 0.02}.get(self.register, 0.004)
-        self._asides = rng.sample(_ASIDES, 2) if self.register == "chatty" else []
+        self._asides = rng.sample(_USER.asides, 2) if self.register == "chatty" else []
 
     def say(self, template: str, **values: object) -> str:
         """Returns `template` expanded in this user's style; values are inserted unchanged."""
@@ -87,7 +98,7 @@ class Voice:
         Args:
             asked: Whether the message before asks the user something; then the reaction fits a question.
         """
-        words = _ANSWERS if asked else _ACKS
+        words = _USER.reactions_to_questions if asked else _USER.reactions
         ack = self._rng.choice(words) if self._rng.random() < (0.55 if self.polite else 0.2) else ""
         return self.say(f"{ack} {template}", **values)
 
@@ -124,3 +135,20 @@ def _choose(rng: Random, template: str) -> str:
 
 def _tidy(text: str) -> str:
     return _BEFORE_POINT.sub(r"\1", _SPACES.sub(" ", text)).strip()
+
+
+def person(rng: Random) -> str:
+    """Returns a first and a last name, in about 6% of draws a name in Chinese, Japanese or Korean script."""
+    if rng.random() < 0.06:
+        return rng.choice(PEOPLE.cjk)
+    return f"{rng.choice(PEOPLE.first)} {rng.choice(PEOPLE.last)}"
+
+
+def reference(rng: Random, length: int = 5) -> str:
+    """Returns capital letters and digits, without those that are easily misread (0, 1, 5, I, L, O, S)."""
+    return "".join(rng.choices("ABCDEFGHJKMNPQRTUVWXYZ2346789", k=length))
+
+
+def day(rng: Random) -> str:
+    """Returns a day from April to November as people write it: `12 May`."""
+    return f"{rng.randint(1, 28)} {rng.choice(PEOPLE.months[3:11])}"

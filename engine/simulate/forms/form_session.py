@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from engine.base.form_scores import Field, fields, is_field
+from engine.formats.form_scores import Field, fields, is_field
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
 from engine.model.prompt_texts import filled

@@ -10,9 +10,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from engine.base.form_scores import FormScores
 from engine.base.text import end_of_path
-from engine.results.pictures import save_picture
+from engine.formats.form_scores import FormScores
+from engine.results.document import Bars
+from engine.results.svg import save_figures
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import BAD_OUTPUTS, VARIANTS
 
@@ -206,12 +207,11 @@ FIGURES = {
     "filled_share": "Filled",
     "success": "Success",
     "efficiency": "Efficiency",
-    "filled_score": "Filled\nscore",
+    "filled_score": "Filled score",
     "score": "Score",
 }
 """The figures with their titles. Figure 2a has Success, Efficiency and Score."""
 _LONGEST_NAME = 32
-_PANEL = (4.6, 3.4)
 
 
 def draw_forms(rows: Sequence[ModelRow], path: Path) -> None:
@@ -222,61 +222,47 @@ def draw_forms(rows: Sequence[ModelRow], path: Path) -> None:
 
     Args:
         rows: From `by_model`: the forms of a model and variant, then the mean over them.
-        path: Ends with `.svg` or `.png`; an existing file is replaced.
+        path: Ends with `.svg`; an existing file is replaced.
 
     Raises:
-        UsageError: The path has another ending, or matplotlib is not installed.
+        UsageError: The path has another ending.
         ProjectError: The file cannot be written.
     """
-
-    def make(pyplot: Any) -> Any:
-        picture, (left, right) = pyplot.subplots(
-            1, 2, figsize=(_PANEL[0] * 2, _PANEL[1]), layout="constrained"
+    series: dict[tuple[str, str], list[ModelRow]] = {}
+    for row in rows:
+        series.setdefault((row.model, row.variant), []).append(row)
+    several = len({variant for _, variant in series}) > 1
+    by_label = {
+        end_of_path(model, _LONGEST_NAME) + (f", {variant}" if several else ""): of_model
+        for (model, variant), of_model in series.items()
+    }
+    figures = [
+        _bars(
+            f"{title}, mean over forms (Figure 2a)",
+            {label: getattr(of_model[-1], name) for label, of_model in by_label.items()},
+            1.0,
         )
-        series: dict[tuple[str, str], list[ModelRow]] = {}
-        for row in rows:
-            series.setdefault((row.model, row.variant), []).append(row)
-        several = len({variant for _, variant in series}) > 1
-        labels = [
-            end_of_path(model, _LONGEST_NAME) + (f", {variant}" if several else "")
-            for model, variant in series
-        ]
-        _means(left, labels, list(series.values()))
-        _turns(right, list(series.values()))
-        picture.legend(*left.get_legend_handles_labels(), loc="outside lower center", fontsize=8)
-        return picture
-
-    save_picture(path, make)
-
-
-def _means(axis: Any, labels: Sequence[str], series: Sequence[Sequence[ModelRow]]) -> None:
-    axis.set_title("mean over forms (Figure 2a)", fontsize=9, loc="left")
-    axis.set_ylim(0, 1.02)
-    axis.set_xticks(range(len(FIGURES)), FIGURES.values(), fontsize=8)
-    for number, (label, rows) in enumerate(zip(labels, series, strict=True)):
-        heights = [getattr(rows[-1], figure) or 0.0 for figure in FIGURES]
-        _bars(axis, heights, number, len(series), color=f"C{number}", label=label)
-
-
-def _turns(axis: Any, series: Sequence[Sequence[ModelRow]]) -> None:
-    axis.set_title("fields and turns by form (Figure 2b)", fontsize=9, loc="left")
-    of_forms = [{row.form: row for row in rows if row.form} for rows in series]
-    forms = list(dict.fromkeys(form for rows in of_forms for form in rows))
-    axis.set_xticks(range(len(forms)), forms)
-    lengths = [
-        next((rows[form].fields or 0.0 for rows in of_forms if form in rows), 0.0) for form in forms
+        for name, title in FIGURES.items()
     ]
-    _bars(axis, lengths, 0, len(series) + 1, color="0.6", label="fields")
-    for number, rows in enumerate(of_forms):
-        heights = [(rows[form].turns or 0.0) if form in rows else 0.0 for form in forms]
-        _bars(axis, heights, number + 1, len(series) + 1, color=f"C{number}", label="turns")
-    axis.legend(handles=[axis.containers[0]], fontsize=8, frameon=False)
+    forms = list(dict.fromkeys(row.form for row in rows if row.form))
+    most = max((value or 0.0 for row in rows for value in (row.fields, row.turns)), default=0.0)
+    for form in forms:
+        of_form = {
+            label: row for label, rows in by_label.items() for row in rows if row.form == form
+        }
+        fields = next((row.fields for row in of_form.values()), None)
+        turns = {f"turns, {label}": row.turns for label, row in of_form.items()}
+        title = f"{form}: fields and turns (Figure 2b)"
+        figures.append(_bars(title, {"fields": fields, **turns}, most or 1.0))
+    save_figures(path, figures)
 
 
-def _bars(axis: Any, heights: Sequence[float], number: int, many: int, **looks: str) -> None:
-    """Draws one bar of each group of `many`, with its value above it."""
-    width = 0.8 / many
-    places = [at + (number - (many - 1) / 2) * width for at in range(len(heights))]
-    drawn = axis.bar(places, heights, width, **looks)
-    labels = [f"{height:.2g}" if height else "" for height in heights]
-    axis.bar_label(drawn, labels, fontsize=7)
+def _bars(title: str, values: Mapping[str, float | None], most: float) -> Bars:
+    """Returns a bar for each value, with its value beside it; an unknown one is a bar of length 0 without a text."""
+    return Bars(
+        title,
+        tuple(
+            (label, (value or 0.0) / most, f"{value:.2g}" if value else "")
+            for label, value in values.items()
+        ),
+    )

@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from engine.base.atomic_files import make_folder, write_atomically
 from engine.base.errors import NotFound, UsageError
+from engine.base.files import make_folder, write_atomically
 from engine.base.text import as_json
 from engine.model.chat import Role
 from engine.model.interface import Sampling

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.base.form_scores import FormScores
 from engine.base.number_format import counted
+from engine.formats.form_scores import FormScores
 from engine.jobs.runner import JobRunner
 from engine.model.chat import Role
 from engine.simulate.forms.form import Form, fields_under, known_profiles

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from engine.base.statistics.labels import Label, LabelAgreement, agree
+from engine.base.statistics.agreement import Label, LabelAgreement, agree
 from engine.base.text import CJK
 from engine.completeness.turns import TurnRow, by_turns
 from engine.conversations.tables import conversations
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.model.asking import (
     TRIES,
     USER_CHARS,
@@ -303,6 +303,12 @@ def tag_ratings(project: Project, rows: Sequence[PlayRow], annotator: str) -> in
         return sum(verdicts.tag(conn, ids, tag, annotator) for tag, ids in given.items())
 
     return project.write(work)
+
+
+def truths_of(project: Project, ids: Collection[int]) -> dict[int, Mapping[str, Any]]:
+    """Returns the truth that these conversations came with, by their keys; those without any are left out."""
+    with project.reading() as conn:
+        return {key: truth for key, truth in truth_by_conversation(conn) if key in ids}
 
 
 def rated_by_turns(rows: Sequence[PlayRow], turns: Mapping[int, int]) -> list[TurnRow]:

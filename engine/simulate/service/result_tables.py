@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engine.base.form_scores import FormScores
 from engine.base.number_format import counted, figure
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.completeness.turns import by_turns
+from engine.formats.form_scores import FormScores
 from engine.results.metrics.aptitude import Aptitude, aptitudes
 from engine.results.table_rendering import UNKNOWN
 from engine.simulate.draft import as_draft

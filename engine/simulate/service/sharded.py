@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.base import folders
-from engine.base.atomic_files import make_folder
 from engine.base.errors import NotFound, NotYet, UsageError
+from engine.base.files import make_folder
 from engine.conversations.service.line_files import write_file
 from engine.model.chat import Completion, Role
 from engine.model.interface import Sampling

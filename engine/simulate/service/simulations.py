@@ -142,11 +142,6 @@ class ProjectSimulations:
         with self._project.reading() as conn:
             return plays.form_runs(conn)
 
-    def of_conversation(self, conversation_id: int) -> list[PlayRow]:
-        """The plays that are stored as a conversation; empty for an imported one."""
-        with self._project.reading() as conn:
-            return plays.of_conversation(conn, conversation_id)
-
     def transcript(self, play_id: int) -> list[TranscriptLine]:
         """The calls of a play with their replies, in order."""
         with self._project.reading() as conn:

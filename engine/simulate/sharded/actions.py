@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from engine.base.errors import BadInstruction
 from engine.simulate.sharded.call_syntax import (
@@ -25,30 +26,24 @@ from engine.simulate.sharded.task import (
     Evaluating,
     Evaluation,
     Extraction,
-    TaskText,
+    Task,
     bullets,
-    listed,
+    list_of,
     without_judge,
 )
 
+T = TypeVar("T")
 
-class ActionsTask(TaskText):
+
+class ActionsTask(Task):
     """Keys: `function`, `fully_specified_question`, `reference_answer`, `language`, `test_category`."""
 
     extraction: Extraction = "full_response"
 
     def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
         super().__init__(instruction, texts)
-        self._functions = _objects(instruction, "function")
-        self._wanted = _objects(instruction, "reference_answer")
-        for wanted in self._wanted:
-            parameters = next(iter(wanted.values()), None)
-            if not isinstance(parameters, dict) or not all(
-                isinstance(values, list) for values in parameters.values()
-            ):
-                raise BadInstruction(
-                    f"{instruction.task_id}: `reference_answer` must list the accepted values of each parameter."
-                )
+        self._functions = _objects(instruction, "function", dict[str, Any])
+        self._wanted = _objects(instruction, "reference_answer", dict[str, dict[str, list[Any]]])
         self._language = instruction.text("language").lower()
         if self._language not in LANGUAGES:
             raise BadInstruction(
@@ -78,25 +73,23 @@ class ActionsTask(TaskText):
         return without_judge(Evaluation(0.0, {"wrong": wrong}) if wrong else Evaluation(1.0))
 
 
-def _objects(instruction: Instruction, key: str) -> list[dict[str, Any]]:
+def _objects(instruction: Instruction, key: str, kind: type[T]) -> list[T]:
     """Returns the objects under a key, which holds a list of them or such a list as JSON text.
 
     Raises:
-        BadInstruction: It does not.
+        BadInstruction: It does not; none of them may be empty, nor the list.
     """
     value = instruction.keys.get(key)
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            parsed = json.loads(value)
         except ValueError as error:
             raise BadInstruction(f"{instruction.task_id}: `{key}` is not JSON: {error}.") from error
-        instruction = Instruction(
-            instruction.task_id, instruction.task, instruction.shards, {key: value}
-        )
-    found = listed(instruction, key)
-    if not all(isinstance(one, dict) and one for one in found):
+        instruction = replace(instruction, keys={key: parsed})
+    objects = list_of(instruction, key, kind)
+    if not all(objects):
         raise BadInstruction(f"{instruction.task_id}: `{key}` must be a list of objects.")
-    return found
+    return objects
 
 
 def _question(instruction: Instruction) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from engine.base.errors import BadInstruction
 from engine.simulate.sharded.confined import Limits, require_confinement, run_function
 from engine.simulate.sharded.instruction import Instruction, Shard
@@ -20,10 +22,10 @@ from engine.simulate.sharded.task import (
     Evaluating,
     Evaluation,
     Extraction,
-    TaskText,
+    Task,
     bullets,
     fenced,
-    mapped,
+    value_of,
     without_judge,
 )
 
@@ -36,7 +38,11 @@ class _Test:
     expected: Any
 
 
-class CodeTask(TaskText):
+class _Metadata(msgspec.Struct):
+    func_name: str
+
+
+class CodeTask(Task):
     """Keys: `source`, `public_test_cases`, `private_test_cases`, `metadata.func_name`; `prompt` (HumanEval) or
     `question_content` and `starter_code` (LiveCodeBench).
 
@@ -55,8 +61,8 @@ class CodeTask(TaskText):
         self._is_completion = source == "humaneval"
         self._prompt = instruction.text("prompt" if self._is_completion else "question_content")
         self._starter = "" if self._is_completion else instruction.text("starter_code")
-        name = mapped(instruction, "metadata").get("func_name")
-        if not isinstance(name, str) or not name.isidentifier():
+        name = value_of(instruction, "metadata", _Metadata).func_name
+        if not name.isidentifier():
             raise BadInstruction(f"{instruction.task_id}: `metadata.func_name` must be a name.")
         self._name = name
         self._tests = [

@@ -9,14 +9,19 @@ one that an instruction names; `texts` are the prompts (prompts/sharded/TASK_NAM
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, TypeVar
+
+import msgspec
 
 from engine.base.errors import BadInstruction
 from engine.model.chat import Call, Completion
 from engine.model.prompt_texts import filled
 from engine.simulate.sharded.instruction import Instruction, Shard
+
+T = TypeVar("T")
 
 Extraction = Literal["full_response", "task_specific", "gen", "prefix_suffix"]
 """How an answer is found in a reply: all of it; by the task's own rule; a model copies it out; a model names its
@@ -46,51 +51,17 @@ def without_judge(evaluation: Evaluation) -> Evaluating:
     return evaluation
 
 
-class Task(Protocol):
-    """A task bound to one instruction: its prompts and its scoring. All methods but `evaluate` are pure functions."""
+class Task(ABC):
+    """A task bound to one instruction: its prompts and its scoring. All methods but `evaluate` are pure functions.
 
-    @property
-    def answer_description(self) -> str:
-        """Describes what counts as an answer; part of the prompts that classify a reply and extract the answer."""
+    The prompts are `texts["TASK-system"]`, `texts["TASK-full"]` and `texts["TASK-answer"]`. By default models play the
+    user and copy the answer out of a reply.
 
-    @property
-    def extraction(self) -> Extraction:
-        """How an answer is found in a reply."""
-
-    @property
-    def always_attempts(self) -> bool:
-        """Whether every reply is an answer attempt, so that none is classified: in summary and translation."""
-
-    @property
-    def scored_at_end(self) -> bool:
-        """Whether only the attempt after the last shard is evaluated and earlier ones score 0: in summary."""
-
-    def system_prompt(self) -> str:
-        """Returns the system message, the same under every condition."""
-
-    def full_prompt(self) -> str:
-        """Returns the only user turn of FULL: the original instruction."""
-
-    def concat_prompt(self, shards: Sequence[Shard]) -> str:
-        """Returns the only user turn of CONCAT: the shards in the given order, as a list in the prompt of the task."""
-
-    def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
-        """Returns the fixed text that reveals `shards[at]`; None if a model plays the user.
-
-        With None, the first shard is sent verbatim.
-        """
-
-    def extract(self, reply: str) -> str:
-        """Returns the answer in a reply by the task's own rule, "" if there is none; used with `task_specific` only."""
-
-    def evaluate(self, answer: str) -> Evaluating:
-        """Scores an answer, which may be empty. Does not raise, whatever the model wrote."""
-
-
-class TaskText:
-    """A task bound to one instruction. By default models play the user and copy the answer out of a reply.
-
-    The prompts are `texts["TASK-system"]`, `texts["TASK-full"]` and `texts["TASK-answer"]`.
+    Attributes:
+        extraction: How an answer is found in a reply.
+        always_attempts: Whether every reply is an answer attempt, so that none is classified: in summary and
+            translation.
+        scored_at_end: Whether only the attempt after the last shard is evaluated and earlier ones score 0: in summary.
     """
 
     extraction: Extraction = "gen"
@@ -103,16 +74,35 @@ class TaskText:
 
     @property
     def answer_description(self) -> str:
+        """Describes what counts as an answer; part of the prompts that classify a reply and extract the answer."""
         return self.text("answer")
 
     def system_prompt(self) -> str:
+        """Returns the system message, the same under every condition."""
         return self.text("system")
 
+    @abstractmethod
+    def full_prompt(self) -> str:
+        """Returns the only user turn of FULL: the original instruction."""
+
+    @abstractmethod
+    def concat_prompt(self, shards: Sequence[Shard]) -> str:
+        """Returns the only user turn of CONCAT: the shards in the given order, as a list in the prompt of the task."""
+
     def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
+        """Returns the fixed text that reveals `shards[at]`; None if a model plays the user.
+
+        With None, the first shard is sent verbatim.
+        """
         return None
 
     def extract(self, reply: str) -> str:
+        """Returns the answer in a reply by the task's own rule, "" if there is none; used with `task_specific` only."""
         return reply.strip()
+
+    @abstractmethod
+    def evaluate(self, answer: str) -> Evaluating:
+        """Scores an answer, which may be empty. Does not raise, whatever the model wrote."""
 
     def text(self, part: str, **places: str) -> str:
         """Returns the prompt `TASK-part` with its places filled."""
@@ -124,28 +114,28 @@ def bullets(shards: Sequence[Shard]) -> str:
     return "".join(f"- {shard.text}\n" for shard in shards)
 
 
-def listed(instruction: Instruction, key: str) -> list[Any]:
+def value_of(instruction: Instruction, key: str, kind: type[T]) -> T:
+    """Returns the value of a key of an instruction.
+
+    Raises:
+        BadInstruction: It is missing, or it is not of this kind; the message says where.
+    """
+    try:
+        return msgspec.convert(instruction.keys.get(key), kind)
+    except msgspec.ValidationError as error:
+        raise BadInstruction(f"{instruction.task_id}: `{key}`: {error}.") from error
+
+
+def list_of(instruction: Instruction, key: str, kind: type[T]) -> list[T]:
     """Returns the value of a key that must be a list with at least one element.
 
     Raises:
-        BadInstruction: It is not.
+        BadInstruction: It is not, or an element is not of this kind; the message says where.
     """
-    value = instruction.keys.get(key)
-    if not isinstance(value, list) or not value:
+    values = value_of(instruction, key, list[kind])  # type: ignore[valid-type]  # mypy reads types only
+    if not values:
         raise BadInstruction(f"{instruction.task_id}: `{key}` must be a list that is not empty.")
-    return value
-
-
-def mapped(instruction: Instruction, key: str) -> Mapping[str, Any]:
-    """Returns the value of a key that must be an object.
-
-    Raises:
-        BadInstruction: It is not.
-    """
-    value = instruction.keys.get(key)
-    if not isinstance(value, dict):
-        raise BadInstruction(f"{instruction.task_id}: `{key}` must be an object.")
-    return value
+    return values
 
 
 _FENCE = "```"

@@ -17,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from engine.base.errors import BadInstruction, PackageMissing
 from engine.model.asking import TRIES, ask_json, object_schema
 from engine.model.chat import Call, ChatMessage, Completion
@@ -29,10 +31,9 @@ from engine.simulate.sharded.task import (
     Evaluation,
     Extraction,
     Task,
-    TaskText,
     bullets,
-    listed,
-    mapped,
+    list_of,
+    value_of,
     without_judge,
 )
 
@@ -56,7 +57,7 @@ def _plain(number: str) -> str:
     return number.replace(",", "").replace("$", "").removesuffix(".")
 
 
-class MathTask(TaskText):
+class MathTask(Task):
     """A word problem with one number as its answer. Keys: `question`, `answer` ("... #### 16")."""
 
     def __init__(self, instruction: Instruction, texts: Mapping[str, str]) -> None:
@@ -106,7 +107,7 @@ def bleu(text: str, references: Sequence[str]) -> float:
     return round(min(max(score / 100, 0.0), 1.0), 12)
 
 
-class DataToTextTask(TaskText):
+class DataToTextTask(Task):
     """Keys: `table_highlighted_html`, `fewshot_descriptions`, `metadata`, `references`.
 
     No model plays the user: each shard is sent verbatim, the table too.
@@ -120,11 +121,10 @@ class DataToTextTask(TaskText):
         self._table = instruction.text("table_highlighted_html")
         self._examples = instruction.text("fewshot_descriptions")
         self._context = "".join(
-            f"{name}: {value}\n" for name, value in mapped(instruction, "metadata").items()
+            f"{name}: {value}\n"
+            for name, value in value_of(instruction, "metadata", dict[str, Any]).items()
         )
-        self._references = listed(instruction, "references")
-        if not all(isinstance(one, str) for one in self._references):
-            raise BadInstruction(f"{instruction.task_id}: `references` must be texts.")
+        self._references = list_of(instruction, "references", str)
 
     def full_prompt(self) -> str:
         return self.text(
@@ -145,7 +145,7 @@ class DataToTextTask(TaskText):
         return without_judge(Evaluation(bleu(answer, self._references)))
 
 
-class TranslationTask(TaskText):
+class TranslationTask(Task):
     """Keys: `document_de`, `document_en`."""
 
     extraction: Extraction = "full_response"
@@ -223,7 +223,7 @@ def citation_f1(line: str, documents: frozenset[int]) -> float:
     return 2 * shared / (len(cited) + len(documents)) if shared else 0.0
 
 
-class SummaryTask(TaskText):
+class SummaryTask(Task):
     """Keys: `domain`, `topic`, `query`, `documents`, `insights`, `insightid2ref_citations`; shards have `doc_idxs`."""
 
     extraction: Extraction = "full_response"
@@ -238,9 +238,7 @@ class SummaryTask(TaskText):
         self._insights = _insights(instruction)
         for shard in instruction.shards:
             numbers = shard.extra.get("doc_idxs")
-            if not isinstance(numbers, list) or not all(
-                isinstance(one, int) and one in self._documents for one in numbers
-            ):
+            if not isinstance(numbers, list) or not all(one in self._documents for one in numbers):
                 raise BadInstruction(
                     f"{instruction.task_id}: `doc_idxs` of shard {shard.shard_id} must name documents."
                 )
@@ -323,34 +321,32 @@ def _verdict(reply: Mapping[str, Any], numbered: Sequence[int]) -> Verdict | Non
     return Verdict(coverage, line) if line in (0, *numbered) else None
 
 
+class _Document(msgspec.Struct):
+    document_index: int
+    document_text: str
+
+
+class _InsightRecord(msgspec.Struct):
+    insight: str
+    insight_id: Any = None
+
+
 def _documents(instruction: Instruction) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for one in listed(instruction, "documents"):
-        if (
-            not isinstance(one, dict)
-            or not isinstance(one.get("document_text"), str)
-            or not isinstance(one.get("document_index"), int)
-        ):
-            raise BadInstruction(
-                f"{instruction.task_id}: a document needs `document_index`, a number, and `document_text`."
-            )
-        found[one["document_index"]] = one["document_text"]
-    return found
+    documents = list_of(instruction, "documents", _Document)
+    return {document.document_index: document.document_text for document in documents}
 
 
 def _insights(instruction: Instruction) -> list[_Insight]:
-    citations = mapped(instruction, "insightid2ref_citations")
-    found: list[_Insight] = []
-    for one in listed(instruction, "insights"):
-        if not isinstance(one, dict) or not isinstance(one.get("insight"), str):
-            raise BadInstruction(f"{instruction.task_id}: an insight has no text.")
-        documents = citations.get(str(one.get("insight_id")))
-        if not isinstance(documents, list) or not all(isinstance(each, int) for each in documents):
+    citations = value_of(instruction, "insightid2ref_citations", dict[str, list[int]])
+    insights: list[_Insight] = []
+    for record in list_of(instruction, "insights", _InsightRecord):
+        documents = citations.get(str(record.insight_id))
+        if documents is None:
             raise BadInstruction(
-                f"{instruction.task_id}: `insightid2ref_citations` lists no documents for {one.get('insight_id')!r}."
+                f"{instruction.task_id}: `insightid2ref_citations` lists no documents for {record.insight_id!r}."
             )
-        found.append(_Insight(one["insight"], frozenset(documents)))
-    return found
+        insights.append(_Insight(record.insight, frozenset(documents)))
+    return insights
 
 
 def task_for(

@@ -9,7 +9,7 @@ from typing import Any
 from engine.base.conversation import render_log
 from engine.base.errors import UsageError
 from engine.model.catalog import Catalog
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.simulate.demo.samples import sample_conversations
 from engine.trees.places import places
 from engine.trees.tree import TreeOptions
@@ -19,7 +19,7 @@ from tests.benchmarks.parts.tuning import tuned_entry
 
 OPTIONS = TreeOptions(alpha=0.003, max_tokens=32, stop=("\n",))
 AT_ONCE = 8
-"""Trees of a round; a run grows 4 to 16 together, see `engine.jobs.blocks`."""
+"""Trees of a round; a run grows 4 to 16 together, see `engine.jobs.contract`."""
 
 LEAST_CHARS = 900
 """About 300 tokens of log."""

@@ -30,10 +30,10 @@ from tests.benchmarks.reproduction.paper import DATA_SETS
 from tests.benchmarks.reproduction.tables import tables
 from tests.benchmarks.tool import run_tool
 from workbench.cli import build_parser
-from workbench.commands.narration import narrate, print_json, print_text
 from workbench.commands.options import positive, share
-from workbench.commands.report_text import table_lines
-from workbench.exits import DONE, WITH_GAPS
+from workbench.narration import narrate, print_json, print_text
+from workbench.result import DONE, WITH_GAPS
+from workbench.text_tables import table_lines
 
 DONE_KEY = "reproduced"
 """Setting: the commands of a reproduction that were finished (`python -m tests.benchmarks.reproduction`)."""

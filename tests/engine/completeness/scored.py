@@ -15,13 +15,13 @@ from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.stages.importing import ImportStage
-from engine.jobs import blocks
+from engine.jobs import contract
 from engine.jobs.contract import Progress
 from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -58,7 +58,7 @@ def make(path: Path) -> None:
 
 def small_blocks() -> None:
     """Four conversations a block, so that small projects have several blocks."""
-    blocks.BLOCK_CHARS = 1
+    contract.BLOCK_CHARS = 1
 
 
 def model() -> RunnableModel:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.conversations.near_duplicates import MANY, MANY_SHARE, SHARED, groups, shingles
+from engine.conversations.shingle_overlap import MANY, MANY_SHARE, SHARED, groups, shingles
 
 VOCABULARY = [f"word{number}" for number in range(5_000)]
 

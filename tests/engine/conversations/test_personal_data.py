@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.conversations.personal_data import Redactor, find, kinds, passes_luhn, passes_mod97
+from engine.conversations.text_checks import Redactor, find, kinds, passes_luhn, passes_mod97
 
 # numbers that are printed as examples by those who issue such numbers; no person has them
 FOUND = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
-from engine.jobs.blocks import blocks
+from engine.jobs.contract import blocks
 from engine.opener import conversations
 from engine.project.project import Project
 from tests.engine.project.support import fill, talk

@@ -95,3 +95,17 @@ def test_sub_agents_are_conversations_and_single_calls_metadata() -> None:
     (record, *_) = parsed(b"\n".join(calls), "langsmith")
     assert "a title of the whole" in json.dumps(record.conversation.meta)
     assert "the title of it" in json.dumps(record.conversation.meta)
+
+
+def test_a_sign_that_is_no_number_is_a_key() -> None:
+    """Attributes of OpenTelemetry whose keys end in `²` or in thousands of digits are no list, and are read."""
+    for key in ("²", "9" * 5_000):
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.prompt.0.role": "user",
+            "gen_ai.prompt.0.content": "hello",
+            f"gen_ai.other.{key}": "x",
+        }
+        line = json.dumps({"traceId": "t", "spanId": "s", "attributes": attributes}).encode()
+        (record,) = parsed(line, "opentelemetry")
+        assert [message.content for message in record.conversation.messages] == ["hello"]

@@ -173,6 +173,19 @@ def test_damaged_parquet_raises_nothing(tmp_path: Path, changes: dict[int, int])
         assert frame.reason or isinstance(frame.value, dict)
 
 
+def test_a_damaged_footer_of_parquet_ends_no_process(tmp_path: Path) -> None:
+    """Where a byte of the footer is another one, as that of a codec, reading ends with rows or a reason."""
+    path = tmp_path / "t.parquet"
+    table = pyarrow.Table.from_pylist([{"said": ["hello"]}] * 5)
+    parquet.write_table(table, path, store_schema=False)
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[-8:-4], "little")
+    for position in range(len(whole) - 8 - length, len(whole) - 8):
+        path.write_bytes(whole[:position] + b"\x54" + whole[position + 1 :])
+        for frame in parquet_rows(str(path), unlimited()):
+            assert frame.reason or isinstance(frame.value, dict)
+
+
 def test_damaged_parquet_is_told(tmp_path: Path) -> None:
     """A Parquet file that was cut off gives a reason."""
     path = tmp_path / "t.parquet"

@@ -20,8 +20,8 @@ from engine.base.outcomes import (
 )
 from engine.conversations.filter_fields import TEXT, SortKey
 from engine.conversations.filters import Filter, ListQuery, Term, parse_filter
-from engine.conversations.tables import conversations, quarantine
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables import conversations, sources
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.formats.records import Rejected
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
@@ -199,9 +199,11 @@ class TestCounts:
         """The project's counts include duplicates, quarantine and leaks."""
         fill(project, [talk("twin", "red wine")])
         project.write(
-            lambda conn: quarantine.add(conn, 2, [Rejected(1, b"x", "r"), Rejected(2, b"x", "r")])
+            lambda conn: sources.quarantine(
+                conn, 2, [Rejected(1, b"x", "r"), Rejected(2, b"x", "r")]
+            )
         )
-        project.write(lambda conn: quarantine.add(conn, 2, [Rejected(1, b"x", "r")]))
+        project.write(lambda conn: sources.quarantine(conn, 2, [Rejected(1, b"x", "r")]))
         counts = store.counts()
         assert (counts.conversations, counts.sources, counts.messages) == (
             6,

@@ -6,7 +6,7 @@ import pytest
 
 from engine.completeness.records.scores import Histogram
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.tables import text_search
+from engine.conversations.tables import selecting
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
@@ -133,9 +133,7 @@ class TestHits:
         words = parse_filter(wanted)
         with project.reading() as conn:
             for key in (1, 2):
-                assert text_search.hits(conn, key, words, few=0) == text_search.hits(
-                    conn, key, words
-                )
+                assert selecting.hits(conn, key, words, few=0) == selecting.hits(conn, key, words)
 
 
 def test_notes_are_no_tags(project: Project, store: ConversationService) -> None:

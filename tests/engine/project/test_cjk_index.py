@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.tables import text_search
+from engine.conversations.tables import selecting
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from tests.engine.project.support import check_whole, fill, talk, with_tools
@@ -55,9 +55,9 @@ def test_what_is_found(project: Project, text: str, found: list[int]) -> None:
 def test_places(project: Project, few: int) -> None:
     """The project's index and a search in one conversation find the same messages."""
     with project.reading() as conn:
-        assert text_search.hits(conn, 1, parse_filter("音"), few) == [0, 1]
-        assert text_search.hits(conn, 1, parse_filter("录音"), few) == [0]
-        assert text_search.hits(conn, 2, parse_filter("school"), few) == [1]
+        assert selecting.hits(conn, 1, parse_filter("音"), few) == [0, 1]
+        assert selecting.hits(conn, 1, parse_filter("录音"), few) == [0]
+        assert selecting.hits(conn, 2, parse_filter("school"), few) == [1]
 
 
 def test_the_file_is_sound(tmp_path: Path) -> None:

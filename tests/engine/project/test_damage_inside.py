@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import ProjectError
-from engine.conversations.tables.messages import messages_of
+from engine.conversations.tables.conversations import messages_of
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.network import KEY

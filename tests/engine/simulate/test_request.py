@@ -20,8 +20,8 @@ from engine.simulate.request import (
     read_request,
     request_as_json,
 )
+from workbench import arguments
 from workbench.cli import build_parser
-from workbench.commands import playing
 
 POSITIONALS: dict[Kind, list[str]] = {"sharded": ["math"], "shards": ["in.json", "out.jsonl"]}
 TEXTS: dict[str, tuple[str, Any]] = {
@@ -43,7 +43,7 @@ SWITCHES = ("unapproved", "questions", "translate", "free_replies")
 def flags(kind: Kind, *words: str) -> SimulationRequest:
     """The request of a command line."""
     words = ("simulate", kind, "p.wb", *POSITIONALS.get(kind, ()), *words)
-    return playing.read_request(kind, build_parser().parse_args(words))
+    return arguments.read_request(SimulationRequest, build_parser().parse_args(words), kind=kind)
 
 
 def test_every_field_belongs_to_a_kind() -> None:

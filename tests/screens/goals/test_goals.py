@@ -17,7 +17,9 @@ from engine.goals.records import (
 )
 from engine.goals.service.service import GoalService
 from engine.project.records import ClusteringEstimate
-from screens.conversations.behind_screen import ConversationsBehindScreen
+from screens.conversations.screen import (
+    ConversationsBehindScreen,
+)
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm, estimate_content
@@ -405,7 +407,9 @@ class TestRuns:
             await press(pilot, "right")
             assert goals.requests == []
             await press(pilot, "enter")
-            assert goals.requests == [ClusteringRequest("all-user", "tfidf", 40, 3, "auto")]
+            assert goals.requests == [
+                ClusteringRequest("all-user", "tfidf", 40, seed=3, decide="auto")
+            ]
 
     def test_time(self) -> None:
         """The time of a run is shown where it is known."""

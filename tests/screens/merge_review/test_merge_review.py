@@ -20,7 +20,7 @@ from engine.goals.service.service import GoalService
 from engine.goals.tables import decisions
 from engine.goals.tables.decisions import AnswerEntry
 from screens.goals.members_screen import GoalMembersScreen
-from screens.merge_review.group_pane import SidePane
+from screens.merge_review.panes import SidePane
 from screens.merge_review.screen import MergeDeskScreen
 from screens.widgets.groups import distinct, proposed_label
 from tests.screens.driving import lines, opened, press, settle, text, until

@@ -23,12 +23,14 @@ from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.tables import quarantine, shared_text, sources
+from engine.conversations.tables import shared_text, sources
 from engine.formats.records import Parsed, Rejected
 from engine.project import runs
 from engine.project.records import Estimate, RunRow
-from screens.conversations.behind_screen import ConversationsBehindScreen
-from screens.conversations.screen import ConversationsScreen
+from screens.conversations.screen import (
+    ConversationsBehindScreen,
+    ConversationsScreen,
+)
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
 from screens.goals.screen import GoalsScreen
@@ -252,7 +254,7 @@ class TestNext:
             source = sources.put(conn, "logs.jsonl", "logs.jsonl", "uniform", "it looked like it")
             raw = b'{"id": "x2", "messages": "\x1b[2Jno list"}'
             found = [Rejected(7, raw, "messages: not a list")]
-            quarantine.add(conn, source, found)
+            sources.quarantine(conn, source, found)
 
         support.file.write(reject)
         async with opened(support, size=(80, 24), mode="1") as pilot:

@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from engine.formats.mappings.mapping import load_mapping
 from engine.opener.open_project import OpenProject
-from screens.shell.dialogs import ChoiceDialog
-from screens.shell.importing import ImportDialog, MappingDialog
+from screens.shell.dialogs import ErrorDialog
+from screens.shell.importing import ImportDialog
 from tests.screens.driving import lines, opened, press, settle, text, until
 from tests.screens.project import project_of
 from workbench.app import WorkbenchApp
@@ -63,10 +63,8 @@ async def test_after_an_import_that_lost_text(tmp_path: Path, config: Path) -> N
             await until(pilot, lambda: "m says where its messages are" in text(pilot))
             await press(pilot, "m")
             await until(pilot, lambda: "Read so: 1 conversation" in text(pilot))
-            await press(pilot, "s", "enter")
-            await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
-            assert "other files stay openai" in text(pilot)
-            await press(pilot, "enter")
+            assert "Files like this are read as openai already." in text(pilot)
+            await press(pilot, "ctrl+s")
             read = workspace.conversations.reports
             await until(pilot, lambda: '"gap"' in read()[0])
             await settle(pilot)
@@ -74,35 +72,32 @@ async def test_after_an_import_that_lost_text(tmp_path: Path, config: Path) -> N
     assert load_mapping(config / "gap.toml").by_name
 
 
-async def test_a_line_is_corrected_and_taken_back(rows: Path, config: Path) -> None:
-    """In 80 columns: every word of a role with its count, the line under the cursor in full, both conversations after a
-    scroll; a corrected line shows what is read anew, `u` takes it back, and leaving asks what becomes of changes."""
+async def test_the_mapping_is_edited(rows: Path, config: Path) -> None:
+    """In 80 columns: the guess as a mapping file, and below it what is read so, anew while one types; a mistake is
+    shown, and leaving asks what becomes of the changes."""
     support = project_of([])
     async with opened(support, size=(80, 24)) as pilot:
         await press(pilot, "i")
         pilot.app.screen.query_one(Input).value = str(rows)
         await press(pilot, "ctrl+t")
         await until(pilot, lambda: "Read so: 4 conversations, 12 messages" in text(pilot))
-        assert "u undoes   tab scrolls   s saves   esc leaves" in lines(pilot)[-2]
-        await press(pilot, "end")
-        assert "assistant  4 messages, such as “garage announced to the driver”" in text(pilot)
-        await press(pilot, "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
-        await press(pilot, "end", "up", "enter")
+        assert "ctrl+s saves   esc leaves" in lines(pilot)[-2]
+        area = pilot.app.screen.query_one(TextArea)
+        guess = area.text
+        area.text = guess.replace('logbook = "assistant"', 'logbook = "left out"')
         await until(pilot, lambda: "8 messages (4 user, 4 assistant)" in text(pilot))
         await press(pilot, "tab", "end")
         await until(pilot, lambda: "call-1" in text(pilot))
-        await press(pilot, "tab", "u")
-        await until(pilot, lambda: "12 messages" in text(pilot))
-        await press(pilot, "end", "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
-        await press(pilot, "end", "enter")
-        await until(pilot, lambda: "8 messages" in text(pilot))
+        await press(pilot, "shift+tab", "ctrl+home", "x")
+        await until(pilot, lambda: "12 not read" in text(pilot))
+        await press(pilot, "ctrl+s")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog))
+        await press(pilot, "enter", "ctrl+n")
+        await until(pilot, lambda: "12 not read" not in text(pilot))
+        area.text = guess.replace('logbook = "assistant"', 'logbook = "left out"')
         await press(pilot, "escape")
-        assert "A line was changed" in text(pilot)
+        assert "The mapping was changed" in text(pilot)
         await press(pilot, "down", "enter")
-        await press(pilot, "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ImportDialog))
-        assert not isinstance(pilot.app.screen, MappingDialog)
     assert load_mapping(config / "desk.toml").roles["logbook"] == "left out"
     assert support.jobs.started == []

@@ -1,9 +1,8 @@
-"""The dialogs over the training runs: a new run, all about one, its log, two compared, the truncation test."""
+"""The dialogs over the training runs: a new run, all about one, its log."""
 
 from __future__ import annotations
 
 import json
-import sqlite3
 
 import pytest
 
@@ -14,10 +13,9 @@ from engine.training.request import TrainingRequest
 from engine.training.service import TrainingService
 from screens.training.run_form import TrainingRunForm
 from screens.training.screen import TrainingScreen
-from tests.screens.driving import Size, lines, opened, press, text, until
+from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.project import ScreenProject, project
 from tests.screens.training.driving import (
-    FAILED,
     FINISHED,
     RUNNING,
     directory,
@@ -177,59 +175,3 @@ class TestLooking:
             await until(pilot, lambda: "line 17" in text(pilot))
             await press(pilot, "escape", "escape")
             assert isinstance(pilot.app.screen, TrainingScreen)
-
-    async def test_compare(self) -> None:
-        """c compares two marked runs, or asks with which: figures with their difference, settings that differ."""
-        support = trained()
-        support.training.delete(FAILED)
-        finish(
-            write_run(
-                path_of(support), "paper-1", recipe="paper", learning_rate=5e-4, best=(0.93, 0.9),
-                created_at="2026-10-29T08:00:00+00:00",
-            )
-        )  # fmt: skip
-        async with opened(support, (120, 40), mode="7") as pilot:
-            await press(pilot, "down", "space", "space", "c")
-            shown = text(pilot)
-            assert "Two runs" in shown
-            assert ".930 at step 400 (−.051)" in shown
-            assert "settings that differ" in shown
-            assert "learning_rate" in shown
-            assert "rank" not in shown
-            await press(pilot, "y", "escape")
-            assert "\tsupport-v3\tpaper-1\n" in pilot.app.clipboard
-            await press(pilot, "space", "space", "home", "c", "enter")
-            assert "support-v3" in text(pilot)
-
-    @pytest.mark.parametrize(("size", "recall"), [((80, 24), False), ((200, 60), True)])
-    async def test_table(self, size: Size, recall: bool) -> None:
-        """v shows each kind of score with its interval; columns that do not fit are copied all the same."""
-        support = trained()
-        async with opened(support, size, mode="7") as pilot:
-            await press(pilot, "down", "v")
-            shown = " ".join(text(pilot).split())
-            assert "11 conversations of the test part of support-v3" in shown
-            assert "base .736 [.46, .91]" in shown
-            assert "keyword rule" in shown
-            assert ("recall" in shown.split("y copies")[0]) == recall
-            await press(pilot, "y")
-            head, first = pilot.app.clipboard.splitlines()[:2]
-            assert head.startswith("\tAUROC\tAUROC low\tAUROC high\tsame step")
-            assert first.startswith("base\t0.7355")
-            await press(pilot, "a")
-            assert "33 conversations of the project:" in " ".join(text(pilot).split())
-            await press(pilot, "a")
-            assert "of the test part of support-v3" in " ".join(text(pilot).split())
-
-    async def test_table_without_scores(self) -> None:
-        """Where nothing was scored the table says what to do."""
-        support = trained()
-
-        def forget(conn: sqlite3.Connection) -> None:
-            for table in ("remaining", "boundary_score", "score"):
-                conn.execute(f"DELETE FROM {table}")
-
-        support.file.write(forget)
-        async with opened(support, mode="7") as pilot:
-            await press(pilot, "v")
-            assert "scored" in text(pilot)

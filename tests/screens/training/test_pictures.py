@@ -1,4 +1,4 @@
-"""Pictures of the training screen: a run that is running, one that failed, a new one, two side by side."""
+"""Pictures of the training screen: a run that is running, one that failed, a new one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ PICTURES: dict[str, Picture] = {
     "training_wide_light": ((160, 50), True, ["7", "down"]),
     "training_failed_light": ((80, 24), True, ["7", "end"]),
     "training_new_dark": ((80, 24), False, ["7", "n"]),
-    "training_compared_dark": ((120, 36), False, ["7", "down", "c", "end", "enter"]),
 }
 
 

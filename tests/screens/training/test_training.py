@@ -108,7 +108,7 @@ class TestList:
         async with opened(project(), (80, 24), mode="7") as pilot:
             assert "No training runs yet" in text(pilot)
             assert "36 conversations" in text(pilot)
-            await press(pilot, "s", "R", "A", "c", "l", "y", "D", "space")
+            await press(pilot, "s", "R", "A", "l", "y", "D")
             assert isinstance(pilot.app.screen, TrainingScreen)
 
     async def test_nothing_to_train_with(self, monkeypatch: pytest.MonkeyPatch) -> None:

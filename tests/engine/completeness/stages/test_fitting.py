@@ -16,6 +16,7 @@ from engine.base.conversation import render_log
 from engine.completeness import probe
 from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.bundled_probe import BundledProbe
+from engine.completeness.conversation_logs import logs_of
 from engine.completeness.records.scores import LEAST_FOR_PROBE
 from engine.completeness.service.sets import ScoreSets, name_of
 from engine.completeness.stages import fitting as fitting_stage
@@ -24,12 +25,11 @@ from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.filters import parse_filter
-from engine.conversations.logs import logs_of
 from engine.conversations.selection import Selection
 from engine.conversations.stages.importing import ImportStage
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored

@@ -28,9 +28,9 @@ from engine.completeness.tables import generated_ends, scores
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.selection import Selection
 from engine.conversations.tables import selecting
-from engine.jobs import blocks
+from engine.jobs import contract
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.opener import conversations
 from engine.opener.conversations import ConversationService
@@ -61,7 +61,7 @@ def weights(shipped: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four conversations a block."""
-    monkeypatch.setattr(blocks, "BLOCK_CHARS", 1)
+    monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled
-from engine.conversations import near_copies
+from engine.conversations import minhash
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.languages import language
 from engine.conversations.service.import_accounts import stored_accounts
 from engine.conversations.stages.checking import CheckStage
 from engine.conversations.stages.importing import ImportStage
-from engine.conversations.tables import checks
+from engine.conversations.tables import facets
+from engine.conversations.text_checks import language
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import run
@@ -110,10 +110,10 @@ def test_a_cancel_keeps_what_was_committed(
     with pytest.raises(Cancelled):
         list(steps)
     with project.reading() as conn:
-        assert len(checks.unchecked(conn)) == 3
+        assert len(facets.unchecked(conn)) == 3
     run(project, [CheckStage(project)])
     with project.reading() as conn:
-        assert checks.checked(conn) == 9
+        assert facets.checked_count(conn) == 9
 
 
 class TestSignatures:
@@ -126,25 +126,25 @@ class TestSignatures:
         both = int(share * 300)
         one, other = every[:300], np.concatenate([every[:both], every[300 : 600 - both]])
         first, second = (
-            np.frombuffer(near_copies.signature(np.asarray(each)), "<u4") for each in (one, other)
+            np.frombuffer(minhash.signature(np.asarray(each)), "<u4") for each in (one, other)
         )
         true = both / len(np.union1d(one, other))
-        error = np.sqrt(max(true * (1 - true), 0.01) / near_copies.HASHES)
+        error = np.sqrt(max(true * (1 - true), 0.01) / minhash.HASHES)
         assert abs((first == second).mean() - true) < 4.5 * error + 1e-9
 
     def test_no_group_without_a_copy(self) -> None:
         """A thousand texts of their own form no group; of copies in another order one."""
         random = np.random.default_rng(4)
         rows = [random.choice(2**32, 200, replace=False).astype(np.uint32) for _ in range(1000)]
-        joined = b"".join(near_copies.signature(row) for row in rows)
-        assert near_copies.groups(range(1, 1001), joined) == []
-        joined += near_copies.signature(rows[6][::-1])
-        assert near_copies.groups(range(1, 1002), joined) == [[7, 1001]]
+        joined = b"".join(minhash.signature(row) for row in rows)
+        assert minhash.groups(range(1, 1001), joined) == []
+        joined += minhash.signature(rows[6][::-1])
+        assert minhash.groups(range(1, 1002), joined) == [[7, 1001]]
 
     def test_short_texts_have_none(self) -> None:
         """A greeting is no copy of another one."""
-        assert near_copies.signature(np.arange(near_copies.FEWEST - 1, dtype=np.uint32)) == b""
-        assert near_copies.groups([], b"") == []
+        assert minhash.signature(np.arange(minhash.FEWEST - 1, dtype=np.uint32)) == b""
+        assert minhash.groups([], b"") == []
 
 
 class TestLanguage:

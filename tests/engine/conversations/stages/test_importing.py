@@ -21,7 +21,7 @@ from engine.base.errors import Cancelled, FormatError
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages import importing
 from engine.conversations.stages.importing import ImportStage
-from engine.conversations.tables import conversations, quarantine, selecting, sources
+from engine.conversations.tables import conversations, selecting, sources
 from engine.formats.records import Detection, Parsed, Rejected
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
 from engine.opener import conversations as conversation_store
@@ -72,7 +72,7 @@ class TestCounting:
         assert outcome.message.startswith(
             "Read 4: 2 new, 0 grew, 0 changed, 0 already here, 1 duplicate, 1 quarantined"
         )
-        (bad,) = quarantine.rows(project.reader())
+        (bad,) = sources.quarantined(project.reader())
         assert (bad.source, bad.line, bad.raw) == (str(path), 3, b"not json")
 
     def test_importing_twice_changes_nothing(self, project: Project, tmp_path: Path) -> None:

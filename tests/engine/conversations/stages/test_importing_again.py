@@ -27,7 +27,7 @@ from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages.importing import ImportStage
 from engine.conversations.tables import selecting
-from engine.conversations.tables.truth import truth_by_conversation, truth_of_duplicates
+from engine.conversations.tables.conversations import truth_by_conversation, truth_of_duplicates
 from engine.formats import input_kinds
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.embedding import EmbedStage
@@ -37,7 +37,7 @@ from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.opener.conversations import (
     ConversationRow,
     ConversationService,

@@ -17,7 +17,7 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.catalog import Catalog
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.run_setup import RunSetup
 from engine.project.project import Project

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -247,7 +247,7 @@ class TestProposals:
         assert now.evidence.probability != shown.evidence.probability
         given = goals.merge(shown) if kind == "merge" else goals.apart(shown, never=kind == "never")
         (stored,) = DecisionLog(clustered).active(goals.view().stored.id)
-        assert stored.evidence == asdict(shown.evidence)
+        assert stored.evidence == shown.evidence.as_json()
         assert set(shown.evidence.features) == set(NAMES)
         assert shown.evidence.features["yes"] is None
         assert now.evidence.features["yes"] is not None

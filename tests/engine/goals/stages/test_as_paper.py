@@ -18,11 +18,11 @@ from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.decision_log import DecisionLog
+from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobDone
-from engine.jobs.threaded_work import OnProgress
 from engine.model.embedders.embedder import embedder_for
 from engine.model.model_work import ModelWork, RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt

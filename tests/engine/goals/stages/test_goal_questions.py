@@ -25,9 +25,9 @@ from engine.goals.views import splitting as split_candidates
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.goals.views.splitting import proposals
-from engine.jobs import blocks
+from engine.jobs import contract
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.project import runs
 from engine.project.project import Project
 from tests.engine.completeness import scored
@@ -41,7 +41,7 @@ Content = dict[str, list[tuple[Any, ...]]]
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four conversations and two clusters a block."""
-    monkeypatch.setattr(blocks, "BLOCK_CHARS", 1)
+    monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
     monkeypatch.setattr(clustering, "BLOCK", 2)
 
 

@@ -13,7 +13,7 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener import conversation_table
+from engine.opener import table_export
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.records.example_probes import LEAST_OF_EACH, SUCCESS
@@ -122,7 +122,7 @@ class TestSuccess:
         assert {row.success for row in workspace.conversations.rows(range(1, COUNT + 2))} == {None}
         assert matching(workspace, "success>=0") == []
         with workspace.project.reading() as conn:
-            assert {row["success"] for row in conversation_table.rows(conn)} == {None}
+            assert {row["success"] for row in table_export.rows(conn)} == {None}
         queue = workspace.triage.queue("informative")
         assert not [item for item in queue.items if "%" in item.why]
 

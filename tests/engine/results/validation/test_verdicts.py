@@ -12,7 +12,7 @@ from engine.base.errors import UsageError
 from engine.base.outcomes import (
     Verdict,
 )
-from engine.base.statistics.classification import classify
+from engine.base.statistics.bootstrap import classify
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService

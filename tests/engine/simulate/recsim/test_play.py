@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.completeness.turns import by_turns
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.formats.coded.recllmsim import read, recognise
 from engine.model.asking import Ending, Scenario
 from engine.model.chat import Call, Completion

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.conversations.tables.truth import truth_by_conversation
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.chat import Role
 from engine.model.model_work import RunModel

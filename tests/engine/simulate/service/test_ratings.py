@@ -14,8 +14,8 @@ import pytest
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.model.chat import Call, Completion
 from engine.model.prompt_texts import prompt_texts
+from engine.opener.annotation_tasks import argilla_settings, labeling_config
 from engine.opener.conversations import ConversationService
-from engine.opener.forms.annotation import argilla_settings, labeling_config
 from engine.project.project import Project
 from engine.questions.rating_scales import RATINGS
 from engine.questions.tables import verdicts

@@ -14,11 +14,12 @@ from engine.model.interface import Sampling
 from engine.model.prompt_texts import places, prompt_kinds, prompt_texts
 from engine.model.service.prompts import names, shipped
 from engine.opener.open_project import OpenProject
-from engine.simulate.request import SimulationOptions
+from engine.simulate.request import SimulationOptions, SimulationRequest
 from engine.simulate.service.simulations import Simulation
 from tests.engine.simulate.simulated import scenarios
+from workbench.arguments import read_request
 from workbench.cli import build_parser, main
-from workbench.commands.playing import exit_code, played, read_request
+from workbench.commands.playing import exit_code, played
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ class TestPlaying:
             assert setting.played == 3
             assert "smollm2" in setting.models["user"]
             assert simulations.settings("sharded") == []
-            (row,) = simulations.of_conversation(again[2].conversation_id or 0)
+            row = again[2]
             assert len(simulations.transcript(row.id)) == 2 * row.result["turns"]
             assert simulations.rows_of("chat") == again
         assert "2 were played before" in capsys.readouterr().err
@@ -107,7 +108,7 @@ class TestWords:
         """Every kind takes models for the roles, repetitions and seeds."""
         words = ["simulate", "forms", "p.wb", "--model", "a", "--judge-model", "b", "--runs", "3"]
         arguments: argparse.Namespace = build_parser().parse_args(words)
-        options = read_request("forms", arguments)
+        options = read_request(SimulationRequest, arguments, kind="forms")
         roles: tuple[Role, ...] = ("assistant", "user", "judge")
         assert [options.model_of(role) for role in roles] == ["a", "a", "b"]
         assert (options.runs, options.seed, options.temperature) == (3, 0, None)

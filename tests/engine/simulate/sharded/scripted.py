@@ -13,7 +13,7 @@ from engine.model.prompt_texts import prompt_texts
 from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Case, Condition, Setting
-from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, without_judge
+from engine.simulate.sharded.task import Evaluating, Evaluation, Extraction, Task, without_judge
 
 SHELLS = as_instruction(
     {
@@ -31,7 +31,7 @@ SHELLS = as_instruction(
 
 
 @dataclass(frozen=True)
-class PlainTask:
+class PlainTask(Task):
     """A task whose correct answer is `gold`."""
 
     instruction: Instruction = SHELLS

@@ -13,8 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import BadInstruction
-from engine.simulate.sharded.database import Databases, Limits, Unrunnable, matches, same_rows
-from engine.simulate.sharded.sql_text import tokens, variants, without_distinct
+from engine.simulate.sharded.database import (
+    Databases,
+    Limits,
+    Unrunnable,
+    matches,
+    same_rows,
+    tokens,
+    variants,
+    without_distinct,
+)
 from tests.engine.simulate.sharded.bound import bound, score
 
 SCHEMA = "CREATE TABLE pets (id INTEGER, kind TEXT, age INTEGER, Name TEXT);"

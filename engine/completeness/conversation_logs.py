@@ -1,0 +1,65 @@
+"""The logs of conversations as a model reads them, for the stages that read all of a conversation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engine.base.conversation import LogPiece, render_log
+from engine.completeness.block import LogItem, log_item
+from engine.conversations.tables import conversations
+from engine.model.catalog import RunnableModel
+from engine.model.machine_load import busy
+from engine.model.model_work import ModelWork
+from engine.model.process.requests import Measure
+from engine.project.project import Project
+
+LONGER_RUN = 200
+"""Conversations of a run from which on the speed of the model is measured again."""
+
+NOISE_LOGS = 8
+"""Conversations on which the noise of a model is measured."""
+
+Measured = Callable[[RunnableModel, float, float], None]
+"""Called with a model, its speed (tokens per second) and its batch noise, after these had to be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One conversation: its steps, and what a model reads of it."""
+
+    id: int
+    pieces: list[LogPiece]
+    item: LogItem
+
+
+def logs_of(project: Project, ids: Sequence[int]) -> list[Log]:
+    """The logs of these conversations, in their order."""
+    with project.reading() as conn:
+        found = conversations.conversations_for(conn, ids)
+    logs = [(conversation_id, render_log(messages)) for conversation_id, messages in found]
+    return [Log(conversation_id, pieces, log_item(pieces)) for conversation_id, pieces in logs]
+
+
+def measured_noise(
+    project: Project, work: ModelWork, ids: Sequence[int], measured: Measured | None
+) -> float | None:
+    """The batch noise of a loaded model; it is measured on the first of these conversations if it never was.
+
+    The speed is measured with it, and again by each longer run while the machine is idle: where it is no longer what it
+    was when the format of the weights was chosen, the next run chooses again (`Catalog.drift`).
+
+    Returns:
+        The largest change of a probability seen when the batch changes; None for endpoints.
+    """
+    model = work.model
+    checked = len(ids) >= LONGER_RUN and model.adapter is None and not busy(os.cpu_count() or 1)
+    if model.endpoints or not ids or (model.noise is not None and not checked):
+        return model.noise
+    text = "".join(piece.text for log in logs_of(project, ids[:NOISE_LOGS]) for piece in log.pieces)
+    speed, noise = work.process.ask(Measure(text))
+    noise = noise if model.noise is None else model.noise
+    if measured:
+        measured(model, speed, noise)
+    return noise

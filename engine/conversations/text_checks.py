@@ -1,0 +1,249 @@
+"""The language of a text, and the personal data in it.
+
+Personal data are e-mail addresses, phone numbers, payment cards, bank accounts and IP addresses. Each is found by a
+pattern and, where there is one, by its checksum. Names, postal addresses and dates of birth have no pattern that could
+be relied on: they are not found.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, get_args
+
+LEAST = 0.5
+"""Least probability of a language; below it the language is unknown."""
+CHARS = 1_000
+"""Characters that are looked at."""
+_CODE_BLOCK = re.compile(r"```.*?(?:```|$)", re.DOTALL)
+_ONE_NAME = {"yue": "zh"}
+"""Written Chinese has one code: short texts of it are taken for Cantonese."""
+
+
+def language(text: str) -> str | None:
+    """The code of the language of a text (ISO 639), such as `en`; None where it is not clear, as in a very short text.
+
+    The model of py3langid (Lui and Baldwin 2012, "langid.py") tells 139 languages by runs of bytes.
+    """
+    text = _CODE_BLOCK.sub(" ", text)[:CHARS].strip()
+    if not text:
+        return None
+    code, probability = _model().classify(text)
+    return _ONE_NAME.get(code, code) if probability >= LEAST and code != "zxx" else None
+
+
+@cache
+def _model() -> Any:
+    """The model, which comes with the library: half a second to load."""
+    from pathlib import Path
+
+    from py3langid import langid
+
+    path = Path(langid.__file__).parent / langid.MODEL_FILE
+    return langid.LanguageIdentifier.from_modelpath(path, norm_probs=True)
+
+
+Kind = Literal["email", "phone", "card", "iban", "ip"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+NAMES: Mapping[Kind, str] = {
+    "email": "e-mail address",
+    "phone": "phone number",
+    "card": "payment card",
+    "iban": "bank account (IBAN)",
+    "ip": "IP address",
+}
+
+_EMAIL = re.compile(
+    r"(?<![\w.+-])[A-Za-z0-9](?:[\w.+-]{0,62}[\w+-])?@(?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z]{2,24}(?![\w@])",
+    re.ASCII,
+)
+_IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"
+)
+_CARD = re.compile(
+    r"(?<![\w.,+#/-])[2-6]\d{3}(?:([ -]?)\d{4}\1\d{4}\1\d{1,7}|([ -])\d{6}\2\d{5})(?![\w/-]|[.,]\d)"
+)
+_IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)")
+_IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:])")
+_PHONE = re.compile(
+    r"(?<![\w.,+#/$€£-])(?:"
+    r"\+[1-9]\d{0,2}(?:[ .-]?\(\d{1,4}\))?(?:[ .-]?\d){8,12}"  # with the code of a country
+    r"|00[1-9]\d{0,2}[ -](?:\d[ -]?){6,11}\d"
+    r"|\(\d{3}\)[ .-]?\d{3}[ .-]\d{4}"  # (555) 123-4567
+    r"|\d{3}([ .-])\d{3}\1\d{4}"  # 555-123-4567
+    r"|1([ .-])\d{3}\2\d{3}\2\d{4}"
+    r")(?:[ ]?(?:x|ext\.?)[ ]?\d{1,6})?(?!\w|[.,/-]\d)"  # an extension
+)
+_SPOKEN_PHONE = re.compile(
+    r"\b(?:phone|telephone|tel|mobile|cell|cellphone|whatsapp|call me (?:at|on|back at)|fax)\b"
+    r"(?:[ ]?(?:number|no|nr|num|#))?\.?(?:[ ]?(?:is|:|=|at|->))?[\s\"']{0,3}"
+    r"(?P<number>\+?\(?\d(?:[ .()-]{0,2}\d){6,14})(?![\w-]|[.,]\d)",
+    re.IGNORECASE,
+)
+"""A number after a word that says what it is, however it is written."""
+_VERSION = re.compile(r"(?:\bv|version|release|build|chapter|section)[ =:]*$", re.IGNORECASE)
+_FOUR_DIGITS = re.compile(r"\d[ ().-]{0,3}\d[ ().-]{0,3}\d[ ().-]{0,3}\d")
+_SEVEN_DIGITS = re.compile(r"\d(?:[ ().-]{0,3}\d){6}")
+_COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
+
+_IBAN_LENGTHS = {
+    **dict.fromkeys(("NO",), 15), **dict.fromkeys(("BE",), 16),
+    **dict.fromkeys(("DK", "FI", "FO", "GL", "NL", "SD"), 18), **dict.fromkeys(("MK", "SI"), 19),
+    **dict.fromkeys(("AT", "BA", "EE", "KZ", "LT", "LU", "XK", "MN"), 20),
+    **dict.fromkeys(("CH", "CR", "HR", "LI", "LV"), 21),
+    **dict.fromkeys(("BG", "BH", "DE", "GB", "GE", "IE", "ME", "RS", "VA"), 22),
+    **dict.fromkeys(("AE", "GI", "IL", "IQ", "OM", "SO", "TL"), 23),
+    **dict.fromkeys(("AD", "CZ", "ES", "MD", "PK", "RO", "SA", "SE", "SK", "TN", "VG"), 24),
+    **dict.fromkeys(("LY", "PT", "ST"), 25), **dict.fromkeys(("IS", "TR"), 26),
+    **dict.fromkeys(("BI", "DJ", "FR", "GR", "IT", "MC", "MR", "SM"), 27),
+    **dict.fromkeys(("AL", "AZ", "BY", "CY", "DO", "GT", "HU", "LB", "NI", "PL", "SV"), 28),
+    **dict.fromkeys(("BR", "EG", "FK", "PS", "QA", "UA"), 29), **dict.fromkeys(("JO", "KW", "MU"), 30),
+    **dict.fromkeys(("MT", "SC"), 31), **dict.fromkeys(("LC",), 32), **dict.fromkeys(("RU",), 33),
+}  # fmt: skip
+"""Number of characters by country (SWIFT, IBAN registry)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A piece of personal data: its kind, and where it begins and ends in the text."""
+
+    kind: Kind
+    start: int
+    end: int
+
+
+def find(text: str) -> list[Found]:
+    """The personal data in a text, in order; pieces do not overlap."""
+    found: list[Found] = []
+    if "@" in text:
+        found += (Found("email", *match.span()) for match in _EMAIL.finditer(text))
+    # most texts hold no long number, and these patterns take ten times as long as looking for one
+    if _COLONS.search(text):
+        found += (Found("ip", *span) for span in _ips(_IPV6, text))
+    if _FOUR_DIGITS.search(text):
+        found += (Found("ip", *span) for span in _ips(_IPV4, text))
+        if _SEVEN_DIGITS.search(text):
+            found += (Found("card", *span) for span in _cards(text))
+            found += (Found("iban", *span) for span in _ibans(text))
+            found += (Found("phone", *span) for span in _phones(text))
+    found.sort(key=lambda one: (one.start, -one.end))
+    kept: list[Found] = []
+    for one in found:
+        if not kept or one.start >= kept[-1].end:
+            kept.append(one)
+    return kept
+
+
+def kinds(text: str) -> set[Kind]:
+    """Which kinds of personal data a text contains."""
+    return {one.kind for one in find(text)}
+
+
+class Redactor:
+    """Replaces personal data by pseudonyms: the same address is `[email 1]` wherever it occurs.
+
+    Attributes:
+        counts: Number of different pieces of each kind that were replaced.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[Kind, str], str] = {}
+        self.counts: dict[Kind, int] = {}
+
+    def text(self, text: str) -> str:
+        """The text with its personal data replaced."""
+        parts, at = [], 0
+        for one in find(text):
+            parts += [text[at : one.start], self._name(one.kind, text[one.start : one.end])]
+            at = one.end
+        return "".join([*parts, text[at:]]) if parts else text
+
+    def value(self, value: Any) -> Any:
+        """A JSON value with the personal data in all of its texts and names of fields replaced.
+
+        A text that is JSON itself, such as the arguments of a call, is replaced as a text. Numbers stay.
+        """
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(str(key)): self.value(inner) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(inner) for inner in value]
+        return value
+
+    def _name(self, kind: Kind, found: str) -> str:
+        """The pseudonym; spaces and the case of letters make no difference."""
+        key = kind, re.sub(r"[ ().-]", "", found).lower() if kind != "email" else found.lower()
+        if key not in self._names:
+            self.counts[kind] = self.counts.get(kind, 0) + 1
+            self._names[key] = f"[{kind} {self.counts[kind]}]"
+        return self._names[key]
+
+
+def passes_luhn(digits: str) -> bool:
+    """Whether the last digit is the check digit of the others (ISO/IEC 7812-1, annex B)."""
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + place % 2)
+        total += value - 9 * (value > 9)
+    return total % 10 == 0
+
+
+def passes_mod97(iban: str) -> bool:
+    """Whether the check digits of an IBAN without spaces are right (ISO 7064, mod 97-10)."""
+    turned = iban[4:] + iban[:4]
+    return int("".join(str(int(char, 36)) for char in turned)) % 97 == 1
+
+
+def _cards(text: str) -> Iterator[tuple[int, int]]:
+    for match in _CARD.finditer(text):
+        digits = re.sub(r"\D", "", match[0])
+        if 13 <= len(digits) <= 19 and len(set(digits)) > 1 and passes_luhn(digits):
+            yield match.span()
+
+
+def _ibans(text: str) -> Iterator[tuple[int, int]]:
+    for match in _IBAN.finditer(text):
+        iban = re.sub(r"[ -]", "", match[0])
+        length = _IBAN_LENGTHS.get(iban[:2], 0)
+        # words of capitals can follow it
+        end = match.end()
+        while len(iban) > length > 0 and text[match.start() : end].strip():
+            end -= 1
+            iban = re.sub(r"[ -]", "", text[match.start() : end])
+        if len(iban) == length and passes_mod97(iban):
+            yield match.start(), end
+
+
+def _ips(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    for match in pattern.finditer(text):
+        if _VERSION.search(text, max(0, match.start() - 12), match.start()):
+            continue
+        try:
+            address = ipaddress.ip_address(match[0])
+        except ValueError:
+            continue
+        # addresses of a private network, of a group or of an example lead to nobody
+        if address.is_global and not address.is_multicast:
+            yield match.span()
+
+
+def _phones(text: str) -> Iterator[tuple[int, int]]:
+    for match in _PHONE.finditer(text):
+        if len(set(re.sub(r"\D", "", match[0]))) > 2:
+            yield match.span()
+    for match in _SPOKEN_PHONE.finditer(text):
+        if 7 <= len(re.sub(r"\D", "", match["number"])) <= 15:
+            yield match.span("number")
+
+
+def replaced_text(counts: Mapping[Kind, int]) -> str:
+    """How many pieces of personal data were replaced, by kind, and what cannot be found."""
+    found = [f"{NAMES[kind]}: {counts[kind]:,}" for kind in KINDS if kind in counts]
+    return (
+        f"Replaced {', '.join(found) or 'nothing'}. Names of people and postal addresses are not found: look before you"
+        " hand it on."
+    )

@@ -1,0 +1,149 @@
+"""The rate of a running job, and the time left of work in several steps."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Clock = Callable[[], float]
+"""A monotonic clock, in seconds."""
+
+WINDOW_SECONDS = 20.0
+"""Length of the window over which the rate is measured, where nothing else is said."""
+
+
+class RateMeter:
+    """Measures the rate of a job over the last seconds."""
+
+    def __init__(self, clock: Clock, window: float = WINDOW_SECONDS) -> None:
+        """`window` is the length of the window in seconds, which should hold several batches."""
+        self._clock, self._window = clock, window
+        self._marks: deque[tuple[float, int]] = deque()
+
+    def mark(self, done: int) -> None:
+        """Records that `done` units are done now."""
+        now = self._clock()
+        if self._marks and self._marks[-1][1] == done:
+            return  # inside a batch that takes longer than the window the rate sinks, but does not vanish
+        self._marks.append((now, done))
+        while len(self._marks) > 2 and self._marks[1][0] <= now - self._window:
+            self._marks.popleft()
+
+    def rate(self) -> float | None:
+        """Units a second from the oldest mark in the window until now; None before two marks."""
+        if len(self._marks) < 2:
+            return None
+        seconds = self._clock() - self._marks[0][0]
+        units = self._marks[-1][1] - self._marks[0][1]
+        return units / seconds if seconds > 0 else None
+
+    def eta(self, done: int, total: int | None) -> float | None:
+        """Seconds left at that rate; None while rate or total is unknown or nothing moves."""
+        rate = self.rate()
+        if total is None or rate is None or rate <= 0:
+            return None
+        return max(total - done, 0) / rate
+
+
+PRIOR_SHARE = 0.05
+"""An expectation counts as much as a measurement over this share of the step."""
+
+LEAST_SHARE = 0.02
+"""Share of a step without an expectation that has to be measured before anything is said."""
+
+STEADY = 1.25
+"""An estimate that grows by less than this factor is not shown: the one shown before stays."""
+
+
+@dataclass(slots=True)
+class _Step:
+    """One step; `origin` is the share that was done before it was measured."""
+
+    expected: float | None
+    share: float = 0.0
+    origin: float | None = None
+    spent: float = 0.0
+    last: float | None = None
+
+    def left(self) -> float | None:
+        """Seconds left of this step; None while nothing is known."""
+        moved = self.share - (self.origin or 0.0)
+        if self.expected is None:
+            if moved < LEAST_SHARE:
+                return 0.0 if self.share >= 1 else None
+            return (1 - self.share) * self.spent / moved
+        pace = (PRIOR_SHARE * self.expected + self.spent) / (PRIOR_SHARE + moved)
+        return (1 - self.share) * pace
+
+
+class TimeLeft:
+    """Estimates the seconds left of a plan of steps.
+
+    A step's pace is measured over all of it, not over the last seconds, so that one slow batch moves the estimate
+    little. A step can be left and taken up again; the time between is not counted.
+    """
+
+    def __init__(self) -> None:
+        self._steps: dict[str, _Step] = {}
+        self._shown: float | None = None
+
+    def expect(self, name: str, seconds: float | None) -> None:
+        """Adds a step, or changes what it is expected to take; a step that is done is to be done again.
+
+        Args:
+            seconds: None where nothing is known of its speed yet.
+        """
+        step = self._steps.get(name)
+        if step is None or step.share >= 1:
+            self._steps[name] = _Step(seconds)
+        else:
+            step.expected = seconds
+        self._shown = None
+
+    def begin(self, name: str) -> None:
+        """A step is taken up; what goes before its first `mark`, such as loading a model, is not measured."""
+        self._steps.setdefault(name, _Step(None)).last = None
+
+    def mark(self, name: str, share: float, now: float) -> None:
+        """A share of a step (0 to 1) is done at a time in seconds."""
+        step = self._steps[name]
+        if step.origin is None:
+            step.origin = share
+        if step.last is not None:
+            step.spent += max(0.0, now - step.last)
+        step.last = now
+        step.share = min(1.0, max(step.share, share))
+
+    def end(self, name: str) -> None:
+        """A step is done, or there is nothing to do for it."""
+        self._steps.setdefault(name, _Step(None)).share = 1.0
+
+    def left(self) -> float | None:
+        """Seconds left; None while the speed of a step that is not done is unknown.
+
+        It goes down with every measurement that says so, and up only when it has to grow by a quarter.
+        """
+        total = 0.0
+        for step in self._steps.values():
+            seconds = step.left()
+            if seconds is None:
+                return None
+            total += seconds
+        if self._shown is None or not self._shown < total < STEADY * self._shown:
+            self._shown = total
+        return self._shown
+
+
+def in_words(seconds: float | None) -> str:
+    """A time left, as rough as it is known: `a few seconds left`, `about 40 s left`, `about 4 min left`."""
+    if seconds is None:
+        return "time left not known yet"
+    if seconds < 8:
+        return "a few seconds left"
+    if seconds < 55:
+        return f"about {round(seconds / 10) * 10 or 10} s left"
+    minutes = round(seconds / 60) or 1
+    if minutes < 90:
+        return f"about {minutes} min left"
+    return f"about {seconds / 3600:.1f} h left"

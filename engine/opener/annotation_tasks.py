@@ -1,0 +1,168 @@
+"""Conversations as tasks for a person in Argilla or Label Studio, who says whether each is complete, or rates it as in
+RecLLMSim."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from engine.base.conversation import Message, with_calls
+from engine.base.outcomes import (
+    Verdict,
+)
+from engine.base.text import as_json
+from engine.model.prompt_texts import prompt_texts
+from engine.opener.conversation_forms import ConversationForm, Exported
+from engine.questions.rating_scales import NOTE, RATING_NAMES, RATINGS, VERDICT
+
+_RATED = "How good is the conversation?"
+_ASKED = "Did the user get what they wanted?"
+_GUIDE = (
+    "Complete: nothing remains to be done for the user. Incomplete: something does. Judge the conversation as it ends, "
+    "not how it was led."
+)
+
+
+def _guide(*, ratings: bool) -> str:
+    """What the annotator reads first; of ratings the rubric that a judge has."""
+    if not ratings:
+        return _GUIDE
+    rubric = prompt_texts("ratings")["rubric"].strip()
+    return f"Rate the conversation; leave out what you cannot say.\n{rubric}"
+
+
+def labeling_config(*, ratings: bool) -> str:
+    """The labeling interface of a project of Label Studio, for verdicts or for ratings."""
+    if ratings:
+        questions = "".join(
+            f"""
+  <Header value="{name}"/>
+  <Choices name="{question}" toName="dialogue" choice="single" showInline="true">
+    {"".join(f'<Choice value="{grade}"/>' for grade in RATINGS[name])}
+  </Choices>"""
+            for question, name in RATING_NAMES.items()
+        )
+    else:
+        questions = f"""
+  <Choices name="{VERDICT}" toName="dialogue" choice="single" required="true" showInline="true">
+    {"".join(f'<Choice value="{one}"/>' for one in Verdict)}
+  </Choices>"""
+    return f"""<View>
+  <Header value="{_RATED if ratings else _ASKED}"/>
+  <Text name="guide" value={quoteattr(_guide(ratings=ratings))}/>
+  <Paragraphs name="dialogue" value="$dialogue" layout="dialogue" nameKey="author" textKey="text"/>{questions}
+  <TextArea name="{NOTE}" toName="dialogue" rows="2" maxSubmissions="1" placeholder="Note"/>
+</View>
+"""
+
+
+def argilla_settings(*, ratings: bool) -> dict[str, Any]:
+    """The settings of a dataset of Argilla, as `rg.Settings.from_json` reads them, for verdicts or for ratings."""
+    questions = (
+        [
+            _label_question(question, name, [str(one) for one in RATINGS[name]], required=False)
+            for question, name in RATING_NAMES.items()
+        ]
+        if ratings
+        else [_label_question(VERDICT, _ASKED, [one.value for one in Verdict], required=True)]
+    )
+    return {
+        "guidelines": _guide(ratings=ratings),
+        "questions": [
+            *questions,
+            {
+                "name": NOTE,
+                "title": "Note",
+                "description": None,
+                "required": False,
+                "settings": {"type": "text", "use_markdown": False},
+            },
+        ],
+        "fields": [
+            {
+                "name": "chat",
+                "title": "Conversation",
+                "description": None,
+                "required": True,
+                "settings": {"type": "chat", "use_markdown": False},
+            }
+        ],
+        "vectors": [],
+        "metadata": [],
+        "allow_extra_metadata": True,
+        "distribution": {"strategy": "overlap", "min_submitted": 1},
+        "mapping": None,
+    }
+
+
+def _label_question(name: str, title: str, values: list[str], *, required: bool) -> dict[str, Any]:
+    return {
+        "name": name,
+        "title": title,
+        "description": None,
+        "required": required,
+        "settings": {
+            "type": "label_selection",
+            "options": [{"value": one, "text": one, "description": None} for one in values],
+            "visible_options": None,
+        },
+    }
+
+
+def argilla(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
+    """Yields a record for each conversation, as `dataset.records.from_json` reads it; the id is the key of the text."""
+    for item in items:
+        for message in item.conversation.messages:
+            left_behind["names"] += bool(message.name)
+        yield {
+            "id": item.key,
+            "fields": {
+                "chat": [
+                    {"role": message.role, "content": _said(message, left_behind)}
+                    for message in item.conversation.messages
+                ]
+            },
+            "metadata": _names(item, left_behind),
+        }
+
+
+def label_studio(items: Iterable[Exported], left_behind: Counter[str]) -> Iterator[dict[str, Any]]:
+    """Yields a task for each conversation, for a project with `labeling_config`."""
+    for item in items:
+        dialogue = [
+            {"author": _speaker(message), "text": _said(message, left_behind)}
+            for message in item.conversation.messages
+        ]
+        yield {"data": {"key": item.key, **_names(item, left_behind), "dialogue": dialogue}}
+
+
+def settings_file(form: ConversationForm, path: Path) -> tuple[Path, str] | None:
+    """Where the settings of the annotation go beside an exported file, and their text; None for forms without."""
+    ratings = form.endswith("-ratings")
+    if form.startswith("argilla"):
+        settings = argilla_settings(ratings=ratings)
+        return path.with_suffix(".settings.json"), as_json(settings, indent=2) + "\n"
+    if form.startswith("label-studio"):
+        return path.with_suffix(".xml"), labeling_config(ratings=ratings)
+    return None
+
+
+def _names(item: Exported, left_behind: Counter[str]) -> dict[str, str]:
+    left_behind["metadata"] += bool(item.conversation.meta)
+    return {"conversation": item.conversation.external_id, "source": item.source}
+
+
+def _speaker(message: Message) -> str:
+    return f"{message.role} ({message.name})" if message.name else message.role
+
+
+def _said(message: Message, left_behind: Counter[str]) -> str:
+    """What a person reads: the text, then the calls."""
+    left_behind["reasoning"] += bool(message.reasoning)
+    left_behind["times and other facts"] += bool(message.facts)
+    return (
+        with_calls(message.content, message.tool_calls) if message.tool_calls else message.content
+    )

@@ -1,0 +1,278 @@
+"""What a command is given on the command line: its words and options, declared beside its function with `takes`.
+
+The options of a run come from its request, a dataclass whose fields declare them (`engine.base.request_options`):
+`request_arguments` makes options of the fields, and `read_request` makes the request of what was given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from rich.cells import cell_len
+
+from engine.base.errors import FilterError, UsageError
+from engine.base.request_options import Option, options_of, read_value
+from engine.base.text import display_safe
+from engine.conversations.filters import FILTER as FILTER_OPTION
+from engine.conversations.filters import Filter, parse_filter
+
+Run = TypeVar("Run", bound=Callable[..., Any])
+Request = TypeVar("Request")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A word or an option of a command.
+
+    Attributes:
+        names: The name of a word, or the flags of an option.
+        settings: The other arguments of `ArgumentParser.add_argument`.
+    """
+
+    names: tuple[str, ...]
+    settings: dict[str, Any]
+
+    def add_to(self, parser: argparse._ActionsContainer) -> None:
+        """Declares it on a parser."""
+        parser.add_argument(*self.names, **self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentGroup:
+    """Options that belong together: under a title, or without one as alternatives of which one may be given."""
+
+    title: str
+    arguments: tuple[Argument, ...]
+
+    def add_to(self, parser: argparse._ActionsContainer) -> None:
+        """Declares them on a parser."""
+        if self.title:
+            group: argparse._ActionsContainer = parser.add_argument_group(self.title)
+        else:
+            group = parser.add_mutually_exclusive_group()
+        for each in self.arguments:
+            each.add_to(group)
+
+
+def argument(*names: str, **settings: Any) -> Argument:
+    """A word or an option, as `ArgumentParser.add_argument` takes it."""
+    return Argument(names, settings)
+
+
+def switch(name: str, help: str, **settings: Any) -> Argument:
+    """An option without a value."""
+    return Argument((name,), {"action": "store_true", "help": help, **settings})
+
+
+def one_of(*arguments: Argument) -> ArgumentGroup:
+    """Options of which at most one may be given."""
+    return ArgumentGroup("", arguments)
+
+
+def titled(title: str, *arguments: Argument) -> ArgumentGroup:
+    """Options under a title in the help."""
+    return ArgumentGroup(title, arguments)
+
+
+def takes(*arguments: Argument | ArgumentGroup) -> Callable[[Run], Run]:
+    """Declares the words and options of the command that a function runs."""
+
+    def declare(run: Run) -> Run:
+        vars(run)["arguments"] = arguments
+        return run
+
+    return declare
+
+
+# Requests
+
+
+def request_arguments(
+    request: type, only: Sequence[str] = (), *, without: Sequence[str] = ()
+) -> list[Argument]:
+    """The options of the fields of a request, in their order.
+
+    Args:
+        only: Names of the fields in another order, or of some of them; empty for all that are declared.
+        without: Names of fields that the command does not have.
+    """
+    options = options_of(request)
+    defaults = {one.name: one.default for one in fields(request)}
+    return [
+        _request_argument(name, options[name], defaults[name])
+        for name in only or options
+        if name not in without
+    ]
+
+
+def read_request(
+    request: Callable[..., Request], arguments: argparse.Namespace, **values: Any
+) -> Request:
+    """The request of the options that were given; the others have the defaults of its fields.
+
+    Args:
+        values: Values of fields that no option has.
+
+    Raises:
+        UsageError: A value cannot be used.
+    """
+    given = {name: getattr(arguments, name) for name in options_of(request) if name in arguments}
+    several = {
+        name: tuple(dict.fromkeys(value))
+        for name, value in given.items()
+        if isinstance(value, list)
+    }
+    return request(**(given | several | values))
+
+
+def _request_argument(name: str, option: Option, default: Any) -> Argument:
+    flag = f"--{option.flag or name.replace('_', '-')}"
+    settings: dict[str, Any] = {"dest": name, "default": argparse.SUPPRESS, "help": option.help}
+    if option.constant is not None or isinstance(default, bool):
+        constant = option.constant if option.constant is not None else not default
+        return Argument((flag,), {**settings, "action": "store_const", "const": constant})
+    if option.several == "repeated":
+        settings["action"] = "append"
+        settings["help"] += "; may be repeated"
+    elif option.several == "words":
+        settings["nargs"] = "+"
+    elif option.choices:
+        settings["choices"] = tuple(option.choices)
+    else:
+        settings["type"] = _reader(option)
+    words = option.default or (f"{default:g}" if isinstance(default, float) else str(default or ""))
+    if words == "" and default == 0:
+        words = "0"
+    settings["help"] += f" (default: {words})" if words else ""
+    return Argument((flag,), {**settings, "metavar": option.metavar or None})
+
+
+def _reader(option: Option) -> Callable[[str], Any]:
+    """What reads the text of an option for argparse."""
+
+    def read(text: str) -> Any:
+        try:
+            value = read_value("", option, text)
+        except FilterError as error:
+            raise _with_place(error, text) from error
+        except UsageError as error:
+            raise argparse.ArgumentTypeError(f"it must be {option.must}") from error
+        if not option.allowed(value):
+            raise argparse.ArgumentTypeError(f"it must be {option.must}")
+        return value
+
+    return read
+
+
+# Values
+
+
+def read_filter(text: str) -> Filter:
+    """Reads a filter, in the filter language of the screens.
+
+    Raises:
+        FilterError: It cannot be understood; the message shows the text with a caret under the place.
+    """
+    try:
+        return parse_filter(text)
+    except FilterError as error:
+        raise _with_place(error, text) from error
+
+
+def _with_place(error: FilterError, text: str) -> FilterError:
+    """The error with the text and a caret under the place."""
+    line = "".join(" " if char.isspace() else char for char in text)
+    before = cell_len(display_safe(line[: error.at]))
+    place = f"  {display_safe(line)}\n  {' ' * before}^"
+    return FilterError(
+        f"{display_safe(error.message)}\n{place}", display_safe(error.hint), error.at
+    )
+
+
+def share(text: str) -> float:
+    """Reads a number above 0 and at most 1."""
+    number = float(text)
+    if not 0 < number <= 1:
+        raise argparse.ArgumentTypeError("must be above 0 and at most 1")
+    return number
+
+
+def probability(text: str) -> float:
+    """Reads a number from 0 to 1."""
+    number = float(text)
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError("must be from 0 to 1")
+    return number
+
+
+def gibibytes(text: str) -> int:
+    """Reads a number of GiB as bytes."""
+    return max(1, round(above_zero(text) * (1 << 30)))
+
+
+def above_zero(text: str) -> float:
+    """Reads a number above 0."""
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError("must be above 0")
+    return number
+
+
+def positive(text: str) -> int:
+    """Reads a whole number above 0."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+# Words and options of several commands
+
+PROJECT = argument("project", help="the project file")
+
+FILTER = argument(
+    "--filter",
+    metavar=FILTER_OPTION.metavar,
+    type=read_filter,
+    default=Filter(),
+    help=FILTER_OPTION.help,
+)
+
+FORMULAS = switch(
+    "--formulas",
+    "CSV: leave texts that begin with = + - @ as they are, though a spreadsheet may run them as formulas"
+    " (default: put an apostrophe before them)",
+)
+
+REDACT = switch(
+    "--redact",
+    "replace e-mail addresses, phone numbers, payment cards, IBANs and IP addresses by names like [email 1]",
+)
+
+MOST_UNPACKED = argument(
+    "--most-unpacked",
+    type=gibibytes,
+    metavar="GIB",
+    help="GiB to which a file may unpack, whatever its size; memory and processor time for it grow too"
+    " (default: .25, and 1,000 times its size)",
+)
+
+LABELING = (
+    argument(
+        "--model",
+        help="name or path of a model, or endpoints as NAME,NAME2 (default: the built-in one)",
+    ),
+    argument("--context", type=positive, metavar="N", help="longest request in tokens"),
+    argument(
+        "--parallel", type=positive, default=32, metavar="N", help="requests at once (default: 32)"
+    ),
+)
+"""The options of commands that ask a model about each conversation; `SimulationOptions` has their values."""
+
+ANNOTATOR = argument(
+    "--annotator", default="", metavar="NAME", help="name of the person who judges"
+)

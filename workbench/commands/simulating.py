@@ -1,0 +1,266 @@
+"""`workbench simulate`: conversations with a known outcome, played by models, and the tables of their sources."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from engine.base.errors import NameTaken
+from engine.base.report_table import CellKind
+from engine.base.text import one_line
+from engine.opener.open_project import OpenProject
+from engine.results.metrics.aptitude import Scored, aptitudes
+from engine.simulate.draft import Draft
+from engine.simulate.forms.table import table_of
+from engine.simulate.records import PlayRow
+from engine.simulate.recsim.play import by_task
+from engine.simulate.request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
+from engine.simulate.service import forms as forms_service
+from engine.simulate.service import recsim as recsim_service
+from engine.simulate.service import sharded as sharded_service
+from engine.simulate.service.result_tables import (
+    aptitude_json,
+    aptitude_table,
+    form_table,
+    task_table,
+)
+from engine.simulate.service.simulations import ProjectSimulations, Simulation
+from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, Condition, place_of
+from workbench.arguments import (
+    PROJECT,
+    Argument,
+    argument,
+    read_request,
+    request_arguments,
+    takes,
+)
+from workbench.commands.playing import exit_code, played
+from workbench.narration import narrate
+from workbench.result import Result
+from workbench.text_tables import cell_lines, table_lines
+
+LONGEST_NAME = 80
+
+LEFT_OUT = frozenset({"filled", "dialogue", "interactions", "information", "manager", "chunks"})
+"""Parts of the result of a run of forms that the JSON leaves out: they are long, and the project has them."""
+
+
+def _flags(kind: Kind) -> list[Argument]:
+    """The options of a kind of simulation; its instructions are a word, because they have to be named."""
+    return request_arguments(SimulationRequest, (*COMMON, *FIELDS[kind]), without=("instructions",))
+
+
+@takes(
+    PROJECT,
+    argument("instructions", help=OPTIONS["instructions"].help),
+    *_flags(sharded_service.KIND),
+    argument(
+        "--logs",
+        type=Path,
+        metavar="DIR",
+        help="write the logs there, in the format of Laban et al. (2025)",
+    ),
+)
+def sharded(arguments: argparse.Namespace) -> Result:
+    """Plays instructions under conditions; gives performance, aptitude and unreliability.
+
+    Raises:
+        WorkbenchError: The instructions cannot be read, a model cannot do this, or logs cannot be written.
+    """
+    request = read_request(SimulationRequest, arguments, kind=sharded_service.KIND)
+    # Before a project is made for a file that cannot be read.
+    sharded_service.load_instructions(request.instructions, unapproved=request.unapproved)
+    with OpenProject(Path(arguments.project), create=True) as workspace:
+        simulations = workspace.simulation_runs
+        simulation = sharded_service.sharded_simulation(simulations, request)
+        rows = played(workspace, simulation)
+        if arguments.logs:
+            logs = sharded_service.write_logs(arguments.logs, simulations, simulation, rows)
+            narrate(f"Wrote {len(logs):,} files of logs to {arguments.logs}.")
+    return report_of_plays(rows, request.conditions or CONDITIONS)
+
+
+@takes(
+    PROJECT,
+    argument("instructions", metavar="IN", help="JSON or JSONL file of full instructions"),
+    argument("output", metavar="OUT", help="JSONL file of instructions with shards"),
+    *_flags(sharded_service.MAKING),
+)
+def make_shards(arguments: argparse.Namespace) -> Result:
+    """Proposes shards for full instructions and writes them as a file of instructions that wait for approval.
+
+    Raises:
+        WorkbenchError: The instructions cannot be read, the file exists or cannot be written, or a model cannot do
+            this.
+    """
+    request = read_request(SimulationRequest, arguments, kind=sharded_service.MAKING)
+    # Before a project is made for a file that cannot be read.
+    sharded_service.load_sources(request.instructions)
+    output = Path(arguments.output)
+    if output.exists():
+        raise NameTaken(f"{output} is there already.", "Choose another name.")
+    with OpenProject(Path(arguments.project), create=True) as workspace:
+        simulation = sharded_service.making_simulation(workspace.simulation_runs, request)
+        rows = played(workspace, simulation)
+    drafts = sharded_service.drafts_of(rows)
+    sharded_service.write_drafts(output, drafts)
+    narrate(f"Wrote shards of {len(drafts):,} instructions to {output}; they wait for approval.")
+    return report_of_drafts(drafts, exit_code(rows))
+
+
+@takes(
+    PROJECT,
+    *_flags(forms_service.KIND),
+    argument(
+        "--files",
+        metavar="DIR",
+        help="also write each run there, in the files of Hakimov et al. (2024)",
+    ),
+)
+def forms(arguments: argparse.Namespace) -> Result:
+    """Has forms filled in conversation, in a project that is created if needed; gives the table of Hakimov et al.
+    (2024).
+
+    Raises:
+        WorkbenchError: A model cannot be had, a file is no form, or files cannot be written.
+    """
+    request = read_request(SimulationRequest, arguments, kind=forms_service.KIND)
+    # Before a project is made for files that cannot be read.
+    forms_service.forms_of(request), forms_service.profiles_of(request)
+    forms_service.rules_of(request)
+    with OpenProject(Path(arguments.project), create=True) as workspace:
+        simulations = workspace.simulation_runs
+        simulation = forms_service.forms_simulation(simulations, request)
+        rows = played(workspace, simulation)
+        ended = [row for row in rows if row.reason is None]
+        if arguments.files:
+            _write_forms(simulations, simulation, request, ended, Path(arguments.files))
+    table = table_of(row.result for row in ended)
+    runs = [
+        {
+            "key": row.key,
+            "conversation": row.conversation_id,
+            **{name: value for name, value in row.result.items() if name not in LEFT_OUT},
+        }
+        for row in ended
+    ]
+    return Result(
+        table_lines(form_table(table)),
+        {
+            "config": simulation.play.config_hash,
+            "rows": [asdict(row) for row in table],
+            "runs": runs,
+        },
+        exit_code(rows),
+    )
+
+
+def _write_forms(
+    simulations: ProjectSimulations,
+    simulation: Simulation,
+    request: SimulationRequest,
+    rows: Sequence[PlayRow],
+    folder: Path,
+) -> None:
+    settings = {one.config_hash: one.models for one in simulations.settings(forms_service.KIND)}
+    models = settings.get(simulation.play.config_hash, {})
+    rules = forms_service.rules_of(request)
+    for row in rows:
+        forms_service.write_run(folder, row, simulations.transcript(row.id), models, rules)
+    narrate(f"Wrote {len(rows):,} runs into {folder}.")
+
+
+@takes(PROJECT, *_flags(recsim_service.KIND))
+def recsim(arguments: argparse.Namespace) -> Result:
+    """Plays people with profiles who plan with an assistant; gives the results by task.
+
+    Raises:
+        WorkbenchError: A model cannot be had.
+    """
+    request = read_request(SimulationRequest, arguments, kind=recsim_service.KIND)
+    with OpenProject(Path(arguments.project), create=True) as workspace:
+        simulation = recsim_service.recsim_simulation(workspace.simulation_runs, request)
+        rows = played(workspace, simulation)
+    ended = [row for row in rows if row.reason is None]
+    return Result(
+        table_lines(task_table(ended)),
+        {
+            "config": simulation.play.config_hash,
+            "tasks": [asdict(row) for row in by_task(row.result for row in ended)],
+            "runs": [
+                {"key": row.key, "conversation": row.conversation_id, **row.result} for row in ended
+            ],
+        },
+        exit_code(rows),
+    )
+
+
+def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> Result:
+    """The table of Laban et al. (2025) and the counts of the kinds of replies, by condition."""
+    over = [row for row in rows if row.reason is None]
+    table = sorted(
+        aptitudes(sharded_service.scored(over)),
+        key=lambda row: (row.task, place_of(row.condition, conditions)),
+    )
+    lines = table_lines(aptitude_table(table))
+    replies = sharded_service.replies_by_condition(over, conditions)
+    if replies:
+        lines += ["", *_reply_lines(replies)]
+    if any(row.fewest == 1 for row in table):
+        narrate("Where an instruction was played once, nothing is known of its reliability.")
+    return Result(
+        lines,
+        {
+            "aptitude": aptitude_json(table),
+            "instructions": _by_instruction(over),
+            "replies": replies,
+        },
+        exit_code(rows),
+    )
+
+
+def report_of_drafts(drafts: Sequence[Draft], code: int) -> Result:
+    """The proposed shards of each instruction, and what the checks found missing."""
+    lines: list[str] = []
+    for draft in drafts:
+        lines.append(one_line(f"{draft.task_id}: {len(draft.candidates)} shards", LONGEST_NAME))
+        lines += [
+            f"  {number}. {one_line(shard.text, 160)}{'' if shard.by == 'model' else '  (as in the text)'}"
+            for number, shard in enumerate(draft.candidates, 1)
+        ]
+        if draft.lost:
+            lines.append(f"  no shard says: {one_line(', '.join(draft.lost), 160)}")
+        if draft.missing:
+            lines.append(f"  the model misses: {one_line(draft.missing, 160)}")
+        if draft.check:
+            verdict = "" if draft.holds else ", which is too little"
+            lines.append(
+                f"  FULL {100 * draft.check['full']:.0f}, CONCAT {100 * draft.check['concat']:.0f}{verdict}"
+            )
+    return Result(lines, {"drafts": [draft.record() for draft in drafts]}, code)
+
+
+def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
+    """The same figures for each instruction alone."""
+    scores: dict[str, list[Scored]] = {}
+    for score in sharded_service.scored(rows):
+        scores.setdefault(score.instruction, []).append(score)
+    return [
+        {"task_id": task_id, **asdict(row)}
+        for task_id, several in scores.items()
+        for row in aptitudes(several)
+    ]
+
+
+def _reply_lines(replies: Sequence[dict[str, Any]]) -> list[str]:
+    kinds: list[tuple[str, CellKind]] = [(name, "count") for name in CATEGORIES]
+    return cell_lines(
+        [("turns", "count"), ("stand-ins", "count"), *kinds, ("replies of", "text")],
+        [
+            [row[name] for name in ("turns", "stand_ins", *CATEGORIES, "condition")]
+            for row in replies
+        ],
+    )

@@ -1,0 +1,92 @@
+"""The counts of a project and its sets of scores, in words and as JSON, for the commands that end with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from engine.base.number_format import counted, probability
+from engine.completeness.records.scores import DecisionRule, ScoreSet
+from engine.completeness.service.sets import ScoreSets, in_force, name_of, reliability
+from engine.opener.conversations import Counts
+from workbench.narration import narrate
+
+
+def headline(counts: Counts, rule: DecisionRule) -> str:
+    """Counts, and on a second line where there are scores `rate_line`."""
+    text = (
+        f"{counted(counts.conversations, 'conversation')}, {counted(counts.messages, 'message')},"
+        f" {counted(counts.duplicates, 'duplicate')}, {counts.quarantined:,} quarantined"
+    )
+    return f"{text}\n{rate_line(counts, rule)}" if counts.scored else text
+
+
+def rate_line(counts: Counts, rule: DecisionRule) -> str:
+    """The rate of complete conversations with its interval, what counts as one, how many are near it, and coverage."""
+    rate = counts.rate
+    if rate is None:
+        return "nothing is scored"
+    near = f"; {counts.borderline:,} within {probability(rule.band)} of it" * bool(rule.band)
+    return (
+        f"{rate.value:.0%} complete ({rate.low:.0%} to {rate.high:.0%}): {rate.part:,} of {rate.of:,}"
+        f" have a score of {probability(rule.threshold)} or more{near}"
+        f" ({counts.scored / counts.conversations:.0%} scored)"
+    )
+
+
+def counts_json(counts: Counts, rule: DecisionRule) -> dict[str, Any]:
+    """Counts as JSON, with the coverage of the scores, the rate of complete conversations and the rule behind it."""
+    coverage = counts.scored / counts.conversations if counts.conversations else None
+    rate = counts.rate
+    return {
+        "counts": asdict(counts),
+        "scored": counts.scored,
+        "coverage": coverage,
+        "rate": rate and {"value": rate.value, "low": rate.low, "high": rate.high},
+        "rule": asdict(rule),
+    }
+
+
+def set_text(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> str:
+    """One set: its name, how much it scores and how far it can be relied on."""
+    scored = counted(score_set.scored, "conversation")
+    return f"{name_of(score_set)}, {scored}; {reliability(score_set, sets).test}"
+
+
+def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
+    """The set in force, what is doubtful about it and what would help, and how many others there are."""
+    now = in_force(sets)
+    if now is None:
+        return []
+    judgement = reliability(now, sets)
+    lines = [f"scores in force: set {now.number}, {set_text(now, sets)}"]
+    lines += [f"  {judgement.doubt}"] if judgement.doubt else []
+    lines += [f"  what would help: {judgement.remedy}"] if judgement.remedy else []
+    others = len(sets) - 1
+    if others:
+        lines.append(f"  {counted(others, 'other set')} (`workbench scores PROJECT`)")
+    return lines
+
+
+def narrate_set(score_sets: ScoreSets) -> None:
+    """Says on standard error which set of scores states and probabilities come from; nothing without scores."""
+    now = in_force(score_sets.all())
+    if now is not None:
+        narrate(f"Scores of set {now.number}, {name_of(now)}.")
+
+
+def set_json(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> dict[str, Any]:
+    """A set as JSON, with what is doubtful about it and what would help."""
+    judgement = reliability(score_set, sets)
+    return {
+        **asdict(score_set),
+        "doubt": judgement.doubt or None,
+        "remedy": judgement.remedy or None,
+    }
+
+
+def sets_json(sets: Sequence[ScoreSet]) -> dict[str, Any]:
+    """The set in force as JSON, and the number of sets."""
+    now = in_force(sets)
+    return {"in_force": now and set_json(now, sets), "score_sets": len(sets)}

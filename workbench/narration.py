@@ -1,0 +1,181 @@
+"""Output of the commands: results on standard output, narration and progress on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from engine.base import folders
+from engine.base.errors import Cancelled, UsageError
+from engine.base.events import Event, JobEnded, JobProgress, JobStarted, ModelRestarted
+from engine.base.number_format import duration
+from engine.base.text import as_json, display_safe, one_line
+from engine.conversations.text_checks import Kind, replaced_text
+from engine.jobs.contract import Stage
+from engine.jobs.progress import TimeLeft, in_words
+from engine.opener.open_project import OpenProject
+from workbench.result import Result
+
+LINE_SECONDS = 10.0
+"""Seconds between two progress lines when standard error is not a terminal."""
+
+PLAN_TITLE = 22
+"""Columns for the title of a stage beside the bar and the time left of a plan."""
+
+
+def narrate(text: str) -> None:
+    """Prints one line of narration on standard error."""
+    sys.stderr.write(display_safe(text) + "\n")
+    sys.stderr.flush()
+
+
+def narrate_redacted(counts: Mapping[Kind, int] | None) -> None:
+    """Says how many pieces of personal data were replaced, and what cannot be found; nothing for None."""
+    if counts is not None:
+        narrate(replaced_text(counts))
+
+
+def print_json(result: Any) -> None:
+    """Prints one JSON document on standard output."""
+    print(as_json(result, indent=1))
+
+
+def print_text(text: str) -> None:
+    """Prints a result as text on standard output; programs read the result of `--json` instead."""
+    print(display_safe(text))
+
+
+def print_result(result: Result, as_json: bool) -> None:
+    """Prints a result, as text or as JSON, and what is to be said beside it on standard error."""
+    if as_json:
+        print_json(result.json)
+    elif result.lines:
+        print_text("\n".join(result.lines))
+    for sentence in (*(() if as_json else result.hints), *result.notes):
+        narrate(sentence)
+
+
+def ask_first(what: str, sure: bool) -> None:
+    """Asks on the terminal whether to remove something for good; `sure` skips the question.
+
+    Raises:
+        UsageError: There is no terminal.
+        Cancelled: The answer is not yes.
+    """
+    if sure:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"This would {what}.", "Add --yes to do it.")
+    narrate(f"This will {what}. Go on? [y/N]")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Cancelled("Nothing was removed.")
+
+
+class Narrator:
+    """Draws the progress of jobs on standard error: a bar on a terminal, a line now and then elsewhere."""
+
+    def __init__(self, time_left: TimeLeft | None = None) -> None:
+        """With the time left of a plan of stages, the bar and the time left are those of the plan, not of one stage."""
+        self._plan = time_left
+        self._start = time.monotonic()
+        self._share = 0.0
+        console = Console(stderr=True)
+        self._bar: Progress | None = None
+        if console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=24),
+                TextColumn("{task.fields[state]}", markup=False),
+                console=console,
+                transient=True,
+            )
+        self._task: TaskID | None = None
+        self._spoken = 0.0
+
+    def __call__(self, event: Event) -> None:
+        """Shows an event of the engine."""
+        if isinstance(event, JobStarted):
+            self._spoken = time.monotonic()
+            if self._plan:
+                self._plan.begin(event.stage)
+            if self._bar:
+                self._bar.start()
+                title = one_line(event.title, PLAN_TITLE) if self._plan else event.title
+                self._task = self._bar.add_task(display_safe(title), total=None, state="")
+                if self._plan:
+                    self._draw(in_words(self._plan.left()))
+            else:
+                narrate(event.title)
+        elif isinstance(event, JobProgress):
+            self._progress(event)
+        elif isinstance(event, JobEnded):
+            if self._bar and self._task is not None:
+                self._bar.remove_task(self._task)
+                self._bar.stop()
+                self._task = None
+            if event.outcome != "failed":
+                narrate(f"{event.title}: {event.message}")
+        elif isinstance(event, ModelRestarted):
+            narrate(f"{event.reason} It was started anew.")
+
+    def _progress(self, event: JobProgress) -> None:
+        state = f"{event.done:,}"
+        if event.total is not None:
+            state += f" of {event.total:,}"
+        state += f" {event.unit}"
+        if self._plan:
+            self._mark(self._plan, event)
+            state = f"{in_words(self._plan.left())} · {state}"
+        elif event.eta_seconds is not None and event.done != event.total:
+            state += f" · {duration(event.eta_seconds)} left"
+        if event.note:
+            state += f" · {event.note}"
+        state = display_safe(state)
+        if self._bar and self._task is not None:
+            if self._plan:
+                self._draw(state)
+            else:
+                self._bar.update(self._task, completed=event.done, total=event.total, state=state)
+        elif time.monotonic() - self._spoken >= LINE_SECONDS:
+            self._spoken = time.monotonic()
+            narrate(f"  {state}")
+
+    @staticmethod
+    def _mark(plan: TimeLeft, event: JobProgress) -> None:
+        share = event.share
+        if share is None and event.total:
+            share = event.done / event.total
+        if share is not None:
+            plan.mark(event.stage, share, time.monotonic())
+
+    def _draw(self, state: str) -> None:
+        """Draws the bar of the whole plan, which never goes back."""
+        left = self._plan.left() if self._plan else None
+        if self._bar is None or self._task is None:
+            return
+        if left is not None:
+            spent = time.monotonic() - self._start
+            self._share = max(self._share, spent / (spent + left) if spent + left else 1.0)
+        total = None if left is None else 1.0
+        self._bar.update(self._task, completed=self._share, total=total, state=state)
+
+
+def run_stages(
+    workspace: OpenProject, stages: Sequence[Stage], narrator: Narrator | None = None
+) -> None:
+    """Runs stages one after another with narration.
+
+    Args:
+        narrator: Draws the progress, of more stages than these; None for one of its own.
+
+    Raises:
+        WorkbenchError: A stage failed.
+        Cancelled: A stage was cancelled from the keyboard.
+    """
+    folders.log_to_file()
+    workspace.run(stages, narrator or Narrator())
