@@ -10,9 +10,8 @@ from typing import Any
 
 from engine.base.conversation import Conversation, render_log
 from engine.base.errors import UnknownFormat, WorkbenchError
-from engine.conversations.service.import_accounts import account_lines
+from engine.conversations.service.imports import account_lines, import_stages
 from engine.conversations.stages.checking import CheckStage
-from engine.conversations.stages.importing import ImportStage
 from engine.formats.inputs import open_inputs
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import PLACES, Parsed, SourceReport
@@ -76,16 +75,15 @@ def import_paths(arguments: argparse.Namespace) -> Result | int:
     stage = None
     try:
         with OpenProject(path, create=True) as workspace:
-            stage = ImportStage(
+            stage, check = import_stages(
                 workspace.project,
                 arguments.paths,
                 arguments.format,
-                sys.stdin.buffer,
-                arguments.all_branches,
-                arguments.replace,
+                stdin=sys.stdin.buffer,
+                all_branches=arguments.all_branches,
+                replace=arguments.replace,
                 most_unpacked=arguments.most_unpacked,
             )
-            check = CheckStage(workspace.project)
             run_stages(workspace, [stage, check])
     except WorkbenchError:
         if is_new and stage is not None and not stage.sources:

@@ -13,7 +13,7 @@ from pathlib import Path
 from engine.base.conversation import Conversation
 from engine.base.errors import FormatError, UnknownFormat, UsageError
 from engine.base.text import one_line
-from engine.conversations.service.import_accounts import file_of, shares_line
+from engine.conversations.service.imports import file_of, shares_line
 from engine.conversations.service.mapping_draft import MappingDraft, Trial
 from engine.formats.records import PLACES
 from workbench.narration import print_text

@@ -18,10 +18,7 @@ import numpy as np
 import pytest
 
 from engine.base.conversation import Message
-from engine.base.outcomes import (
-    State,
-    Verdict,
-)
+from engine.base.outcomes import State, Verdict
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery, parse_filter
@@ -43,9 +40,7 @@ from engine.opener.conversations import (
     ConversationService,
 )
 from engine.project.project import Project
-from engine.questions.records.triage import (
-    EarlierActs,
-)
+from engine.questions.records.triage import EarlierActs
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import second_verdicts
 from engine.simulate.demo.samples import write_jsonl

@@ -1,20 +1,49 @@
-"""What was read from the sources of imports, as text."""
+"""Imports: the stages of one, and what was read from its sources, as text."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from typing import BinaryIO
 
 from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.conversations.records import CheckCounts
+from engine.conversations.stages.checking import CheckStage
+from engine.conversations.stages.importing import ImportStage
 from engine.formats.input_kinds import SKIPPED
 from engine.formats.records import MOST_LOST, PLACES, Account, SourceReport, Unread
+from engine.project.project import Project
 
 MOST_SOURCES = 10
 """Sources of which the text says what was read; JSON has all."""
 
 MOST_UNREAD = 5
+
+
+def import_stages(
+    project: Project,
+    paths: Sequence[str],
+    format: str | None = None,
+    *,
+    stdin: BinaryIO | None = None,
+    all_branches: bool = False,
+    replace: bool = False,
+    most_unpacked: int | None = None,
+) -> tuple[ImportStage, CheckStage]:
+    """Returns the stages of an import: that which reads, and that which checks what came.
+
+    Args:
+        paths: Files and folders; `-` is `stdin`.
+        format: Name of a format; None to detect it for each file.
+        all_branches: Each branch of a tree of messages is a conversation, not only the current one.
+        replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
+        most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
+    """
+    reading = ImportStage(
+        project, paths, format, stdin, all_branches, replace, most_unpacked=most_unpacked
+    )
+    return reading, CheckStage(project)
 
 
 def account_lines(
