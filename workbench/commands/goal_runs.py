@@ -16,7 +16,7 @@ from engine.goals.records import (
 )
 from engine.goals.service.paper_report import as_json, gold_goals, keep
 from engine.goals.service.run_results import assignment_result, clustering_result, stability_result
-from engine.goals.service.run_stages import ABOUT_KEY
+from engine.goals.service.runs import ABOUT_KEY
 from engine.goals.stages.as_paper import PaperStage, Wanted
 from engine.opener.open_project import OpenProject
 from engine.project import settings
