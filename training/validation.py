@@ -77,10 +77,14 @@ def _points(
     # before it changes.
     tokens = [*window.tokens, *opening[:-1]]
     tokens += [padding] * (padded_length(len(tokens)) - len(tokens))
-    places = [at - 1 + offset for at in window.boundaries for offset in range(len(opening))]
-    for at in window.boundaries[:-1]:
-        if tokens[at : at + len(opening)] != list(opening):
-            raise ModelError(f"The log does not continue with a step header after token {at}.")
+    places = [
+        boundary - 1 + offset for boundary in window.boundaries for offset in range(len(opening))
+    ]
+    for boundary in window.boundaries[:-1]:
+        if tokens[boundary : boundary + len(opening)] != list(opening):
+            raise ModelError(
+                f"The log does not continue with a step header after token {boundary}."
+            )
     device = model.device
     with torch.inference_mode():
         logits = model(

@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.conversation import LogPiece, render_log
-from engine.base.outcomes import (
-    State,
-    Verdict,
-)
+from engine.base.outcomes import State, Verdict
 from engine.completeness.records import (
     DecisionRule,
     Histogram,
@@ -40,6 +37,7 @@ from engine.conversations.tables.conversations import (
     messages_of,
     original,
 )
+from engine.conversations.tables.earlier_states import verdict_sql
 from engine.conversations.tables.selecting import matching
 from engine.goals.records import GoalOfConversation
 from engine.goals.tables import groups as goal_groups
@@ -47,7 +45,7 @@ from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
-from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of, verdict_sql
+from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of
 from engine.results.comparison import field_values
 
 
@@ -231,10 +229,10 @@ class ConversationService:
         with self._project.reading() as conn:
             return selecting.ids(conn, query)
 
-    def named(self, external_id: str) -> list[int]:
-        """Ids of the conversations that were imported with this id, of any source."""
+    def named(self, external_id: str, source: str | None = None) -> list[int]:
+        """Ids of the conversations that were imported with this id, of a source with this label or of any."""
         with self._project.reading() as conn:
-            return by_name(conn, external_id)
+            return by_name(conn, external_id, source)
 
     def rows(self, ids: Sequence[int]) -> list[ConversationRow]:
         """Rows for these ids in the order asked."""

@@ -55,7 +55,7 @@ class TruncationRow:
     name: str
     kind: RowKind
     scored: int
-    found: Classification
+    metrics: Classification
     matched: Interval | None = None
     matched_pairs: int = 0
     mode: SetMode | None = None

@@ -148,7 +148,7 @@ def put_in_force_unless_another_is(
 
     It also replaces an older set of its kind (mode, model and adapter) once it has as many scores, and a provisional
     set of any kind once it is finished and has a score. Other sets of another kind are replaced only when a person
-    chooses: `settings.switch_score_config`.
+    chooses: `score_sets.switch_score_config`.
 
     Args:
         finished: Whether all conversations that its run was to score were reached, and it is not provisional itself.

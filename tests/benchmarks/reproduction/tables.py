@@ -60,10 +60,10 @@ def _table_2(sets: Sequence[DataSet]) -> ReportTable:
                 each.n,
                 each.coverage,
                 each.evaluator,
-                each.row.found.accuracy,
-                each.row.found.precision,
-                each.row.found.recall,
-                each.row.found.f1,
+                each.row.metrics.accuracy,
+                each.row.metrics.precision,
+                each.row.metrics.recall,
+                each.row.metrics.f1,
             )
             for each in one.evaluated
         ]
