@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from engine.base.number_format import counted
 from engine.base.text import one_line
-from engine.goals.clusters.stability import DISSOLVED, STABLE
+from engine.goals.clusters.validation import DISSOLVED, STABLE
 from engine.goals.tables.measurements import Measurements
 from engine.results.comparison.measured import Floats, Measured
 from engine.results.document import Bars, Block, Columns, Paragraph, Plot, Table

@@ -16,9 +16,9 @@ from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.tables import selecting
 from engine.goals.records import NAMELESS
 from engine.goals.tables import clusterings
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.clustering_view import ClusteringView
-from engine.goals.views.goal_inputs import stored_clustering
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.service.calibration import FIELDS_BY_SCORE

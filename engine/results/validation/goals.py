@@ -26,9 +26,9 @@ from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.goals.tables import clusterings
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import read_merge_state
-from engine.goals.views.goal_inputs import stored_clustering
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json

@@ -28,7 +28,7 @@ from engine.results.watch.watching import Event, WatchStage
 
 if TYPE_CHECKING:
     from engine.completeness.service.runs import ScoringRuns
-    from engine.goals.service.run_stages import GoalStages
+    from engine.goals.service.runs import GoalStages
 
 MOST_EVENTS = 2_000
 """Events that are kept; older ones are forgotten."""

@@ -29,8 +29,9 @@ from engine.formats import input_kinds
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings
+from engine.goals.tables.texts import TextSource
+from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import TextSource, read_vectors
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
