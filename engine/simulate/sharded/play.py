@@ -176,6 +176,7 @@ def _idle(trace: Trace) -> int:
 
 
 _CATEGORY = object_schema(response_type={"type": "string", "enum": list(CATEGORIES)})
+_BY_NAME: Mapping[str, Category] = {name: name for name in CATEGORIES}
 _CATEGORY_TOKENS = 60
 
 Step = Generator[Call, Completion, bool]
@@ -334,12 +335,13 @@ def _classified(case: Case, reply: str, index: int) -> Generator[Call, Completio
         max_tokens=_CATEGORY_TOKENS,
         seed=case.seed("classify", index),
     )
-    category: Category | None = yield from ask_json(call, _CATEGORY, _category, TRIES[:2])
-    return "discussion" if category is None else category
+    name = yield from ask_json(call, _CATEGORY, _category, TRIES[:2])
+    return _BY_NAME.get(name or "", "discussion")
 
 
-def _category(reply: Mapping[str, Any]) -> Category | None:
-    return next((name for name in CATEGORIES if name == reply.get("response_type")), None)
+def _category(reply: Mapping[str, Any]) -> str | None:
+    name = reply.get("response_type")
+    return name if name in CATEGORIES else None
 
 
 def _scored(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
