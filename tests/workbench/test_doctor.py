@@ -443,7 +443,7 @@ def test_the_guard() -> None:
     checks = {check["name"]: check for check in json.loads(told.stdout)["checks"]}
     assert checks["guard"]["status"] == "ok"
     code = (
-        "import pathlib, sys; from workbench.network_checks import network_checks;"
+        "import pathlib, sys; from workbench.doctor import network_checks;"
         "print(*[check.status for check in network_checks(pathlib.Path(sys.argv[1]))])"
     )
     bare = subprocess.run(
