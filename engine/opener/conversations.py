@@ -157,7 +157,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
     with snapshot(conn):
         within = matching(conn, (query or ListQuery()).filter)
         chosen, flags = within.condition("id")
-        messages, turns, sources = conn.execute(
+        messages, turns, source_count = conn.execute(
             "SELECT coalesce(sum(messages), 0), coalesce(sum(turns), 0), count(DISTINCT source_id)"
             f" FROM conversation WHERE {chosen}",
             flags,
@@ -173,7 +173,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
             conversations=len(within),
             messages=messages,
             turns=turns,
-            sources=sources,
+            sources=source_count,
             complete=states[State.COMPLETE],
             incomplete=states[State.INCOMPLETE],
             borderline=states[State.BORDERLINE],

@@ -196,7 +196,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         if message.table is self.table:
             self._follow(False)
             self.plays.focus()
-        elif (item := self._plays.get(message.row_id)) is not None:
+        elif (item := self.plays.item(message.row_id)) is not None:
             self.app.push_screen(PlayScreen(self.services, self.feed, item, self.MODE))
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
@@ -296,8 +296,7 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     @property
     def _item(self) -> PlayItem | None:
-        at = self.plays.cursor_id
-        return None if at is None else self._plays.get(at)
+        return self.plays.here
 
     def action_conversation(self) -> None:
         """Opens the conversation of the play under the cursor, among those of its row."""
