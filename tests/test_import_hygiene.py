@@ -68,7 +68,7 @@ def test_what_knows_no_model_needs_only_the_standard_library(module: str) -> Non
 @pytest.mark.parametrize(
     "module",
     [
-        "engine.model.process.client",
+        "engine.model.process.process",
         "engine.completeness.stages.scoring",
         "engine.opener.open_project",
     ],

@@ -15,9 +15,13 @@ from typing import Any
 from engine.base.conversation import is_answer
 from engine.base.errors import DataError
 from engine.completeness.block import LogItem
-from engine.completeness.logs import SMALLEST_ROOM, pieces_within
-from engine.completeness.windows import Window, plan_windows
 from engine.model.interface import Tokenizer
+from engine.model.log_windows import (
+    SMALLEST_ROOM,
+    Window,
+    pieces_within,
+    plan_windows,
+)
 from engine.model.prompt_files import frame, opening_tokens
 from engine.training.config import RETIRED_RECIPE, WORDS, Recipe, TrainConfig
 from engine.training.events import RunDirectory
@@ -83,13 +87,13 @@ def read_logs(path: Path) -> list[Log]:
     return logs
 
 
-def _log(found: Any) -> Log:
+def _log(line: Any) -> Log:
     item = LogItem(
-        tuple(map(str, found["texts"])), tuple(map(int, found["boundaries"])), int(found["kept"])
+        tuple(map(str, line["texts"])), tuple(map(int, line["boundaries"])), int(line["kept"])
     )
     if not item.boundaries or item.boundaries[-1] >= len(item.texts):
         raise ValueError("a boundary is not the index of a piece")
-    return Log(str(found["id"]), item)
+    return Log(str(line["id"]), item)
 
 
 def token_windows(tokenizer: Tokenizer, item: LogItem, limit: int) -> Iterator[TokenWindow]:
@@ -189,8 +193,8 @@ def make_examples(
         example = make_example(
             tokenizer, log.item, recipe, limit, balance=balance, words=words, end_tag=end_tag
         )
-        labels = [example.tokens[at] for at in example.targets]
-        ends = sum(labels[at : at + len(tag)] == tag for at in range(len(labels)))
+        labels = [example.tokens[index] for index in example.targets]
+        ends = sum(labels[start : start + len(tag)] == tag for start in range(len(labels)))
         if not example.targets or example.targets[0] < 1:
             raise DataError(f"Conversation {log.id} has nothing to learn.")
         if ends != (recipe != "no-end-tag"):

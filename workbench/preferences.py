@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engine.base.atomic_files import make_folder, write_atomically
+from engine.base.files import make_folder, write_atomically
 
 MOST_RECENT = 20
 

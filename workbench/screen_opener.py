@@ -88,7 +88,9 @@ class ScreenOpener:
         return CalibrationScreen(self.services, self.feed, mode)
 
     def conversations_behind(self, wanted: Filter, mode: str) -> Screen[Any]:
-        from screens.conversations.behind_screen import ConversationsBehindScreen
+        from screens.conversations.screen import (
+            ConversationsBehindScreen,
+        )
 
         return ConversationsBehindScreen(self.services, self.feed, wanted, mode)
 
@@ -98,6 +100,8 @@ class ScreenOpener:
         return GoalMembersScreen(self.services, self.feed, group_id, mode)
 
     def similar(self, conversation_id: int, name: str) -> Screen[ReadingOrder | None]:
-        from screens.goals.similar_dialog import SimilarDialog
+        from screens.goals.dialogs import (
+            SimilarDialog,
+        )
 
         return SimilarDialog(self.services.goals, conversation_id, name)

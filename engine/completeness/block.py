@@ -13,7 +13,6 @@ from engine.base.conversation import LogPiece
 from engine.completeness.boundaries import boundaries
 from engine.completeness.inline_remaining import InlineWriter, RemainingRequest
 from engine.completeness.kept_logs import KeptLogs
-from engine.completeness.logs import SMALLEST_ROOM, pieces_within
 from engine.completeness.packing import Segment
 from engine.completeness.readings import BoundaryLogProbs
 from engine.completeness.scoring import (
@@ -21,9 +20,14 @@ from engine.completeness.scoring import (
     Progress,
     QuestionTokens,
 )
-from engine.completeness.windows import Window, plan_windows
 from engine.model.generation import GenerativeModel, Stopped
 from engine.model.interface import HiddenState, Tokenizer
+from engine.model.log_windows import (
+    SMALLEST_ROOM,
+    Window,
+    pieces_within,
+    plan_windows,
+)
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
 

@@ -12,6 +12,7 @@ from engine.conversations.tables import conversations
 from engine.model.catalog import RunnableModel
 from engine.model.machine_load import busy
 from engine.model.model_work import ModelWork
+from engine.model.process.requests import Measure
 from engine.project.project import Project
 
 LONGER_RUN = 200
@@ -57,7 +58,7 @@ def measured_noise(
     if model.endpoints or not ids or (model.noise is not None and not checked):
         return model.noise
     text = "".join(piece.text for log in logs_of(project, ids[:NOISE_LOGS]) for piece in log.pieces)
-    speed, noise = work.process.measure(text)
+    speed, noise = work.process.ask(Measure(text))
     noise = noise if model.noise is None else model.noise
     if measured:
         measured(model, speed, noise)

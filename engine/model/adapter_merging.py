@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.atomic_files import make_folder, replacing
 from engine.base.errors import AdapterError, ModelFileError
+from engine.base.files import make_folder, replacing
 from engine.model.adapter_files import LORA_A, LORA_B, refuse_other_base, refuse_without_numbers
 from engine.model.gguf_file import BF16, F16, F32, GgufFile, read_gguf
 

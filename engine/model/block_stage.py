@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from engine.jobs.contract import OnProgress, Progress, config_hash
 from engine.model.model_work import ModelWork, RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.project import runs

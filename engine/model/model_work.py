@@ -12,11 +12,11 @@ from engine.base.errors import Cancelled, ModelCrashed, RequestRefused
 from engine.jobs.contract import OnProgress, Result, ThreadedWork
 from engine.model.catalog import DEFAULT_MODEL, ModelEntry, RunnableModel
 from engine.model.interface import Sampling
-from engine.model.process.client import (
+from engine.model.model_client import ModelClient
+from engine.model.process.process import (
     ModelProcess,
 )
-from engine.model.process.model_client import ModelClient
-from engine.model.process.requests import WrittenReply
+from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt
 
 Item = TypeVar("Item")
@@ -139,14 +139,8 @@ class ModelWork:
         self, items: Sequence[tuple[Sequence[str], int]], prompt: Prompt, report: OnProgress
     ) -> list[WrittenReply]:
         """The model's most probable reply to a prompt around each log; see `ModelClient.generate`."""
-        return self.process.generate(
-            items,
-            prompt,
-            sampling=Sampling(),
-            max_tokens=prompt.max_tokens,
-            stop=prompt.stop,
-            progress=report,
-        )
+        request = Generate(items, prompt, Sampling(), prompt.max_tokens, prompt.stop)
+        return self.process.ask(request, report)
 
     def live(
         self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]

@@ -14,7 +14,8 @@ from engine.model.catalog import Catalog, ModelEntry
 from engine.model.model_work import (
     RunModel,
 )
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Tune
 
 
 class TuningStage:
@@ -71,8 +72,8 @@ class TuningStage:
         """
         steps = 0
         tuning = ThreadedWork(
-            lambda report: self._process.tune(
-                self._entry.path, self._catalog.cache, self._text, report
+            lambda report: self._process.ask(
+                Tune(self._entry.path, self._catalog.cache, self._text), report
             )
         )
         for _, note in tuning.reports():

@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.conversation import LogPiece, render_log
-from engine.base.outcomes import (
-    State,
-    Verdict,
-)
+from engine.base.outcomes import State, Verdict
 from engine.completeness.records.scores import (
     DecisionRule,
     Histogram,
@@ -40,6 +37,7 @@ from engine.conversations.tables.conversations import (
     messages_of,
     original,
 )
+from engine.conversations.tables.earlier_states import verdict_sql
 from engine.conversations.tables.selecting import matching
 from engine.goals.records import GoalOfConversation
 from engine.goals.tables import groups as goal_groups
@@ -48,7 +46,7 @@ from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
-from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of, verdict_sql
+from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of
 from engine.results.comparison import field_values
 
 

@@ -35,11 +35,13 @@ def format_cell(kind: CellKind, cell: Cell) -> str:
 
 def row_as_json(table: ReportTable, row: ReportRow) -> dict[str, Any]:
     """A row by the keys of its columns, intervals in `ci` as [low, high], and its details."""
-    cells = dict(zip((one.key for one in table.columns), row.cells, strict=True))
+    cells = dict(zip((cell.key for cell in table.columns), row.cells, strict=True))
     return {
-        **{key: one.value if isinstance(one, Interval) else one for key, one in cells.items()},
+        **{key: cell.value if isinstance(cell, Interval) else cell for key, cell in cells.items()},
         **row.details,
-        "ci": {key: [one.low, one.high] for key, one in cells.items() if isinstance(one, Interval)},
+        "ci": {
+            key: [cell.low, cell.high] for key, cell in cells.items() if isinstance(cell, Interval)
+        },
     }
 
 
@@ -49,11 +51,11 @@ def tab_separated(table: ReportTable, rows: Sequence[ReportRow]) -> str:
     Args:
         rows: Those of the table, in the order that is wanted.
     """
-    lines = tabbed_lines(table, rows, [one for one in table.columns if one.on_screen])
+    lines = tabbed_lines(table, rows, [column for column in table.columns if column.on_screen])
     if table.metric is not None:
         tested = ["p", *("" if row.p is None else f"{row.p:.4f}" for row in rows)]
         lines = [f"{line}\t{p}" for line, p in zip(lines, tested, strict=True)]
-    sentences = (*table.conclusions, *(one for row in rows for one in row.conclusions))
+    sentences = (*table.conclusions, *(column for row in rows for column in row.conclusions))
     return "\n".join([*lines, *table.notes, *dict.fromkeys(sentences)])
 
 
@@ -65,11 +67,13 @@ def tabbed_lines(
     Args:
         columns: Those of the table that are wanted.
     """
-    lines = ["\t".join(part for one in columns for part in _titles(one))]
+    lines = ["\t".join(part for column in columns for part in _titles(column))]
     for row in rows:
         cells = zip(table.columns, row.cells, strict=True)
         lines.append(
-            "\t".join(part for one, cell in cells if one in columns for part in _parts(one, cell))
+            "\t".join(
+                part for column, cell in cells if column in columns for part in _parts(column, cell)
+            )
         )
     return lines
 
@@ -81,7 +85,7 @@ def _titles(column: ReportColumn) -> list[str]:
 
 def _parts(column: ReportColumn, cell: Cell) -> list[str]:
     if isinstance(cell, Interval):
-        return [f"{one:.4f}" for one in (cell.value, cell.low, cell.high)]
+        return [f"{end:.4f}" for end in (cell.value, cell.low, cell.high)]
     return [" ".join(format_cell(column.kind, cell).split())]
 
 
@@ -96,7 +100,7 @@ def table_block(
             tuple(_cell(column, _of(row, table, column), ends) for column in columns)
             for row in table.rows
         ),
-        frozenset(at for at, column in enumerate(columns) if column.kind != "text"),
+        frozenset(index for index, column in enumerate(columns) if column.kind != "text"),
     )
 
 

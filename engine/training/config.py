@@ -211,23 +211,23 @@ class TrainConfig:
             ConfigError: The file is missing, is no config, has another version, or has an unknown or wrong field.
         """
         try:
-            found: Any = json.loads(path.read_text("utf-8"))
+            values: Any = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path.name} cannot be read: {error}") from error
-        if not isinstance(found, dict) or found.pop("version", None) != VERSION:
+        if not isinstance(values, dict) or values.pop("version", None) != VERSION:
             raise ConfigError(f"{path.name} is not a config of version {VERSION}")
-        unknown = sorted(set(found) - {one.name for one in fields(cls)})
+        unknown = sorted(set(values) - {known.name for known in fields(cls)})
         if unknown:
             raise ConfigError(f"{path.name} has unknown fields: {', '.join(unknown)}")
-        for one in fields(cls):
-            given = found.get(one.name)
-            wanted = type(one.default) if one.name != "base" else str
-            if one.name in found and not isinstance(
-                given, (int, float) if wanted is float else wanted
+        for known in fields(cls):
+            given = values.get(known.name)
+            kind = type(known.default) if known.name != "base" else str
+            if known.name in values and not isinstance(
+                given, (int, float) if kind is float else kind
             ):
-                raise ConfigError(f"{one.name} is {given!r}; it must be of type {wanted.__name__}")
+                raise ConfigError(f"{known.name} is {given!r}; it must be of type {kind.__name__}")
             if isinstance(given, int) and abs(given) >= LARGEST:
-                raise ConfigError(f"{one.name} is too large a number")
-        if "base" not in found:
+                raise ConfigError(f"{known.name} is too large a number")
+        if "base" not in values:
             raise ConfigError("base is missing")
-        return cls(**found)
+        return cls(**values)

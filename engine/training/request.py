@@ -163,10 +163,10 @@ def read_settings(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
     Raises:
         UsageError: A text does not have this form.
     """
-    found = []
+    settings = []
     for word in words:
         name, _, value = word.partition("=")
         if not name.strip() or not value:
             raise UsageError(f"A setting is written field=value; {word!r} is not.", "Like rank=32.")
-        found.append((name.strip(), value))
-    return tuple(found)
+        settings.append((name.strip(), value))
+    return tuple(settings)

@@ -21,13 +21,14 @@ from engine.jobs.runner import JobRunner
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.records import Estimate, RunRow
 from engine.trees import tables as trees
 from engine.trees.compare import TreeComparison, compare
+from engine.trees.endpoint_growth import refuse_trees
 from engine.trees.guarantee import OverConversations, guarantee, parse_predicate
 from engine.trees.meaning import AnswerMeanings
 from engine.trees.measures import Answer, answers, subtree_mass
@@ -52,8 +53,6 @@ from engine.trees.reports import stored_tree_line
 from engine.trees.stages import Below, GrowOnStage, TreeStage
 from engine.trees.tree import ROOT, Tree
 
-# Runs that grow response trees: a request becomes stages, with the model that it names.
-
 
 class TreeRuns:
     """Makes the runs of one project that grow trees."""
@@ -70,7 +69,7 @@ class TreeRuns:
         """
         setup = self._setup
         model = setup.models.resolve(request.model_request)
-        setup.endpoints.check_trees(model.model, request.tree)
+        setup.endpoints.check(model.model, lambda served: refuse_trees(served, request.tree))
         trees = TreeStage(
             setup.project,
             setup.process,

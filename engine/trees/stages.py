@@ -23,15 +23,15 @@ from engine.model.block_stage import BlockStage, ModelStage
 from engine.model.model_work import (
     RunModel,
 )
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
-from engine.model.process.requests import GrownTree
 from engine.project import runs
 from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.growth import Budget, Work
 from engine.trees.measures import measure
+from engine.trees.model_requests import Grow, GrownTree, GrowOn
 from engine.trees.places import At, Place, places
 from engine.trees.record import TreeRecord, options_frame, record
 from engine.trees.records import (
@@ -177,7 +177,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         self, wanted: Sequence[Place], report: OnProgress
     ) -> list[tuple[GrownTree, float] | str]:
         budget = Budget(None if self._nodes is None else self._nodes * len(wanted))
-        grown, work = self._work.process.grow(wanted, self._options, budget, report)
+        grown, work = self._work.process.ask(Grow(wanted, self._options, budget), report)
         nodes = sum(len(one.tree.nodes) for one in grown)
         return [(one, work.seconds * len(one.tree.nodes) / nodes) for one in grown]
 
@@ -189,7 +189,7 @@ def _entry(spot: _Spot, result: tuple[GrownTree, float] | str) -> TreeEntry:
         return TreeEntry(replace(none, reason=result), None)
     grown, seconds = result
     row = tree_row(spot.conversation_id, step, grown, seconds)
-    return TreeEntry(row, {**record(grown.tree).as_frame(), **answer_frame(grown)})
+    return TreeEntry(row, {**grown.record.as_frame(), **answer_frame(grown)})
 
 
 def answer_frame(grown: GrownTree) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def answer_frame(grown: GrownTree) -> dict[str, Any]:
     return dict(zip(ANSWER_KEYS, values, strict=True))
 
 
-NO_TREE = GrownTree(Tree(TreeOptions(1.0), frozenset(), lambda token: b""), (), (), 0, None)
+NO_TREE = GrownTree(record(Tree(TreeOptions(1.0), frozenset(), lambda token: b"")), (), (), 0, None)
 
 
 def tree_row(
@@ -333,7 +333,7 @@ class GrowOnStage(ModelStage):
                 grown, work = part.result()
                 self._read += work.nodes
                 answer = {key: frame[key] for key in ANSWER_KEYS if key in frame}
-                frame = {**record(grown.tree).as_frame(), **answer}
+                frame = {**grown.record.as_frame(), **answer}
                 self._project.write(
                     partial(self._commit, run_id=run_id, grown=grown, frame=frame, work=work)
                 )
@@ -361,14 +361,14 @@ class GrowOnStage(ModelStage):
         self, place: Place, frame: dict[str, Any], nodes: int, report: OnProgress
     ) -> tuple[GrownTree, Work]:
         below = self._below
-        return self._work.process.grow_on(
+        request = GrowOn(
             place,
             TreeRecord.from_frame(frame),
             Budget(nodes),
-            report,
             alpha=None if below is None else below.alpha,
             below=None if below is None else below.node,
         )
+        return self._work.process.ask(request, report)
 
     def _commit(
         self,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.kinds_of_work import WORKS, Work
 from engine.base.text import one_line
 from engine.model.service.records import (
+    WORKS,
     Fact,
     HubFileRow,
     HubPage,
@@ -19,6 +19,7 @@ from engine.model.service.records import (
     PullRow,
     PullState,
     Recommendation,
+    Work,
 )
 from screens.widgets.formatting import Look, facts_table
 from screens.widgets.row_table import Column, Piece

@@ -180,15 +180,13 @@ def decision_text(decision: GoalDecision) -> str:
 
 def label_is_models(proposal: Proposal) -> bool:
     """Whether the label of the merged group is the model's: it is where its mean answer over both orders is yes."""
-    evidence = proposal.evidence
-    return (
-        bool(evidence.label.strip()) and model_says_yes(evidence.yes, evidence.yes_reversed) is True
-    )
+    answer = proposal.evidence.answer
+    return bool(answer.label.strip()) and model_says_yes(answer.yes, answer.yes_reversed) is True
 
 
 def proposed_label(proposal: Proposal) -> str:
     """The label of the merged group unless the person writes one: the model's, or that of the larger group."""
-    return proposal.evidence.label.strip() if label_is_models(proposal) else proposal.a.label
+    return proposal.evidence.answer.label.strip() if label_is_models(proposal) else proposal.a.label
 
 
 def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width: int) -> Content:
@@ -216,13 +214,13 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
         *_threshold_pieces(evidence),
         f"{gap or ' · '}overlap {100 * evidence.overlap:.0f}%",
     ]
-    if evidence.likelihood_ratio is not None:
-        sign = "+" if evidence.likelihood_ratio >= 0 else "−"
-        parts.append(f" · likelihood {sign}{abs(evidence.likelihood_ratio):.2f}")
+    if evidence.answer.likelihood_ratio is not None:
+        sign = "+" if evidence.answer.likelihood_ratio >= 0 else "−"
+        parts.append(f" · likelihood {sign}{abs(evidence.answer.likelihood_ratio):.2f}")
     parts += ["\n", *_merged_pieces(proposal, gap)]
     for text, before, after, tone in (
-        (evidence.reason, "“", "”", "$tone-model"),
-        (evidence.description, "", "", "$tone-muted"),
+        (evidence.answer.reason, "“", "”", "$tone-model"),
+        (evidence.answer.description, "", "", "$tone-muted"),
     ):
         if text.strip():
             safe = display_safe(" ".join(text[:REASON_CHARACTERS].split()))
@@ -249,7 +247,7 @@ def _threshold_pieces(evidence: Evidence) -> list[Piece]:
 
 def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str) -> list[Piece]:
     """The model's probability of yes in both orders, marked where the two answers differ."""
-    yes, yes_reversed = evidence.yes, evidence.yes_reversed
+    yes, yes_reversed = evidence.answer.yes, evidence.answer.yes_reversed
     if yes is None and yes_reversed is None:
         asking = progress is not None and progress.asking
         state = "is being asked …" if asking else "not asked yet; g asks it"

@@ -12,7 +12,7 @@ from engine.results.table_rendering import UNKNOWN, format_cell
 from screens.widgets.row_table import Column, Piece
 
 LEVEL = 0.05
-"""A corrected p below it rules out chance; see `engine.base.statistics.significance`."""
+"""A corrected p below it rules out chance; see `engine.base.statistics.ranking`."""
 NO_COLUMNS: list[Column[ReportRow]] = [Column("name", "", 20, lambda row: [], flexible=True)]
 """Before there is a table."""
 LONGEST_NAME = 60

@@ -44,7 +44,7 @@ from engine.jobs.runner import JobDone, JobRunner, RunOutcome
 from engine.model.catalog import embedded_model
 from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.questions.tables import verdicts
 from engine.results.watch.watching import Event, WatchStage

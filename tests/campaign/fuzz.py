@@ -35,6 +35,7 @@ from unittest.mock import patch
 
 from engine.base.errors import FilterError, WorkbenchError
 from engine.completeness.block import Question
+from engine.completeness.model_requests import Score
 from engine.completeness.service.outside import import_scores
 from engine.conversations.filter_fields import FIELDS
 from engine.conversations.filters import ListQuery, parse_filter
@@ -52,6 +53,8 @@ from engine.model.http.fleet import Fleet
 from engine.model.http.probe import probe
 from engine.model.http.served_models import served_models
 from engine.model.interface import LoadOptions, Sampling
+from engine.model.process.requests import Generate
+from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
 from engine.opener.exports import export_lines
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
@@ -61,20 +64,21 @@ from engine.training.events import RunDirectory
 from engine.training.history import RunHistory
 from engine.training.run_files import runs_folder
 from engine.trees.growth import Budget
+from engine.trees.model_requests import Grow
 from engine.trees.tree import TreeOptions
 from screens.training.detail_dialogs import detail_content
 from screens.training.formatting import headline, summary_content
 from screens.training.run_pane import loss_lines, valid_lines
 from tests.campaign.stopping import until_stopped
 from tests.engine.completeness.test_block import JUDGE, item
+from tests.engine.completeness.test_endpoint_scoring import PLAIN, TAGGED
 from tests.engine.formats.test_golden import INPUTS
 from tests.engine.formats.test_hostile import check
 from tests.engine.model.endpoints.test_replies import CHAT, LOGS, RAW
-from tests.engine.model.endpoints.test_scoring import PLAIN, TAGGED
-from tests.engine.model.endpoints.test_tree_growth import PLACE
 from tests.engine.model.endpoints.toy_endpoint import at_once, capabilities
 from tests.engine.model.http.toy_peer import NAMES, Handler, Manner, running
 from tests.engine.model.toy import END
+from tests.engine.trees.test_endpoint_growth import PLACE
 from tests.screens.training.training_runs import finish, write_run
 from workbench.cli import main as workbench
 from workbench.commands import train
@@ -479,17 +483,19 @@ class Fuzz:
             if what == "probe":
                 probe(address, end_text=choice.choice(("", NAMES[END])))
                 return
-            model = EndpointModel("toy", Fleet([(asker, None)]), self.can[manner])
+            model = EndpointModel(
+                "toy", Fleet([(asker, None)]), self.can[manner], ENDPOINT_HANDLERS
+            )
             model.load(Path(), LoadOptions())
             if what == "score":
-                model.score([item(PLAIN, 2, 4)], question)
+                model.ask(Score([item(PLAIN, 2, 4)], question))
             elif what == "write":
-                for reply in model.generate(
-                    LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3
+                for reply in model.ask(
+                    Generate(LOGS, prompt, sampling=Sampling(), max_tokens=8, stop=(), seed=3)
                 ):
                     f"{reply.text}{reply.note}".encode()
             else:
-                model.grow([PLACE], TreeOptions(alpha=0.05, max_tokens=2), Budget(nodes=20))
+                model.ask(Grow([PLACE], TreeOptions(alpha=0.05, max_tokens=2), Budget(nodes=20)))
 
         return read
 

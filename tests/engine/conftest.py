@@ -13,7 +13,7 @@ from engine.base import folders
 from engine.goals.service.service import GoalService
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel, quantize
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_goals
 from tests.engine.model.tuned import tune

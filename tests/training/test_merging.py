@@ -12,7 +12,8 @@ from engine.model.adapter_merging import KEPT, merge
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import quantize
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import ReadTokens
 from tests.training.tiny_bases import tiny_model, with_adapter, write_gguf
 from training.gguf_adapter import convert, fingerprint_of
 
@@ -42,7 +43,7 @@ class TestMerged:
             found = []
             for wanted in ((None, None), (adapter, None), (adapter, merged)):
                 process.load(base, LoadOptions(context=128), *wanted)
-                found.append([one.top_log_p for one in process.read_tokens([LOG], [])[0]])
+                found.append([one.top_log_p for one in process.ask(ReadTokens([LOG], []))[0]])
         finally:
             process.close()
         bare, beside, inside = found

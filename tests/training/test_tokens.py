@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from engine.model.catalog import embedded_model
 from engine.model.interface import LoadOptions
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Tokenize
 from engine.simulate.demo.samples import sample_conversations
 from engine.training.config import TrainConfig
 from training.base import HubTokenizer, load_tokenizer
@@ -45,13 +46,13 @@ def tokenizer() -> HubTokenizer:
 
 def test_hard_texts(process: ModelProcess, tokenizer: HubTokenizer) -> None:
     """Texts on which splitting by words and digits could differ have the same tokens."""
-    assert [tokenizer.tokenize(text) for text in HARD] == process.tokenize(HARD)
+    assert [tokenizer.tokenize(text) for text in HARD] == process.ask(Tokenize(HARD))
 
 
 def test_conversations(process: ModelProcess, tokenizer: HubTokenizer) -> None:
     """Whole messages with tool calls, code and tables have the same tokens."""
     texts = [one.seen for talk in sample_conversations(36) for one in talk.messages]
-    assert [tokenizer.tokenize(text) for text in texts] == process.tokenize(texts)
+    assert [tokenizer.tokenize(text) for text in texts] == process.ask(Tokenize(texts))
 
 
 CHARACTERS = st.one_of(
@@ -66,4 +67,4 @@ CHARACTERS = st.one_of(
 @given(st.lists(st.text(CHARACTERS, max_size=40), min_size=1, max_size=30))
 def test_any_text(process: ModelProcess, tokenizer: HubTokenizer, texts: list[str]) -> None:
     """Any text has the same tokens."""
-    assert [tokenizer.tokenize(text) for text in texts] == process.tokenize(texts)
+    assert [tokenizer.tokenize(text) for text in texts] == process.ask(Tokenize(texts))

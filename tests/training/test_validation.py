@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from engine.completeness.block import LogItem, Question, question_tokens
+from engine.completeness.model_requests import Score
 from engine.model.interface import LoadOptions
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.training.config import TrainConfig
 from tests.training.tiny_runs import item, tiny_base
 from training.base import load_base
@@ -35,7 +36,7 @@ class TestCurve:
         process = ModelProcess(tmp_path / "model.log")
         try:
             process.load(gguf, LoadOptions(context=context), None)
-            scores = process.score([log.item for log in LOGS], question)
+            scores = process.ask(Score([log.item for log in LOGS], question))
         finally:
             process.close()
 

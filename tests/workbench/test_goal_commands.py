@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.goals.service.run_stages import ABOUT_KEY
+from engine.goals.service.runs import ABOUT_KEY
 from engine.model.catalog import embedded_model
 from engine.project import settings
 from engine.project.project import Project

@@ -235,9 +235,10 @@ def test_the_model_process_gets_none(tmp_path: Path) -> None:
     """The model process is started without the keys, so that they are in no core dump of it."""
     code = (
         "import pathlib, sys\n"
-        "from engine.model.process.client import ModelProcess\n"
+        "from engine.model.process.process import ModelProcess\n"
+        "from engine.model.process.requests import Machine\n"
         "process = ModelProcess(pathlib.Path(sys.argv[1]))\n"
-        "process.machine()\n"
+        "process.ask(Machine())\n"
         "print(pathlib.Path(f'/proc/{process.pid}/environ').read_bytes())\n"
         "process.close()\n"
     )

@@ -14,8 +14,10 @@ from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.project.network import NetworkService
 from engine.project.project import Project
-from workbench.doctor import Check
-from workbench.network_checks import network_checks
+from workbench.doctor import (
+    Check,
+    network_checks,
+)
 
 
 def network(data: Path, project: Path | None = None) -> Check:

@@ -173,7 +173,7 @@ def test_the_demo(watched: Watched, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         tasks = [text for (text,) in conn.execute("SELECT text FROM remaining")]
     assert sum(bool(text.partition(":")[2].strip()) for text in tasks) > len(tasks) / 2
     watched.workbench("doctor", project)
-    assert "-m engine.model.process" in watched.began
+    assert "-m engine.opener.model_process" in watched.began
     assert watched.reached == ""
     monkeypatch.setenv("PYTHONPATH", str(watched.folder))
     with Session(str(project)) as session:
@@ -224,5 +224,5 @@ if importlib.util.find_spec("peft") is not None:
         )
         assert done["scored"] == 16
         assert "-m training" in watched.began
-        assert "-m engine.model.process" in watched.began
+        assert "-m engine.opener.model_process" in watched.began
         assert watched.reached == ""

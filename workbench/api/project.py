@@ -24,8 +24,7 @@ from engine.completeness.service.sets import in_force
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
 from engine.conversations.selection import check_limit
-from engine.conversations.stages.checking import CheckStage
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.service.imports import import_stages
 from engine.conversations.tables import conversations
 from engine.goals.records import (
     DEFAULT_TEXT,
@@ -156,7 +155,7 @@ class Project:
             FormatError: An input cannot be read.
             WorkbenchError: The project cannot be written.
         """
-        stage = ImportStage(
+        stage, check = import_stages(
             self._workspace.project,
             [str(path) for path in paths],
             format,
@@ -164,7 +163,7 @@ class Project:
             replace=replace,
             most_unpacked=None if most_unpacked is None else round(most_unpacked * (1 << 30)),
         )
-        self._run([stage, CheckStage(self._workspace.project)], progress)
+        self._run([stage, check], progress)
         return ImportResult(
             new=stage.new,
             grew=stage.grew,

@@ -13,8 +13,7 @@ from engine.completeness.records.scoring_request import (
     STEP_STOP,
     ScoringRequest,
 )
-from engine.conversations.stages.checking import CheckStage
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.service.imports import import_stages
 from engine.jobs.contract import Stage
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -150,10 +149,7 @@ def _further(workspace: OpenProject) -> Sequence[Stage]:
 def _import_only(samples: Path, path: Path, *, as_json: bool) -> int:
     start = time.monotonic()
     with OpenProject(path, create=True) as workspace:
-        run_stages(
-            workspace,
-            [ImportStage(workspace.project, [str(samples)]), CheckStage(workspace.project)],
-        )
+        run_stages(workspace, import_stages(workspace.project, [str(samples)]))
         rows = workspace.conversations
         counts, rule = rows.counts(), rows.rule()
     seconds = time.monotonic() - start

@@ -18,35 +18,23 @@ from typing import Any
 
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability
-from engine.base.outcomes import (
-    State,
-)
+from engine.base.outcomes import State
 from engine.base.text import one_line
-from engine.completeness.records.scores import (
-    LEAST_FOR_PROBE,
-    ScoreRow,
-)
-from engine.completeness.records.scoring_request import (
-    ScoringRequest,
-)
+from engine.completeness.records.scores import LEAST_FOR_PROBE, ScoreRow
+from engine.completeness.records.scoring_request import ScoringRequest
 from engine.completeness.service.estimate import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import scores
 from engine.conversations.filters import ListQuery
-from engine.conversations.service.import_accounts import account_lines
-from engine.conversations.stages.checking import CheckStage
+from engine.conversations.service.imports import account_lines, import_stages
 from engine.conversations.stages.importing import ImportStage
 from engine.conversations.tables import conversations
-from engine.goals.records import (
-    ClusteringRequest,
-)
+from engine.goals.records import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft
 from engine.model.stages import TuningStage
-from engine.opener.conversations import (
-    ConversationRow,
-)
+from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from workbench.commands.goal_runs import shown_clustering
@@ -170,7 +158,7 @@ class _FirstLook:
     ) -> Looked:
         """See `first_look`; `wanted` is whether provisional scores are."""
         workspace = self._workspace
-        reading = ImportStage(
+        reading, self._check = import_stages(
             workspace.project,
             [str(path) for path in self._paths],
             format,
@@ -237,7 +225,7 @@ class _FirstLook:
 
     def _further_stages(self, workspace: OpenProject) -> Sequence[Stage]:
         further = self._further(workspace) if self._further else ()
-        return [CheckStage(workspace.project), *further]
+        return [self._check, *further]
 
     def _plan(self, clustering: Sequence[Stage], scoring: ScoringRun) -> None:
         """Tells the estimate of the time left what is to be done, with rough figures for what takes seconds."""

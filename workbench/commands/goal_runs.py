@@ -12,7 +12,7 @@ from engine.base.errors import UsageError
 from engine.base.text import one_line
 from engine.goals.records import ClusteringRequest, SplitProposal
 from engine.goals.service.run_results import assignment_result, clustering_result, stability_result
-from engine.goals.service.run_stages import ABOUT_KEY
+from engine.goals.service.runs import ABOUT_KEY
 from engine.opener.open_project import OpenProject
 from engine.project import settings
 from workbench.arguments import (

@@ -1,4 +1,4 @@
-"""`workbench import`: imports files of conversations, and accounts for their text."""
+"""`workbench import` and `workbench run check`: imports conversations, accounts for their text, and looks at them."""
 
 from __future__ import annotations
 
@@ -10,68 +10,58 @@ from typing import Any
 
 from engine.base.conversation import Conversation, render_log
 from engine.base.errors import UnknownFormat, WorkbenchError
-from engine.conversations.service.import_accounts import account_lines
+from engine.conversations.service.imports import account_lines, import_stages
 from engine.conversations.stages.checking import CheckStage
-from engine.conversations.stages.importing import ImportStage
 from engine.formats.inputs import open_inputs
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import PLACES, Parsed, SourceReport
 from engine.formats.registry import unusable
 from engine.opener.open_project import OpenProject
+from workbench.arguments import MOST_UNPACKED, PROJECT, argument, switch, takes
 from workbench.commands.mapping import (
     ask_for_mapping,
     file_to_map,
+    guessed_mapping,
     map_command,
-    print_mapping,
     with_command,
 )
-from workbench.commands.options import most_unpacked_option
-from workbench.narration import narrate, print_json, print_text, run_stages
-from workbench.result import CANCELLED, DONE, WITH_GAPS
+from workbench.narration import run_stages
+from workbench.result import CANCELLED, DONE, WITH_GAPS, Result
 
 CONVERSATIONS_SHOWN = 2
 CHARACTERS_SHOWN = 2_000
 
 
-def import_paths_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `import_paths`."""
-    parser.add_argument("project")
-    parser.add_argument(
-        "paths", nargs="+", metavar="PATH", help="file, folder, or - for standard input"
-    )
-    parser.add_argument("--format", help="format of the input (default: detected)")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument("paths", nargs="+", metavar="PATH", help="file, folder, or - for standard input"),
+    argument("--format", help="format of the input (default: detected)"),
+    switch(
         "--map",
-        action="store_true",
-        help="guess a mapping of one file of an unknown format, show what it reads, edit and save it, and import the"
+        "guess a mapping of one file of an unknown format, show what it reads, edit and save it, and import the"
         " file with it; with --json, or without a terminal, print a guess and store nothing (exit 3)",
-    )
-    parser.add_argument(
+    ),
+    switch(
         "--all-branches",
-        action="store_true",
-        help="make a conversation of each branch of a tree of messages, not only of the current one",
-    )
-    parser.add_argument(
+        "make a conversation of each branch of a tree of messages, not only of the current one",
+    ),
+    switch(
         "--replace",
-        action="store_true",
-        help="a conversation that changed replaces the stored one of its id, whose text is kept as an earlier one"
+        "a conversation that changed replaces the stored one of its id, whose text is kept as an earlier one"
         " (default: keep both)",
-    )
-    most_unpacked_option(parser)
-    parser.add_argument(
+    ),
+    MOST_UNPACKED,
+    switch(
         "--dry-run",
-        action="store_true",
-        help="read everything, say what would be imported and show two conversations; store nothing",
-    )
-
-
-def import_paths(arguments: argparse.Namespace) -> int:
+        "read everything, say what would be imported and show two conversations; store nothing",
+    ),
+)
+def import_paths(arguments: argparse.Namespace) -> Result | int:
     """Imports into a project, which is created if it is not there, and removed again if no input could be read."""
     if arguments.map:
         file = file_to_map(arguments)
         if arguments.json or not sys.stdin.isatty():  # there is nobody to ask
-            print_mapping(file, as_json=arguments.json)
-            return WITH_GAPS
+            return guessed_mapping(file)
         arguments.format = ask_for_mapping(file)
         if arguments.format is None:
             return CANCELLED
@@ -85,16 +75,15 @@ def import_paths(arguments: argparse.Namespace) -> int:
     stage = None
     try:
         with OpenProject(path, create=True) as workspace:
-            stage = ImportStage(
+            stage, check = import_stages(
                 workspace.project,
                 arguments.paths,
                 arguments.format,
-                sys.stdin.buffer,
-                arguments.all_branches,
-                arguments.replace,
+                stdin=sys.stdin.buffer,
+                all_branches=arguments.all_branches,
+                replace=arguments.replace,
                 most_unpacked=arguments.most_unpacked,
             )
-            check = CheckStage(workspace.project)
             run_stages(workspace, [stage, check])
     except WorkbenchError:
         if is_new and stage is not None and not stage.sources:
@@ -103,38 +92,43 @@ def import_paths(arguments: argparse.Namespace) -> int:
         if unknown:
             raise with_command(unknown[0], arguments.project) from None
         raise
-    if arguments.json:
-        print_json(
-            {
-                "read": stage.read,
-                "new": stage.new,
-                "grew": stage.grew,
-                "changed": stage.changed,
-                "judged": stage.judged,
-                "duplicate": stage.duplicate,
-                "unchanged": stage.unchanged,
-                "quarantined": stage.quarantined,
-                "leaks": stage.leaks,
-                "sources": [_as_json(source) for source in stage.sources],
-                "check": check.as_json(),
-            }
-        )
-    else:
-        print_text(stage.summary())
-        again = (
-            None if arguments.map else lambda path: map_command(arguments.project, path, again=True)
-        )
-        print_text("\n".join(account_lines(stage.sources, again)))
-        for unfit in unusable():
-            narrate(f"Skipped: {unfit.message} {unfit.hint}")
-        for one in stage.refused:
-            if isinstance(one, UnknownFormat):
-                print_text(f"{one.message}\n  {with_command(one, arguments.project).hint}")
-        print_text(check.summary())
-    return _exit_code(stage.sources, refused=bool(stage.refused))
+    again = None if arguments.map else lambda path: map_command(arguments.project, path, again=True)
+    lines = [stage.summary(), *account_lines(stage.sources, again)]
+    for refusal in stage.refused:
+        if isinstance(refusal, UnknownFormat):
+            lines += [refusal.message, f"  {with_command(refusal, arguments.project).hint}"]
+    counts = (
+        "read",
+        "new",
+        "grew",
+        "changed",
+        "judged",
+        "duplicate",
+        "unchanged",
+        "quarantined",
+        "leaks",
+    )
+    document: dict[str, Any] = {name: getattr(stage, name) for name in counts}
+    document["sources"] = [_as_json(source) for source in stage.sources]
+    document["check"] = check.as_json()
+    return Result(
+        [*lines, check.summary()],
+        document,
+        _exit_code(stage.sources, refused=bool(stage.refused)),
+        hints=[f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable()],
+    )
 
 
-def _dry_run(arguments: argparse.Namespace) -> int:
+@takes(PROJECT)
+def run_check(arguments: argparse.Namespace) -> Result:
+    """Looks for languages, personal data and near duplicates in what no import has looked at."""
+    with OpenProject(Path(arguments.project)) as workspace:
+        stage = CheckStage(workspace.project)
+        run_stages(workspace, [stage])
+    return Result([stage.summary()], stage.as_json())
+
+
+def _dry_run(arguments: argparse.Namespace) -> Result:
     """Reads the inputs without a project and says what an import would do."""
     sources: list[SourceReport] = []
     shown: list[Conversation] = []
@@ -153,19 +147,15 @@ def _dry_run(arguments: argparse.Namespace) -> int:
             report.count(record)
             if isinstance(record, Parsed) and len(shown) < CONVERSATIONS_SHOWN:
                 shown.append(record.conversation)
-    if arguments.json:
-        logs = [_rendered(conversation) for conversation in shown]
-        print_json({"sources": [_as_json(source) for source in sources], "conversations": logs})
-    else:
-        again = None if arguments.map else lambda path: map_command(arguments.project, path)
-        print_text("\n".join(account_lines(sources, again)))
-        for conversation in shown:
-            log = _rendered(conversation)
-            rest = len(log) - CHARACTERS_SHOWN
-            more = f"\n... {rest:,} characters more" if rest > 0 else ""
-            print_text(f"\n== {conversation.external_id} ==\n{log[:CHARACTERS_SHOWN]}{more}")
-        print_text("\nNothing was stored.")
-    return _exit_code(sources)
+    again = None if arguments.map else lambda path: map_command(arguments.project, path)
+    lines = account_lines(sources, again)
+    logs = [_rendered(conversation) for conversation in shown]
+    for conversation, log in zip(shown, logs, strict=True):
+        rest = len(log) - CHARACTERS_SHOWN
+        more = f"\n... {rest:,} characters more" if rest > 0 else ""
+        lines.append(f"\n== {conversation.external_id} ==\n{log[:CHARACTERS_SHOWN]}{more}")
+    document = {"sources": [_as_json(source) for source in sources], "conversations": logs}
+    return Result([*lines, "\nNothing was stored."], document, _exit_code(sources))
 
 
 def _exit_code(sources: list[SourceReport], *, refused: bool = False) -> int:

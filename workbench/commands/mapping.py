@@ -13,10 +13,11 @@ from pathlib import Path
 from engine.base.conversation import Conversation
 from engine.base.errors import FormatError, UnknownFormat, UsageError
 from engine.base.text import one_line
-from engine.conversations.service.import_accounts import file_of, shares_line
+from engine.conversations.service.imports import file_of, shares_line
 from engine.conversations.service.mapping_draft import MappingDraft, Trial
 from engine.formats.records import PLACES
-from workbench.narration import print_json, print_text
+from workbench.narration import print_text
+from workbench.result import WITH_GAPS, Result
 
 _MESSAGES_SHOWN = 6
 _COLUMNS = 100
@@ -47,20 +48,17 @@ def file_to_map(arguments: argparse.Namespace) -> str:
     return path
 
 
-def print_mapping(path: str, *, as_json: bool) -> None:
-    """Prints the guess of where a file has its messages as a mapping file, and what is read with it; stores nothing.
+def guessed_mapping(path: str) -> Result:
+    """The guess of where a file has its messages as a mapping file, and what is read with it; stores nothing.
 
     Raises:
         FormatError: Nothing in the file looks like messages.
     """
     draft = MappingDraft.of_file(path)
     text = draft.texts[0]
-    if not as_json:
-        print_text(_shown(draft, text))
-        print_text("\nNothing was stored.")
-        return
     trial = draft.try_out(text)
-    print_json(
+    return Result(
+        [_shown(draft, text), "\nNothing was stored."],
         {
             "mapping": text,
             "conversations": trial.conversations,
@@ -68,7 +66,8 @@ def print_mapping(path: str, *, as_json: bool) -> None:
             "quarantined": trial.rejected,
             "doubts": trial.doubts,
             "characters": {place: trial.account.chars.get(place, 0) for place in PLACES},
-        }
+        },
+        WITH_GAPS,
     )
 
 

@@ -16,7 +16,8 @@ from engine.model.http.client import REQUEST_SECONDS
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.fleet import Prices
 from engine.model.hub.pulls import unfinished
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Tune
 from engine.model.service import checking
 from engine.model.service.adding import add_file
 from engine.model.service.endpoints import endpoint_json, endpoint_summary
@@ -179,9 +180,8 @@ def open_catalog() -> Catalog:
 def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
     process = ModelProcess(folders.log_dir() / "model.log")
     try:
-        result = process.tune(
-            entry.path, catalog.cache, sample_text(), lambda _, note: narrate(f"  {note}")
-        )
+        request = Tune(entry.path, catalog.cache, sample_text())
+        result = process.ask(request, lambda _, note: narrate(f"  {note}"))
     except KeyboardInterrupt:
         raise Cancelled("Tuning was cancelled; nothing was kept.") from None
     finally:

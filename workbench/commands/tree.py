@@ -12,7 +12,6 @@ from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import bar, counted
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery, Term
-from engine.model.process.requests import GrownTree
 from engine.opener.open_project import OpenProject
 from engine.trees.growth import Budget
 from engine.trees.guarantee import (
@@ -24,6 +23,7 @@ from engine.trees.guarantee import (
 )
 from engine.trees.meaning import AnswerMeanings, Meanings
 from engine.trees.measures import Answer, Measures, answers, measure, subtree_mass
+from engine.trees.model_requests import Grow, GrownTree
 from engine.trees.places import At, Place, places
 from engine.trees.records import TreeRow
 from engine.trees.reports import meanings_line, tree_line
@@ -65,7 +65,7 @@ def tree(arguments: argparse.Namespace) -> Result:
         model = workspace.process.client_for(chosen)
         model.load(chosen.path, chosen.options, chosen.adapter, chosen.merged)
         most = None if request.nodes is None else request.nodes * len(wanted)
-        grown, work = model.grow(wanted, request.tree, Budget(most, arguments.seconds))
+        grown, work = model.ask(Grow(wanted, request.tree, Budget(most, arguments.seconds)))
     nodes = sum(len(one.tree.nodes) for one in grown)
     shown = []
     for place, one in zip(wanted, grown, strict=True):

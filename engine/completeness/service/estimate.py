@@ -16,7 +16,8 @@ from engine.jobs.contract import Stage
 from engine.model.catalog import RunnableModel
 from engine.model.interface import SPEED_TOKENS
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import CountTokens, MeasureLong
 from engine.project.project import Project
 from engine.project.records import Estimate
 
@@ -81,7 +82,7 @@ def estimate_scoring(
     client = process.client_for(model)
     loaded = client.load(model.path, model.options, model.adapter, model.merged)
     logs = [render_log(messages) for _, messages in sample]
-    counted = sum(client.count_tokens([[piece.text for piece in log] for log in logs]))
+    counted = sum(client.ask(CountTokens([[piece.text for piece in log] for log in logs])))
     counted_chars = sum(len(piece.text) for log in logs for piece in log)
     asked = sum(len(boundaries(log)) for log in logs) / len(logs)
     chars = len(prompt.question + prompt.reply + prompt.end + prompt.continuation) if prompt else 0
@@ -95,7 +96,7 @@ def estimate_scoring(
         return Estimate(len(left), round(tokens), None, None, model.label)
     long = model.long
     if long is None and sum(n * n for n in lengths) > LONG * sum(lengths):
-        long = client.measure_long("".join(piece.text for log in logs for piece in log))
+        long = client.ask(MeasureLong("".join(piece.text for log in logs for piece in log)))
         measured(model, *long)
     seconds = tokens / speed
     if long is not None:

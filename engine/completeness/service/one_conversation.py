@@ -17,6 +17,7 @@ from engine.base.outcomes import (
 from engine.completeness import bundled_probe
 from engine.completeness.block import BoundaryProbability, ItemScore, log_item
 from engine.completeness.boundaries import no_boundary_reason
+from engine.completeness.model_requests import Score
 from engine.completeness.records.scores import (
     SAMPLES_PROBE,
     CurvePoint,
@@ -122,7 +123,7 @@ class ConversationScorer:
                 work.load()
                 (found,) = work.each(
                     [item],
-                    lambda items: work.process.score(items, run.question),
+                    lambda items: work.process.ask(Score(items, run.question)),
                     lambda reason: ItemScore((), 0, unscored=reason),
                 )
             if probe is not None and found.states is not None:

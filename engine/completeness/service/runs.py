@@ -9,6 +9,7 @@ from engine.base.errors import UsageError
 from engine.completeness import bundled_probe
 from engine.completeness.block import Question
 from engine.completeness.conversation_logs import logs_of
+from engine.completeness.endpoint_scoring import refuse_curve
 from engine.completeness.records.scores import LEAST_FOR_PROBE, Mode
 from engine.completeness.records.scoring_request import (
     ScoringRequest,
@@ -63,7 +64,7 @@ class ScoringRuns:
         if mode == "tuned" and tag is None:
             tag = _trained_tag(model)
         question = question_for(mode, prompts, tag)
-        setup.endpoints.check_curve(model.model, question)
+        setup.endpoints.check(model.model, lambda served: refuse_curve(served, question))
         reading, scored = self._stages(request, mode, model, question)
         if request.part is not None:
             before = setup.tuning.before(model) if request.tune else []

@@ -16,6 +16,7 @@ from engine.base.number_format import counted
 from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.boundaries import RULE, no_boundary_reason
 from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
+from engine.completeness.model_requests import Score
 from engine.completeness.records.scores import LEAST_FOR_PROBE
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
@@ -25,7 +26,7 @@ from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.project import runs
@@ -188,7 +189,9 @@ class ReadingStage(BlockStage[int, StateEntry]):
         items = [_ends(log) if self._ends else [log.item] for log in readable]
         results = self._work.each(
             list(chain.from_iterable(items)),
-            lambda items: self._work.process.score(items, QUESTION, report, growing=self.growing),
+            lambda items: self._work.process.ask(
+                Score(items, QUESTION, growing=self.growing), report
+            ),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
         left = iter(results)

@@ -18,7 +18,7 @@ from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt

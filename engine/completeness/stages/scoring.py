@@ -12,6 +12,7 @@ from engine.completeness.block import ItemScore, Question, WrittenOn
 from engine.completeness.boundaries import RULE, no_boundary_reason
 from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
 from engine.completeness.inline_remaining import RemainingRequest
+from engine.completeness.model_requests import Score
 from engine.completeness.records.scores import Mode
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.tables import generated_ends, score_sets, scores
@@ -22,7 +23,7 @@ from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
-from engine.model.process.client import (
+from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt
@@ -172,7 +173,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         remaining = self._remaining_request()
         results = self._work.each(
             [log.item for log in scorable],
-            lambda items: self._work.process.score(items, self._question, report, remaining),
+            lambda items: self._work.process.ask(Score(items, self._question, remaining), report),
             lambda reason: ItemScore((), 0, unscored=reason),
         )
         by_id = {log.id: result for log, result in zip(scorable, results, strict=True)}

@@ -21,16 +21,9 @@ from engine.formats.mappings.mapping import (
     MessageList,
     MessageRule,
 )
-from engine.formats.messages.normalise import (
-    messages_of,
-)
+from engine.formats.messages.normalise import messages_of
 from engine.formats.messages.roles import role_named, role_of_speaker
-from engine.formats.messages.times import (
-    TIMES,
-    as_time,
-    created_at,
-    in_time_order,
-)
+from engine.formats.messages.times import TIMES, as_time, created_at, in_time_order
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import Found, Path, Trail, as_word, decoded, read_path, without
 from engine.formats.records import ParsedRecord, Reader

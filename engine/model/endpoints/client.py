@@ -4,108 +4,81 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from engine.base.errors import Cancelled, EndpointError, RequestRefused, UsageError
+from engine.base.errors import EndpointError, RequestRefused, UsageError
 from engine.base.number_format import counted
-from engine.completeness.block import ItemScore, Question
-from engine.completeness.logs import log_tokens
 from engine.jobs.contract import (
     OnProgress,
 )
 from engine.model.chat import Completion
-from engine.model.endpoints import tree_growth
 from engine.model.endpoints.chat import chat_replies, no_chat
 from engine.model.endpoints.known_tokens import UNBOUNDED
 from engine.model.endpoints.log_probs import Raw, Reader
 from engine.model.endpoints.replies import write_replies
-from engine.model.endpoints.scoring import score_items
-from engine.model.endpoints.tree_growth import Grown, Spellings
 from engine.model.http.capabilities import (
     Capabilities,
-    no_curve,
     no_laid_out,
     no_reading,
-    no_tree,
     no_writing,
 )
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
-from engine.model.process.model_client import (
-    ModelClient,
+from engine.model.log_windows import (
+    log_tokens,
 )
+from engine.model.process.protocol import Request
 from engine.model.process.requests import (
     Chat,
     CountTokens,
     Generate,
-    Grow,
-    GrownTree,
-    GrowOn,
     LogProbs,
-    Request,
-    Score,
     WrittenReply,
 )
 from engine.model.prompt_files import Prompt
-from engine.trees.growth import Work
-from engine.trees.record import restore
-from engine.trees.tree import Tree, TreeOptions, lower_below
 
 T = TypeVar("T")
 
 
-class EndpointModel(ModelClient):
-    """A model that one endpoint serves, or several alike."""
+class EndpointModel:
+    """A model that one endpoint serves, or several alike, as a `ModelClient`.
 
-    def __init__(self, label: str, fleet: Fleet, can: Capabilities) -> None:
+    Attributes:
+        can: What all of the endpoints can do.
+        context: Longest sequence in tokens.
+    """
+
+    def __init__(
+        self, label: str, fleet: Fleet, can: Capabilities, handlers: EndpointHandlers
+    ) -> None:
         """Prepares; sends no request.
 
         Args:
             label: Name of the model in error messages.
             can: Capabilities that all of the endpoints have.
+            handlers: Answer the requests of other subjects.
         """
-        self._label, self._fleet, self._can = label, fleet, can
-        self._context = can.context or UNBOUNDED
+        self._label, self._fleet, self.can = label, fleet, can
+        self.context = can.context or UNBOUNDED
         self._turn = threading.Lock()
-        self._handlers: dict[type[Request[Any]], Callable[[Any, Callable[[int], None]], Any]] = {
-            Score: self._score,
-            Generate: self._generate,
-            Chat: self._chat,
-            LogProbs: self._log_probs,
-            Grow: self._grow,
-            GrowOn: self._grow_on,
-            CountTokens: self._count_tokens,
-        }
+        self._handlers = {**OWN_HANDLERS, **handlers}
 
     # Checks before a run starts
 
-    def refuse_curve(self, question: Question) -> None:
-        """Raises UsageError if this question cannot be answered exactly at each boundary."""
-        if question.states:
-            self._refuse("hidden states", "its interface has probabilities only")
-        self._refuse(
-            "curves of completeness", no_curve(self._can, question.prompt, question.end_tag)
-        )
-
     def refuse_writing(self, prompt: Prompt | None) -> None:
         """Raises UsageError if replies cannot be written."""
-        self._refuse("replies", no_writing(self._can, prompt))
-
-    def refuse_trees(self, options: TreeOptions) -> None:
-        """Raises UsageError if response trees cannot be grown with these options."""
-        self._refuse("response trees", no_tree(self._can))
-        tree_growth.options_for(self._can, options)
+        self.refuse("replies", no_writing(self.can, prompt))
 
     def refuse_reading(self, prompt: Prompt | None) -> None:
         """Raises UsageError if probabilities of given answers cannot be read."""
-        reason = no_reading(self._can)
+        reason = no_reading(self.can)
         if reason is None and prompt is not None:
-            reason = no_laid_out(self._can, prompt)
-        self._refuse("probabilities of given answers", reason)
+            reason = no_laid_out(self.can, prompt)
+        self.refuse("probabilities of given answers", reason)
 
-    def _refuse(self, what: str, reason: str | None) -> None:
+    def refuse(self, what: str, reason: str | None) -> None:
+        """Raises UsageError if there is a reason why the endpoints cannot give something."""
         if reason:
             raise UsageError(
                 f"{self._label} cannot give {what}: {reason}.",
@@ -114,7 +87,7 @@ class EndpointModel(ModelClient):
 
     def refuse_chat(self, sampling: Sampling) -> None:
         """Raises UsageError if chat replies cannot be written with this sampling."""
-        self._refuse("replies to messages", no_chat(self._can, sampling))
+        self.refuse("replies to messages", no_chat(self.can, sampling))
 
     # Requests
 
@@ -136,9 +109,9 @@ class EndpointModel(ModelClient):
                 "Let the endpoint serve it, as a model.",
             )
         self._fleet.begin()
-        held = self._can.context or UNBOUNDED
-        self._context = min(held, options.context or held)
-        return {"name": self._label, "context": self._context}
+        held = self.can.context or UNBOUNDED
+        self.context = min(held, options.context or held)
+        return {"name": self._label, "context": self.context}
 
     def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
         """Answers a request by requests to the endpoints.
@@ -153,131 +126,7 @@ class EndpointModel(ModelClient):
         if handler is None:
             raise UsageError(f"The speed of {self._label} cannot be measured.")
         report = progress or (lambda count, note: None)
-        return cast(T, handler(request, lambda count: report(count, "")))
-
-    def _score(self, request: Score, report: Callable[[int], None]) -> list[ItemScore]:
-        # What cannot be scored exactly is unscored with the reason; remaining tasks are not written here.
-        self.refuse_curve(request.question)
-        done = 0
-
-        def read(tokens: int) -> None:
-            nonlocal done
-            done += tokens
-            report(done)
-
-        return self._run(
-            lambda: score_items(
-                self._reader(), request.items, request.question, self._context, read
-            )
-        )
-
-    def _generate(self, request: Generate, report: Callable[[int], None]) -> list[WrittenReply]:
-        self.refuse_writing(request.prompt)
-        if request.sampling.json_schema and not self._can.schema:
-            self._refuse("replies by a schema", "its replies do not follow one")
-        return self._run(lambda: write_replies(self._reader(), request, self._context, report))
-
-    def _chat(self, request: Chat, report: Callable[[int], None]) -> list[Completion]:
-        for sampling in {call.sampling for call in request.calls}:
-            self.refuse_chat(sampling)
-        return self._run(lambda: chat_replies(self._reader(), request.calls, self._context, report))
-
-    def _log_probs(
-        self, request: LogProbs, _report: Callable[[int], None]
-    ) -> list[list[tuple[float, int]]]:
-        self.refuse_reading(request.prompt)
-
-        async def work() -> list[list[tuple[float, int]]]:
-            reader = self._reader()
-            around = await reader.known.learn_prompt(request.prompt)
-            found = []
-            for text, continuations in request.items:
-                answers = [await reader.answer(one) for one in continuations]
-                await reader.known.learn_log([text])
-                longest = max((len(one.ids) for one in answers), default=0)
-                room = self._context - longest - len(around.tokens.head) - len(around.tokens.tail)
-                tokens, _ = log_tokens(reader.known, [text], 0, room)
-                ids = (*around.tokens.head, *tokens, *around.tokens.tail)
-                raw = Raw(around.head + text + around.tail, ids)
-                values = [await reader.log_p(raw, one) for one in answers]
-                if None in values:
-                    raise RequestRefused(
-                        f"An answer is not among the {self._can.top} most probable tokens."
-                    )
-                found.append(
-                    [
-                        (value or 0.0, len(one.ids))
-                        for value, one in zip(values, answers, strict=True)
-                    ]
-                )
-            return found
-
-        return self._run(work)
-
-    def _grow(self, request: Grow, report: Callable[[int], None]) -> tuple[list[GrownTree], Work]:
-        # Children that the endpoint does not list are pruned mass.
-        self.refuse_trees(request.options)
-        options = tree_growth.options_for(self._can, request.options)
-        # Where tokens have numbers of our own, none of them is the end token.
-        named = self._can.end_token if self._can.named else None
-        stops = frozenset() if named is None else frozenset({named})
-
-        async def work() -> tuple[list[Grown], Work]:
-            reader = self._reader()
-            jobs = [
-                await tree_growth.begin(
-                    reader, place, lambda known: Tree(options, stops, known.of), {}, self._context
-                )
-                for place in request.places
-            ]
-            return jobs, await tree_growth.grow(reader, jobs, request.budget, report)
-
-        jobs, done = self._run(work)
-        return [_grown(job) for job in jobs], done
-
-    def _grow_on(self, request: GrowOn, report: Callable[[int], None]) -> tuple[GrownTree, Work]:
-        record = request.tree
-        self.refuse_trees(restore(record).options)
-        jobs: list[Grown] = []
-        read = 0
-
-        def make(known: Spellings) -> Tree:
-            made = restore(record)
-            made.spelling = known.of
-            if request.below is not None and request.alpha is not None:
-                lower_below(made, request.alpha, request.below)
-            return made
-
-        def note(nodes: int) -> None:
-            nonlocal read
-            read = nodes
-            report(nodes)
-
-        async def work() -> Work:
-            reader = self._reader()
-            spelled = {int(token): bytes.fromhex(text) for token, text in record.spellings.items()}
-            bare = replace(request.place, answer="")
-            jobs.append(await tree_growth.begin(reader, bare, make, spelled, self._context))
-            return await tree_growth.grow(reader, jobs, request.budget, note)
-
-        try:
-            done = self._run(work)
-        except Cancelled:
-            if not jobs:
-                raise
-            done = Work(read, read, read, 0.0, 0.0, False)
-        return _grown(jobs[0]), done
-
-    def _count_tokens(self, request: CountTokens, _report: Callable[[int], None]) -> list[int]:
-        if not self._can.tokens:
-            self._refuse("counts of tokens", "it cannot be asked which tokens a text has")
-
-        async def work() -> list[int]:
-            known = self._reader().known
-            await known.learn([text for texts in request.items for text in texts])
-            return [sum(len(known.tokenize(text)) for text in texts) for texts in request.items]
-
-        return self._run(work)
+        return cast(T, handler(self, request, lambda count: report(count, "")))
 
     def spent(self) -> str:
         """Requests, tokens and cost since `load`, and the endpoints that are no longer used."""
@@ -299,13 +148,82 @@ class EndpointModel(ModelClient):
         """Abandons the requests in flight."""
         self.cancel()
 
-    def _reader(self) -> Reader:
-        return Reader(self._fleet.ask, self._can)
+    def reader(self) -> Reader:
+        """Returns a reader of probabilities, which knows the tokens of one request."""
+        return Reader(self._fleet.ask, self.can)
 
-    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Runs the requests to the endpoints that answer one request; one answer is worked on at a time."""
         with self._turn:
             return self._fleet.run(work)
 
 
-def _grown(job: Grown) -> GrownTree:
-    return GrownTree(job.tree, job.answer, job.answer_log_probs, job.prompt_tokens, job.note)
+def _generate(
+    model: EndpointModel, request: Generate, report: Callable[[int], None]
+) -> list[WrittenReply]:
+    model.refuse_writing(request.prompt)
+    if request.sampling.json_schema and not model.can.schema:
+        model.refuse("replies by a schema", "its replies do not follow one")
+    return model.run(lambda: write_replies(model.reader(), request, model.context, report))
+
+
+def _chat(model: EndpointModel, request: Chat, report: Callable[[int], None]) -> list[Completion]:
+    for sampling in {call.sampling for call in request.calls}:
+        model.refuse_chat(sampling)
+    return model.run(lambda: chat_replies(model.reader(), request.calls, model.context, report))
+
+
+def _log_probs(
+    model: EndpointModel, request: LogProbs, _report: Callable[[int], None]
+) -> list[list[tuple[float, int]]]:
+    model.refuse_reading(request.prompt)
+
+    async def work() -> list[list[tuple[float, int]]]:
+        reader = model.reader()
+        around = await reader.known.learn_prompt(request.prompt)
+        found = []
+        for text, continuations in request.items:
+            answers = [await reader.answer(one) for one in continuations]
+            await reader.known.learn_log([text])
+            longest = max((len(one.ids) for one in answers), default=0)
+            room = model.context - longest - len(around.tokens.head) - len(around.tokens.tail)
+            tokens, _ = log_tokens(reader.known, [text], 0, room)
+            ids = (*around.tokens.head, *tokens, *around.tokens.tail)
+            raw = Raw(around.head + text + around.tail, ids)
+            values = [await reader.log_p(raw, one) for one in answers]
+            if None in values:
+                raise RequestRefused(
+                    f"An answer is not among the {model.can.top} most probable tokens."
+                )
+            found.append(
+                [(value or 0.0, len(one.ids)) for value, one in zip(values, answers, strict=True)]
+            )
+        return found
+
+    return model.run(work)
+
+
+def _count_tokens(
+    model: EndpointModel, request: CountTokens, _report: Callable[[int], None]
+) -> list[int]:
+    if not model.can.tokens:
+        model.refuse("counts of tokens", "it cannot be asked which tokens a text has")
+
+    async def work() -> list[int]:
+        known = model.reader().known
+        await known.learn([text for texts in request.items for text in texts])
+        return [sum(len(known.tokenize(text)) for text in texts) for texts in request.items]
+
+    return model.run(work)
+
+
+EndpointHandler = Callable[[EndpointModel, Any, Callable[[int], None]], Any]
+EndpointHandlers = Mapping[type[Request[Any]], EndpointHandler]
+"""The function that answers each kind of request; it is given the model, the request, and a callback for counts."""
+
+OWN_HANDLERS: EndpointHandlers = {
+    Generate: _generate,
+    Chat: _chat,
+    LogProbs: _log_probs,
+    CountTokens: _count_tokens,
+}

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 from engine.base.conversation import STEP_OPENING
 from engine.base.errors import RequestRefused
-from engine.completeness.logs import GAP
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.dialects import Ask, laid_out, token_ids
+from engine.model.log_windows import (
+    GAP,
+)
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
 _MARK = "\x1eLOG\x1e"

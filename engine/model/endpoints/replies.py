@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.base.errors import RequestRefused
-from engine.completeness.logs import log_tokens
-from engine.completeness.windows import plan_windows
 from engine.model.endpoints.log_probs import Raw, Reader
 from engine.model.endpoints.messages import reply_to
 from engine.model.generation import Stopped
@@ -17,6 +15,10 @@ from engine.model.http.capabilities import no_laid_out
 from engine.model.http.control_tokens import without_controls
 from engine.model.http.responses import Written, written
 from engine.model.interface import Sampling
+from engine.model.log_windows import (
+    log_tokens,
+    plan_windows,
+)
 from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt
 

@@ -7,13 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.base.errors import ContextTooSmall
-from engine.completeness.logs import GAP, SMALLEST_ROOM
-from engine.completeness.windows import clip
 from engine.model.batched_replies import generate
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.chat_template import chat_tokens
 from engine.model.generation import GenerativeModel, Task
 from engine.model.interface import Tokenizer
+from engine.model.log_windows import (
+    GAP,
+    SMALLEST_ROOM,
+    clip,
+)
 
 
 def chat_replies(

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from engine.base.errors import ContextTooSmall
-from engine.completeness.logs import log_tokens
 from engine.model.generation import LIVE_CELLS
 from engine.model.interface import Span, TokenModel, log_probs
+from engine.model.log_windows import (
+    log_tokens,
+)
 from engine.model.prompt_files import Prompt, frame
 
 HEAD_SEQUENCE = 0

@@ -17,20 +17,37 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
+import msgspec
+
 from engine.base import errors
-from engine.base.atomic_files import make_file, make_folder
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
+from engine.base.files import make_file, make_folder
 from engine.base.network_guard import child_environment
 from engine.base.number_format import duration
 from engine.jobs.contract import (
     OnProgress,
 )
+from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
+from engine.model.model_client import ModelClient
 from engine.model.process import protocol
-from engine.model.process.protocol import Frame
-from engine.model.process.requests import Load, Request
+from engine.model.process.protocol import (
+    Answer,
+    Ask,
+    Cancel,
+    Failure,
+    Frame,
+    Hello,
+    Request,
+    Stopped,
+    Working,
+)
+from engine.model.process.requests import Load
 
 log = logging.getLogger(__name__)
+
+SERVER = "engine.opener.model_process"
+"""The program that runs in the process. It stands above all subjects, since it puts their handlers together."""
 
 PROC = Path("/proc")
 START_SECONDS = 60.0
@@ -45,8 +62,8 @@ Polls are counted, not seconds, so that nobody ends a process that was suspended
 T = TypeVar("T")
 
 
-class WorkerProcess:
-    """One model process. Requests are answered one at a time; any thread may ask, cancel or close.
+class ModelProcess:
+    """One model process, as a `ModelClient`. Requests are answered one at a time; any thread may ask, cancel or close.
 
     The first request starts the process; the first one after a crash restarts it and loads the last model again.
     So a crash raises `ModelCrashed` for one request only.
@@ -62,11 +79,11 @@ class WorkerProcess:
 
         Args:
             log_path: File that gets the standard error of the process.
-            command: What to run; by default this program's own worker.
+            command: What to run; `SERVER` by default.
             restarted: Called after the process was started anew, with a sentence on why the one before ended.
         """
         self.log_path = log_path
-        self._command = list(command or (sys.executable, "-m", "engine.model.process"))
+        self._command = list(command or (sys.executable, "-m", SERVER))
         self._restarted = restarted
         self._process: subprocess.Popen[bytes] | None = None
         self._lost: str | None = None
@@ -136,9 +153,15 @@ class WorkerProcess:
             if process is not None and request is not None:
                 # If the process has died, the thread that waits notices the closed pipe.
                 with suppress(OSError):
-                    protocol.write_frame(
-                        cast(BinaryIO, process.stdin), {"type": "cancel", "id": request}
-                    )
+                    protocol.write_frame(cast(BinaryIO, process.stdin), Cancel(request))
+
+    def client_for(self, model: RunnableModel) -> ModelClient:
+        """Returns the client for a model: this process."""
+        return self
+
+    def spent(self) -> str:
+        """Returns nothing: requests cost nothing but time."""
+        return ""
 
     def close(self) -> None:
         """Kills the process at once; a request in flight raises `Cancelled`."""
@@ -173,7 +196,7 @@ class WorkerProcess:
         hello = self._hello()
         if hello is None:
             raise self._crash("could not start")
-        if hello.get("version") != protocol.VERSION:
+        if not isinstance(hello, Hello) or hello.version != protocol.VERSION:
             self._end()
             raise ModelError(
                 "The model process is of another version.", "Install the program again."
@@ -237,13 +260,17 @@ class WorkerProcess:
         if not self._alive():
             self._start()
         process = cast("subprocess.Popen[bytes]", self._process)
+        try:
+            encoded = protocol.encode(request)
+        except UnicodeEncodeError:
+            raise ModelError("A text for the model has half a surrogate pair.") from None
         with self._write:
             self._next_id += 1
             if self._cancelled_at is not None:
                 raise Cancelled("The request was cancelled.")
             number = self._in_flight = self._next_id
             try:
-                frame = {"type": type(request).__name__, "id": number, "request": request}
+                frame = Ask(number, type(request).__name__, encoded)
                 protocol.write_frame(cast(BinaryIO, process.stdin), frame)
             except OSError:
                 raise self._crash("died") from None
@@ -253,7 +280,7 @@ class WorkerProcess:
             self._in_flight = None
         return cast(T, protocol.decode(protocol.answer_type(type(request)), answer))
 
-    def _wait(self, number: int, progress: OnProgress | None) -> Any:
+    def _wait(self, number: int, progress: OnProgress | None) -> msgspec.Raw:
         idle = _IdleWatch(cast("subprocess.Popen[bytes]", self._process).pid)
         while True:
             try:
@@ -267,17 +294,15 @@ class WorkerProcess:
             idle.reset()
             if answer is None:
                 raise self._crash("died")
-            if answer["id"] != number:
-                continue
-            kind = answer["type"]
-            if kind == "result":
-                return answer["result"]
-            if kind == "cancelled":
-                raise Cancelled("The request was cancelled.")
-            if kind == "error":
-                raise _error_from(answer)
-            if progress is not None:
-                progress(answer["done"], answer.get("note", ""))
+            match answer:
+                case Answer(number=of) if of == number:
+                    return answer.value
+                case Stopped(number=of) if of == number:
+                    raise Cancelled("The request was cancelled.")
+                case Failure(number=of) if of == number:
+                    raise _error_from(answer)
+                case Working(number=of) if of == number and progress is not None:
+                    progress(answer.done, answer.note)
 
     def _kill_if_unresponsive(self) -> None:
         """Kills a process that does not react to a cancel: native code may be stuck where the flag is not checked."""
@@ -360,9 +385,9 @@ def _read_answers(stream: BinaryIO, answers: queue.Queue[Frame | None]) -> None:
         answers.put(None)
 
 
-def _error_from(answer: Frame) -> WorkbenchError:
-    kind: Any = getattr(errors, answer["kind"], ModelError)
-    return cast(WorkbenchError, kind(answer["message"], answer["hint"]))
+def _error_from(failure: Failure) -> WorkbenchError:
+    kind: Any = getattr(errors, failure.kind, ModelError)
+    return cast(WorkbenchError, kind(failure.message, failure.hint))
 
 
 def _status_text(status: int) -> str:

@@ -1,95 +1,166 @@
-"""What crosses the pipe between the program and its model process: one JSON object a line, both ways.
+"""What crosses the pipe between the program and its model process: frames of MessagePack, each after its length.
 
-A request is `{"id": n, "type": NAME, "request": {...}}`, where NAME is a class of `engine.model.process.requests` and
-the object has its fields. Its answers carry the same id: any number of `progress`, then exactly one of `result`,
-`error` or `cancelled`. `{"type": "cancel", "id": n}` asks for the latter.
+The process greets with `Hello`. Each `Ask` is answered by any number of `Working`, then by exactly one of `Answer`,
+`Failure` and `Stopped`, all with its number; `Cancel` asks for the latter.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
-from functools import cache
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, ClassVar, Generic, TypeVar, get_args, get_origin
 
+import msgspec
 import numpy as np
 
-from engine.model.process.requests import Request
-from engine.trees.record import TreeRecord, record, restore
-from engine.trees.tree import Tree
+VERSION = 3
+LENGTH_BYTES = 8
+LONGEST = 1 << 40
+"""Bytes of a frame, far above any; the length is larger where something else was written into the pipe."""
 
-VERSION = 2
-Frame = dict[str, Any]
-PLAIN = (Any, bool, int, float, str, NoneType)
-"""Types that JSON gives back as they were; Python writes floats so that they are read back bit for bit."""
+AnswerT = TypeVar("AnswerT", covariant=True)
+
+
+class Request(msgspec.Struct, Generic[AnswerT], frozen=True):
+    """Something asked of a model; the type argument is the type of the answer.
+
+    Attributes:
+        needs_model: Whether a model has to be loaded for it.
+    """
+
+    needs_model: ClassVar[bool] = True
+
+
+class Hello(msgspec.Struct, tag=True):
+    """The first frame of the process, sent when it is ready."""
+
+    version: int
+
+
+class Ask(msgspec.Struct, tag=True):
+    """A request.
+
+    Attributes:
+        number: Says which request the answers belong to.
+        kind: Name of the class of the request.
+        request: The request, encoded.
+    """
+
+    number: int
+    kind: str
+    request: msgspec.Raw
+
+
+class Cancel(msgspec.Struct, tag=True):
+    """Asks that a request be ended."""
+
+    number: int
+
+
+class Working(msgspec.Struct, tag=True):
+    """The progress of a request: a count of what is done, and what is being done where there is nothing to count."""
+
+    number: int
+    done: int
+    note: str = ""
+
+
+class Answer(msgspec.Struct, tag=True):
+    """The answer to a request, encoded."""
+
+    number: int
+    value: msgspec.Raw
+
+
+class Failure(msgspec.Struct, tag=True):
+    """Why a request cannot be answered: the name of an error, its message and its hint."""
+
+    number: int
+    kind: str
+    message: str
+    hint: str
+
+
+class Stopped(msgspec.Struct, tag=True):
+    """Says that a request was cancelled."""
+
+    number: int
+
+
+Frame = Hello | Ask | Cancel | Working | Answer | Failure | Stopped
 
 
 def write_frame(stream: BinaryIO, frame: Frame) -> None:
-    """Writes one frame and flushes. Its values may be whatever `decode` can read."""
-    line = json.dumps(frame, separators=(",", ":"), default=_encode)
-    stream.write(line.encode("ascii") + b"\n")
+    """Writes one frame and flushes; raises OSError if the other side is gone."""
+    data = msgspec.msgpack.encode(frame)
+    stream.write(len(data).to_bytes(LENGTH_BYTES, "big") + data)
     stream.flush()
 
 
 def read_frame(stream: BinaryIO) -> Frame | None:
-    """Reads one frame as JSON values; None at the end of the stream."""
-    line = stream.readline()
-    return json.loads(line) if line.endswith(b"\n") else None
+    """Reads one frame.
+
+    Returns:
+        The frame; None at the end of the stream, also within a frame.
+
+    Raises:
+        ValueError: It is no frame.
+    """
+    head = stream.read(LENGTH_BYTES)
+    if len(head) < LENGTH_BYTES:
+        return None
+    length = int.from_bytes(head, "big")
+    if length > LONGEST:
+        raise ValueError(f"{head!r} is not the beginning of a frame")
+    data = stream.read(length)
+    return _frames.decode(data) if len(data) == length else None
+
+
+_frames = msgspec.msgpack.Decoder(Frame)
 
 
 def answer_type(request: type[Request[Any]]) -> Any:
-    """The type of the answers to a kind of request."""
+    """Returns the type of the answers to a kind of request."""
     (base,) = request.__orig_bases__  # type: ignore[attr-defined]
     return get_args(base)[0]
 
 
-def _encode(value: Any) -> Any:
-    """What `json` writes in place of a value that it does not know."""
+def encode(value: Any) -> msgspec.Raw:
+    """Encodes a request or an answer.
+
+    Raises:
+        UnicodeEncodeError: A text has half a surrogate pair.
+    """
+    return msgspec.Raw(msgspec.msgpack.encode(value, enc_hook=_encode_other))
+
+
+def decode(kind: Any, data: msgspec.Raw) -> Any:
+    """Decodes a request or an answer, bit for bit what was encoded.
+
+    Args:
+        kind: Its type: whatever msgspec knows, a path, an array of float32, or made of these.
+
+    Raises:
+        ValueError: The data are of another type.
+    """
+    return msgspec.msgpack.decode(data, type=kind, dec_hook=_decode_other)
+
+
+def _encode_other(value: Any) -> Any:
+    """Returns what stands for a value of a type that msgspec does not know."""
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, np.ndarray):
-        data = np.ascontiguousarray(value, dtype="<f4").tobytes()
-        return {"shape": value.shape, "data": base64.b64encode(data).decode("ascii")}
-    if isinstance(value, Tree):
-        return record(value)
-    if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
-    raise TypeError(f"{type(value).__name__} cannot cross the pipe")
+        return value.shape, np.ascontiguousarray(value, dtype="<f4").tobytes()
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError(f"{type(value).__name__} cannot cross the pipe")
 
 
-def decode(kind: Any, value: Any) -> Any:
-    """JSON values as a value of the type that they were written from.
-
-    Args:
-        kind: A plain type, a dataclass of such types, a list, tuple, sequence or mapping of them, one of them or None,
-            a path, a tree, or an array of float32.
-    """
-    origin, args = get_origin(kind), get_args(kind)
-    if value is None or kind in PLAIN or origin in (Literal, dict):
-        return value
-    if origin in (Union, UnionType):
-        (kind,) = (one for one in args if one is not NoneType)
-        return decode(kind, value)
-    if origin is tuple and args[-1] is not Ellipsis:
-        return tuple(decode(one, item) for one, item in zip(args, value, strict=True))
-    if origin in (list, tuple, Sequence):
-        make = tuple if origin is tuple else list
-        return make(value) if args[0] in PLAIN else make(decode(args[0], item) for item in value)
-    if origin is np.ndarray:
-        data = base64.b64decode(value["data"])
-        return np.frombuffer(data, dtype="<f4").reshape(value["shape"]).astype(np.float32)
+def _decode_other(kind: Any, value: Any) -> Any:
+    """Returns the value of a type that msgspec does not know."""
     if kind is Path:
         return Path(value)
-    if kind is Tree:
-        return restore(decode(TreeRecord, value))
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        return kind(**{name: decode(hints[name], item) for name, item in value.items()})
-    return value
-
-
-_hints = cache(get_type_hints)
+    if get_origin(kind) is np.ndarray:
+        shape, data = value
+        return np.frombuffer(data, dtype="<f4").reshape(shape).astype(np.float32)
+    raise NotImplementedError(f"{kind} cannot cross the pipe")

@@ -1,6 +1,7 @@
-"""Requests to a model, and what they are answered with. Each crosses the pipe by the codec of `protocol`.
+"""What can be asked of a model itself. Other subjects add requests of their own, each with its handler.
 
-The type argument of `Request` is the type of the answer. `ModelClient` has a method for each request and describes it.
+Every request raises `Cancelled` when it was cancelled, and `ModelError` when the model cannot answer it. What its
+progress counts is said with it.
 """
 
 from __future__ import annotations
@@ -8,34 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.completeness.block import ItemScore, LogItem, Question
-from engine.completeness.inline_remaining import RemainingRequest
 from engine.model.chat import Call, Completion
 from engine.model.generation import Stopped
 from engine.model.interface import LoadOptions, Sampling
+from engine.model.process.protocol import Request
 from engine.model.prompt_files import Prompt
-from engine.trees.growth import Budget, Work
-from engine.trees.places import Place
-from engine.trees.record import TreeRecord
-from engine.trees.tree import Tree, TreeOptions
-
-Answer = TypeVar("Answer", covariant=True)
-
-
-class Request(Generic[Answer]):
-    """Something asked of a model.
-
-    Attributes:
-        needs_model: Whether a model has to be loaded for it.
-    """
-
-    __slots__ = ()
-    needs_model: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +33,6 @@ class WrittenReply:
     text: str
     tokens: tuple[int, ...]
     stopped: Stopped
-    note: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class GrownTree:
-    """A tree as it was grown, and what belongs to it.
-
-    Attributes:
-        answer: Tokens of the recorded answer; empty without one.
-        answer_log_probs: Natural log-probabilities of its first tokens.
-        prompt_tokens: Tokens before the root.
-        note: What of the log was left out, or None.
-    """
-
-    tree: Tree
-    answer: tuple[int, ...]
-    answer_log_probs: tuple[float, ...]
-    prompt_tokens: int
     note: str | None
 
 
@@ -88,9 +53,15 @@ class TokenDistribution:
     also: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Load(Request[dict[str, Any]]):
-    """See `WorkerProcess.load`."""
+class Load(Request[dict[str, Any]], frozen=True):
+    """Loads a model unless it is loaded already, and switches to an adapter or back.
+
+    The answer has `name`, `architecture`, `context` (tokens), `forkable`, `memory_bytes` and `vocabulary`.
+
+    Attributes:
+        merged: Path of a copy of the weights with the adapter merged in, which is written if it is missing; None
+            applies the adapter at run time.
+    """
 
     path: Path
     options: LoadOptions
@@ -98,19 +69,15 @@ class Load(Request[dict[str, Any]]):
     merged: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Score(Request[list[ItemScore]]):
-    """See `ModelClient.score`."""
+class Generate(Request[list[WrittenReply]], frozen=True):
+    """Writes one reply to each log. Reply i is sampled with `seed + i`; the count of progress is replies done.
 
-    items: Sequence[LogItem]
-    question: Question
-    remaining: RemainingRequest | None = None
-    growing: bool = False
+    An endpoint raises `RequestRefused` if it refuses one of the logs.
 
-
-@dataclass(frozen=True, slots=True)
-class Generate(Request[list[WrittenReply]]):
-    """See `ModelClient.generate`."""
+    Attributes:
+        items: Log pieces, and how many leading pieces a window keeps.
+        prompt: Text around each log; None: none.
+    """
 
     items: Sequence[tuple[Sequence[str], int]]
     prompt: Prompt | None
@@ -120,96 +87,93 @@ class Generate(Request[list[WrittenReply]]):
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Chat(Request[list[Completion]]):
-    """See `ModelClient.chat`."""
+class Chat(Request[list[Completion]], frozen=True):
+    """Writes the reply to each call, side by side. The count of progress is replies done.
+
+    A reply depends on its call alone. A conversation that is too long loses its oldest messages after the system
+    message, then the middle of what is left, and `Completion.note` says so. An error is raised if the model has no chat
+    template or no room for a conversation beside the reply; an endpoint raises `RequestRefused` if it refuses one.
+    """
 
     calls: Sequence[Call]
 
 
-@dataclass(frozen=True, slots=True)
-class LogProbs(Request[list[list[tuple[float, int]]]]):
-    """See `ModelClient.log_probs`."""
+class LogProbs(Request[list[list[tuple[float, int]]]], frozen=True):
+    """Reads how probable continuations of texts are. The count of progress is tokens read.
+
+    The answer has, for each item and continuation, the natural log-probability and the number of tokens. An endpoint
+    raises `RequestRefused` if it does not show the probability of one of them.
+
+    Attributes:
+        items: A text, and its continuations.
+        prompt: Text around each text; a continuation follows its `reply`. None: none.
+    """
 
     items: Sequence[tuple[str, Sequence[str]]]
     prompt: Prompt | None
 
 
-@dataclass(frozen=True, slots=True)
-class Grow(Request[tuple[list[GrownTree], Work]]):
-    """See `ModelClient.grow`."""
-
-    places: Sequence[Place]
-    options: TreeOptions
-    budget: Budget
-
-
-@dataclass(frozen=True, slots=True)
-class GrowOn(Request[tuple[GrownTree, Work]]):
-    """See `ModelClient.grow_on`."""
-
-    place: Place
-    tree: TreeRecord
-    budget: Budget
-    alpha: float | None = None
-    below: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CountTokens(Request[list[int]]):
-    """See `ModelClient.count_tokens`."""
+class CountTokens(Request[list[int]], frozen=True):
+    """Counts the tokens of each item, which is a list of texts. The count of progress is items."""
 
     items: Sequence[Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Measure(Request[tuple[float, float]]):
-    """See `ModelClient.measure`."""
+class Measure(Request[tuple[float, float]], frozen=True):
+    """Measures the model on a text.
+
+    The answer is the prompt tokens a second, and the batch noise: the largest change of a probability by what else is
+    computed in the same batch.
+    """
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class MeasureLong(Request[tuple[float, int]]):
-    """See `ModelClient.measure_long`."""
+class MeasureLong(Request[tuple[float, int]], frozen=True):
+    """Measures the model on a text so long that attention counts; the text is repeated as needed.
+
+    The answer is the prompt tokens a second, and the tokens of the text that was read.
+    """
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Embed(Request[NDArray[np.float32]]):
-    """See `ModelProcess.embed`."""
+class Embed(Request[NDArray[np.float32]], frozen=True):
+    """Embeds texts; the model must be loaded with `embedding`. The answer has unit length and the shape (texts,
+    dimensions)."""
 
     texts: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Tokenize(Request[list[list[int]]]):
-    """See `ModelProcess.tokenize`."""
+class Tokenize(Request[list[list[int]]], frozen=True):
+    """Reads texts as token ids; control tokens in them are read as text, and none are put in front."""
 
     texts: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTokens(Request[list[list[TokenDistribution]]]):
-    """See `ModelProcess.read_tokens`."""
+class ReadTokens(Request[list[list[TokenDistribution]]], frozen=True):
+    """Reads the distribution of the next token after every token of texts, each on its own. The count of progress is
+    tokens.
+
+    Attributes:
+        items: Token ids.
+        also: Tokens whose log-probability is asked for everywhere.
+    """
 
     items: Sequence[Sequence[int]]
     also: Sequence[int] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Expand(Request[None]):
-    """See `ModelProcess.expand`."""
+class Expand(Request[None], frozen=True):
+    """Writes the weights of a GGUF file in F32; see `engine.model.tuning.expand`."""
 
     needs_model: ClassVar[bool] = False
     path: Path
     target: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Tune(Request[dict[str, Any]]):
-    """See `ModelProcess.tune`."""
+class Tune(Request[dict[str, Any]], frozen=True):
+    """Finds the fastest faithful format and thread count; see `engine.model.tuning.tune`."""
 
     needs_model: ClassVar[bool] = False
     path: Path
@@ -217,17 +181,15 @@ class Tune(Request[dict[str, Any]]):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Memory(Request[dict[str, Any]]):
-    """See `ModelProcess.memory`."""
+class Memory(Request[dict[str, Any]], frozen=True):
+    """Says how many bytes loading a model will take: `weights`, `cache`, and what is `available` (None if unknown)."""
 
     needs_model: ClassVar[bool] = False
     path: Path
     options: LoadOptions
 
 
-@dataclass(frozen=True, slots=True)
-class Machine(Request[dict[str, Any]]):
-    """See `ModelProcess.machine`."""
+class Machine(Request[dict[str, Any]], frozen=True):
+    """Describes the machine. `system`: llama.cpp's line about the CPU; `gpu_offload`: whether it can use a GPU."""
 
     needs_model: ClassVar[bool] = False

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from engine.model.catalog import RunnableModel
 from engine.model.endpoints.client import EndpointModel
-from engine.model.process.client import ModelProcess
-from engine.model.process.model_client import ModelClient
+from engine.model.model_client import ModelClient
+from engine.model.process.process import ModelProcess
 
 
 class RoutedProcess(ModelProcess):

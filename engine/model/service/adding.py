@@ -10,7 +10,8 @@ from engine.model.adapter_files import is_adapter
 from engine.model.catalog import AdapterEntry, Catalog, ModelEntry
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Memory
 from engine.model.service.facts import base_for
 
 ENOUGH_CONTEXT = 256
@@ -33,7 +34,7 @@ def add_file(
         return _add_adapter(catalog, path, name, narrate)
     process = ModelProcess(folders.log_dir() / "model.log")
     try:
-        need = process.memory(path, LoadOptions())
+        need = process.ask(Memory(path, LoadOptions()))
         facts = process.load(path, LoadOptions(context=ENOUGH_CONTEXT))
     finally:
         process.close()

@@ -9,9 +9,8 @@ from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.text import one_line
-from engine.completeness.block import Question
 from engine.model.catalog import RunnableModel
-from engine.model.endpoints.client import EndpointModel
+from engine.model.endpoints.client import EndpointHandlers, EndpointModel
 from engine.model.http.address import parse_address
 from engine.model.http.capabilities import (
     Capabilities,
@@ -25,25 +24,26 @@ from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.model.tables import ReplyCache
-from engine.trees.tree import TreeOptions
 
 REPLIES = "replies.sqlite"
+NO_HANDLERS: EndpointHandlers = {}
 
 
 class Endpoints:
     """The endpoints of a session. Sends no request and opens no reply cache before it is needed."""
 
-    def __init__(self, data: Path, cache: Path) -> None:
+    def __init__(self, data: Path, cache: Path, handlers: EndpointHandlers = NO_HANDLERS) -> None:
         """Reads the list of endpoints.
 
         Args:
             data: Folder with the list.
             cache: Folder of the reply cache.
+            handlers: Answer the requests of other subjects by requests to endpoints.
 
         Raises:
             ModelFileError: The list cannot be read.
         """
-        self._data, self._cache = data, cache
+        self._data, self._cache, self._handlers = data, cache, handlers
         self.book.entries()
         self._replies: ReplyCache | None = None
 
@@ -91,8 +91,13 @@ class Endpoints:
         """
         if self._replies is None:
             self._replies = ReplyCache(self._cache / REPLIES)
-        fleet = self.book.fleet(names, self._replies)
-        return EndpointModel(", ".join(names), fleet, self.book.can(names))
+        return self._client(names, self._replies)
+
+    def _client(self, names: tuple[str, ...], replies: ReplyCache | None) -> EndpointModel:
+        book = self.book
+        return EndpointModel(
+            ", ".join(names), book.fleet(names, replies), book.can(names), self._handlers
+        )
 
     def key_for(self, url: str) -> str:
         """Returns the key of the endpoint at a URL; empty if it is unknown, needs no key, or the text is not a URL."""
@@ -112,29 +117,26 @@ class Endpoints:
 
     # Checks before a run starts. They never refuse a model of this machine.
 
-    def check_curve(self, model: RunnableModel, question: Question) -> None:
-        """Raises UsageError if the endpoints cannot answer a question at each boundary."""
-        self._check(model, lambda served: served.refuse_curve(question))
-
     def check_writing(self, model: RunnableModel, prompt: Prompt) -> None:
         """Raises UsageError if they cannot write replies."""
-        self._check(model, lambda served: served.refuse_writing(prompt))
+        self.check(model, lambda served: served.refuse_writing(prompt))
 
     def check_reading(self, model: RunnableModel, prompt: Prompt) -> None:
         """Raises UsageError if they cannot give the probabilities of given answers."""
-        self._check(model, lambda served: served.refuse_reading(prompt))
-
-    def check_trees(self, model: RunnableModel, options: TreeOptions) -> None:
-        """Raises UsageError if they cannot grow trees with these options."""
-        self._check(model, lambda served: served.refuse_trees(options))
+        self.check(model, lambda served: served.refuse_reading(prompt))
 
     def check_chat(self, model: RunnableModel, sampling: Sampling) -> None:
         """Raises UsageError if they cannot write chat replies with this sampling."""
-        self._check(model, lambda served: served.refuse_chat(sampling))
+        self.check(model, lambda served: served.refuse_chat(sampling))
 
-    def _check(self, model: RunnableModel, refuse: Callable[[EndpointModel], None]) -> None:
+    def check(self, model: RunnableModel, refuse: Callable[[EndpointModel], None]) -> None:
+        """Lets a function refuse what the endpoints of a model cannot do.
+
+        Args:
+            refuse: Raises UsageError if they cannot.
+        """
         if names := model.endpoints:
-            refuse(EndpointModel(", ".join(names), self.book.fleet(names), self.book.can(names)))
+            refuse(self._client(names, None))
 
 
 def endpoint_summary(entry: EndpointEntry) -> str:

@@ -9,13 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.base.errors import NotFound
-from engine.base.kinds_of_work import WORKS, Work
 from engine.model.catalog import DEFAULT_MODEL, Catalog
 from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.records import (
+    WORKS,
     ModelRequest,
+    Work,
 )
 from engine.project import settings
 from engine.project.project import Project

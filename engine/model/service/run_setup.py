@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.model.catalog import Catalog
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.in_use import ModelsInUse
 from engine.model.service.prompts import ProjectPrompts

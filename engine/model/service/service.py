@@ -9,7 +9,6 @@ from pathlib import Path
 
 from engine.base import folders, number_format
 from engine.base.errors import UsageError
-from engine.base.kinds_of_work import WORKS, Work
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
@@ -25,6 +24,7 @@ from engine.model.service.facts import ModelFacts, adapter_facts, find, ggufs_in
 from engine.model.service.memory import MachineMemory, machine_memory
 from engine.model.service.pulls import Pulls
 from engine.model.service.records import (
+    WORKS,
     Fact,
     HubFileRow,
     HubPage,
@@ -32,6 +32,7 @@ from engine.model.service.records import (
     ModelRow,
     PullRow,
     Recommendation,
+    Work,
 )
 from engine.model.service.run_setup import RunSetup
 

@@ -9,7 +9,7 @@ from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
 from engine.model.catalog import Catalog, ModelEntry
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.stages import TuningStage
 from engine.project.idset import IdSet
 from engine.project.project import Project

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from engine.base.errors import UsageError, WorkbenchError
 from engine.base.interval import Interval
-from engine.base.report_table import Cell, ReportTable
-from engine.base.statistics.records import (
+from engine.base.report_table import (
+    Cell,
     Metric,
+    ReportTable,
 )
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.model.catalog import Catalog
@@ -85,36 +86,36 @@ def validate_all(
     return AllMetrics(goals, completeness, verdicts, trees, tuple(missing))
 
 
-def tables(found: AllMetrics) -> tuple[ReportTable, ...]:
+def tables(metrics: AllMetrics) -> tuple[ReportTable, ...]:
     """Returns all report tables that have rows."""
     made: list[ReportTable] = []
-    if found.goals is not None:
-        made.append(goal_table(found.goals))
-    if found.completeness is not None:
-        made += completeness_report.tables(found.completeness)
-    if found.verdicts is not None:
-        made.append(verdict_table(found.verdicts))
-    if found.trees is not None:
-        made += tree_tables(found.trees)
-    return tuple(one for one in made if one.rows)
+    if metrics.goals is not None:
+        made.append(goal_table(metrics.goals))
+    if metrics.completeness is not None:
+        made += completeness_report.tables(metrics.completeness)
+    if metrics.verdicts is not None:
+        made.append(verdict_table(metrics.verdicts))
+    if metrics.trees is not None:
+        made += tree_tables(metrics.trees)
+    return tuple(table for table in made if table.rows)
 
 
-def as_json(found: AllMetrics) -> dict[str, Any]:
+def as_json(metrics: AllMetrics) -> dict[str, Any]:
     """Returns the result of each metric, and `missing`, as JSON values."""
     results: dict[str, Any] = {}
-    if found.goals is not None:
-        results |= goals_json(found.goals)
-    if found.completeness is not None:
-        results |= completeness_report.as_json(found.completeness)
-    if found.verdicts is not None:
-        results |= verdicts_json(found.verdicts)
-    if found.trees is not None:
-        results |= trees_json(found.trees)
-    return {**results, "missing": [asdict(one) for one in found.missing]}
+    if metrics.goals is not None:
+        results |= goals_json(metrics.goals)
+    if metrics.completeness is not None:
+        results |= completeness_report.as_json(metrics.completeness)
+    if metrics.verdicts is not None:
+        results |= verdicts_json(metrics.verdicts)
+    if metrics.trees is not None:
+        results |= trees_json(metrics.trees)
+    return {**results, "missing": [asdict(comparison) for comparison in metrics.missing]}
 
 
-def _of_completeness(found: CompletenessTable) -> list[Missing]:
-    there = {row.mode for row in found.rows}
+def _of_completeness(table: CompletenessTable) -> list[Missing]:
+    there = {row.mode for row in table.rows}
     missing = [
         Missing(
             "completeness",
@@ -124,29 +125,29 @@ def _of_completeness(found: CompletenessTable) -> list[Missing]:
         for mode in ("base", "judge", "tuned", "probe")
         if mode not in there
     ]
-    if not found.truths:
+    if not table.truths:
         what = "Neither completion nor reward is known of what is scored."
         missing.append(Missing("completeness", what, _TRUTH))
     return missing
 
 
-def _of_trees(found: TreeValidation) -> list[Missing]:
+def _of_trees(validation: TreeValidation) -> list[Missing]:
     missing = []
-    if not found.known:
+    if not validation.known:
         missing.append(
             Missing("trees", "Nothing is known that trees could be held against.", _TRUTH)
         )
-    of_answers = sorted(claims.OF_AN_ANSWER & found.known.keys())
-    if of_answers and found.config.place != "every":
+    of_answers = sorted(claims.OF_AN_ANSWER & validation.known.keys())
+    if of_answers and validation.config.place != "every":
         what = f"Single answers are judged ({', '.join(of_answers)}), and most have no tree."
         how = "`workbench run trees PROJECT --at every` grows one for each."
         missing.append(Missing("trees", what, how))
-    if found.conversations < found.wanted:
-        what = f"{found.wanted - found.conversations:,} of {found.wanted:,} conversations have no tree."
+    if validation.conversations < validation.wanted:
+        what = f"{validation.wanted - validation.conversations:,} of {validation.wanted:,} conversations have no tree."
         how = "`workbench run trees PROJECT` with the same options grows what is missing."
         missing.append(Missing("trees", what, how))
-    if found.unkept:
-        what = f"{found.unkept:,} trees of an earlier version hold no probabilities of tokens."
+    if validation.unkept:
+        what = f"{validation.unkept:,} trees of an earlier version hold no probabilities of tokens."
         how = "`workbench run trees PROJECT --max-tokens N` with another N grows them again."
         missing.append(Missing("trees", what, how))
     return missing
@@ -167,19 +168,19 @@ intervals are narrow enough with these."""
 
 def validation_blocks(service: ValidationService, conversations: int) -> Iterator[Block]:
     """Every metric against the truth that came with the conversations, whose number is given; takes seconds."""
-    wanted = Filter()
+    filter = Filter()
     if conversations > MOST_VALIDATED:
-        wanted = parse_filter(f"draw<{MOST_VALIDATED / conversations:.4f}")
+        filter = parse_filter(f"draw<{MOST_VALIDATED / conversations:.4f}")
         yield Paragraph(
-            f"Over about {MOST_VALIDATED:,} of the {conversations:,} conversations, drawn at random ({wanted})."
+            f"Over about {MOST_VALIDATED:,} of the {conversations:,} conversations, drawn at random ({filter})."
             " `workbench validate PROJECT` takes all."
         )
     try:
-        found = service.report(ValidationProgress(), wanted)
+        report = service.report(ValidationProgress(), filter)
     except WorkbenchError as error:
         yield Paragraph(error.message)
         return
-    for table in found.tables:
+    for table in report.tables:
         if set(TABLE_2) <= {column.key for column in table.columns}:
             yield _table_2(table)
         shown = [column for column in table.columns if column.on_screen]
@@ -187,21 +188,21 @@ def validation_blocks(service: ValidationService, conversations: int) -> Iterato
         yield from _curves(table)
         for sentence in (*table.conclusions, *table.notes):
             yield Paragraph(sentence)
-    if found.correlations is not None and found.correlations.rows:
+    if report.correlations is not None and report.correlations.rows:
         yield table_block(
             "Correlations of response trees with the length of conversations (Table 3 of Soroka et al.)",
-            found.correlations,
-            found.correlations.columns,
+            report.correlations,
+            report.correlations.columns,
             ends=True,
         )
-    for one in found.missing:
-        yield Paragraph(f"Missing ({one.metric}): {one.what} {one.how}")
+    for missing in report.missing:
+        yield Paragraph(f"Missing ({missing.metric}): {missing.what} {missing.how}")
 
 
 def _table_2(table: ReportTable) -> Table:
-    columns = [table.columns[0], *(one for one in table.columns if one.key in TABLE_2)]
-    order = {key: at for at, key in enumerate(TABLE_2)}
-    columns[1:] = sorted(columns[1:], key=lambda one: order[one.key])
+    columns = [table.columns[0], *(column for column in table.columns if column.key in TABLE_2)]
+    order = {key: place for place, key in enumerate(TABLE_2)}
+    columns[1:] = sorted(columns[1:], key=lambda column: order[column.key])
     return table_block(
         "Whole conversations against cut ones at the threshold .5, with 95% intervals (Table 2 of Soroka et al.)",
         table,
@@ -212,24 +213,24 @@ def _table_2(table: ReportTable) -> Table:
 
 def _curves(table: ReportTable) -> Iterator[Block]:
     """The plots of a table with the curves of its best rows."""
-    at = next((n for n, one in enumerate(table.columns) if one.has_intervals), 0)
+    index = next((n for n, one in enumerate(table.columns) if one.has_intervals), 0)
     rows = [row for row in table.rows if len(row.curves) == len(table.plots)]
-    rows = sorted(rows, key=lambda row: -_value(row.cells[at]))[:MOST_LINES]
+    rows = sorted(rows, key=lambda row: -_value(row.cells[index]))[:MOST_LINES]
     if not rows:
         return
-    name = table.columns[at].title
-    for nth, one in enumerate(table.plots):
+    name = table.columns[index].title
+    for nth, axes in enumerate(table.plots):
         lines = tuple(
-            (f"{row.name}, {name} {format_cell('interval', row.cells[at])}", row.curves[nth])
+            (f"{row.name}, {name} {format_cell('interval', row.cells[index])}", row.curves[nth])
             for row in rows
         )
-        told = "; ".join(label for label, _ in lines)
+        names = "; ".join(label for label, _ in lines)
         yield Plot(
-            f"{table.metric}: {table.title}, {one.title}",
-            one.across,
-            "share found" if one.title == "ROC" else one.title,
-            f"Curves of {told}; guessing is the last line",
-            (*lines, ("guessing", one.chance)),
+            f"{table.metric}: {table.title}, {axes.title}",
+            axes.across,
+            "share found" if axes.title == "ROC" else axes.title,
+            f"Curves of {names}; guessing is the last line",
+            (*lines, ("guessing", axes.chance)),
             unit=True,
         )
 

@@ -18,12 +18,12 @@ class ValidationService:
         self._project, self._catalog = project, catalog
 
     def report(
-        self, progress: ValidationProgress, wanted: Filter | None = None
+        self, progress: ValidationProgress, filter: Filter | None = None
     ) -> ValidationReport:
         """Computes all tables; takes seconds for thousands of conversations, minutes for a hundred thousand.
 
         Args:
-            wanted: Restricts them to the conversations of a filter; None takes all.
+            filter: Restricts them to the conversations of a filter; None takes all.
 
         Raises:
             Cancelled: `progress.cancelled` was set.
@@ -37,12 +37,12 @@ class ValidationService:
             if progress.cancelled:
                 raise Cancelled("Validation was cancelled.")
 
-        found = all_metrics.validate_all(
-            self._project, self._catalog, ListQuery(wanted or Filter()), on_step
+        metrics = all_metrics.validate_all(
+            self._project, self._catalog, ListQuery(filter or Filter()), on_step
         )
-        text = as_json(all_metrics.as_json(found), indent=1)
-        correlations = None if found.trees is None else correlation_table(found.trees)
-        return ValidationReport(all_metrics.tables(found), found.missing, text, correlations)
+        text = as_json(all_metrics.as_json(metrics), indent=1)
+        correlations = None if metrics.trees is None else correlation_table(metrics.trees)
+        return ValidationReport(all_metrics.tables(metrics), metrics.missing, text, correlations)
 
     def truncation_test(self, run: str | None) -> CompletenessTable:
         """The truncation test, a row for each configuration of scores that the project holds.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from engine.base.form_scores import Field, fields, is_field
+from engine.formats.form_scores import Field, fields, is_field
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
 from engine.model.prompt_texts import filled
@@ -32,10 +32,10 @@ def last_object(reply: str) -> str | None:
 
     Ignores braces within strings. Replaces line breaks by "; " within a string and by a space elsewhere.
     """
-    found = None
+    last = None
     for begin, end in _balanced(reply):
-        found = reply[begin:end]
-    return None if found is None else _on_one_line(found)
+        last = reply[begin:end]
+    return None if last is None else _on_one_line(last)
 
 
 def parsed(text: str) -> dict[str, Any] | None:
@@ -145,7 +145,7 @@ def _on_one_line(text: str) -> str:
 
 def _is_answer(value: Any) -> bool:
     if isinstance(value, list):
-        return all(isinstance(one, str) for one in value)
+        return all(isinstance(option, str) for option in value)
     return value is None or isinstance(value, str | int | float)
 
 
@@ -300,10 +300,10 @@ class FormSession:
         for attempt in (prompt, f"{prompt}\n\n{expression}"):
             messages = (ChatMessage("system", ""), ChatMessage("user", attempt))
             completion = yield from self.say(module, messages, schema, temperature)
-            found = understood(module, completion.text, fits)
-            if found is not None:
-                self.note(module.name, dumped(found))
-                return found
+            answer = understood(module, completion.text, fits)
+            if answer is not None:
+                self.note(module.name, dumped(answer))
+                return answer
             self.again[module.name] += attempt is prompt
             temperature = self.rules.high
         self.failed[module.name] += 1

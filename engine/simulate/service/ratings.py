@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from engine.base.statistics.labels import Label, LabelAgreement, agree
+from engine.base.statistics.agreement import Label, LabelAgreement, agree
 from engine.base.text import CJK
 from engine.completeness.turns import TurnRow, by_turns
 from engine.conversations.tables import conversations

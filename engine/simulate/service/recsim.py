@@ -17,7 +17,7 @@ KIND: Kind = "recsim"
 
 
 def recsim_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
-    """The simulation that plays `request.runs` conversations of each task.
+    """Returns the simulation that plays `request.runs` conversations of each task.
 
     Raises:
         UsageError: A model cannot do this.

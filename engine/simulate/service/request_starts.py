@@ -48,15 +48,15 @@ class RequestStartScenario:
         """Places of the user's messages that follow an answer, without the first one: a greeting of the assistant comes
         before the first request, not between two."""
         roles = [role for _, role, _ in self.turns]
-        of_user = [at for at, role in enumerate(roles) if role == "user"]
-        return [at for at in of_user[1:] if "assistant" in roles[:at]]
+        of_user = [index for index, role in enumerate(roles) if role == "user"]
+        return [index for index in of_user[1:] if "assistant" in roles[:index]]
 
     def play(self) -> Play:
         """Returns a new play; its result has the indices of the messages that begin a request. A message of which the
         model says nothing begins none."""
         begins: list[int] = []
-        for at in self._asked():
-            shown = [(role, text) for _, role, text in self.turns[: at + 1]]
+        for index in self._asked():
+            shown = [(role, text) for _, role, text in self.turns[: index + 1]]
             call = Call(
                 "begins",
                 "judge",
@@ -68,22 +68,22 @@ class RequestStartScenario:
                 ),
                 Sampling(),
                 _TOKENS,
-                seed=seed_from(self.key, at),
+                seed=seed_from(self.key, index),
             )
             if (yield from ask_json(call, _SHAPE, _new, TRIES)):
-                begins.append(self.turns[at][0])
+                begins.append(self.turns[index][0])
         return Ending(result={"conversation": self.conversation, "starts": begins})
 
 
 def _new(reply: Mapping[str, Any]) -> bool | None:
-    found = reply.get("new_request")
-    return found if isinstance(found, bool) else None
+    answer = reply.get("new_request")
+    return answer if isinstance(answer, bool) else None
 
 
 def asking_simulation(
     simulations: ProjectSimulations,
     project: Project,
-    wanted: Sequence[int],
+    ids: Sequence[int],
     options: SimulationOptions,
 ) -> Simulation:
     """Returns the simulation that asks a model about each message of a user that follows an answer, without the first.
@@ -93,22 +93,22 @@ def asking_simulation(
     """
     texts = simulations.texts(KIND)
     with project.reading() as conn:
-        found = [
+        scenarios_of_all = [
             RequestStartScenario(
                 key,
                 tuple(
-                    (at, one.role, one.seen)
-                    for at, one in enumerate(messages)
-                    if not one.hidden and one.role in ("user", "assistant")
+                    (index, message.role, message.seen)
+                    for index, message in enumerate(messages)
+                    if not message.hidden and message.role in ("user", "assistant")
                 ),
                 texts,
             )
-            for key, messages in conversations.conversations_for(conn, wanted)
+            for key, messages in conversations.conversations_for(conn, ids)
         ]
-    asked = [one for one in found if one.expected]
+    with_questions = [message for message in scenarios_of_all if message.expected]
 
     def scenarios(labels: Mapping[Role, str]) -> list[RequestStartScenario]:
-        return asked
+        return with_questions
 
     return simulations.simulation(KIND, scenarios, {}, {"judge": BY_SCHEMA}, options, texts)
 

@@ -208,8 +208,8 @@ class Case:
     @property
     def key(self) -> str:
         """The name of the case, unique in its simulation, even if another instruction has the same `task_id`."""
-        one = self.instruction
-        return f"sharded/{one.task}/{one.task_id}@{one.digest}/{self.condition}/{self.run}"
+        instruction = self.instruction
+        return f"sharded/{instruction.task}/{instruction.task_id}@{instruction.digest}/{self.condition}/{self.run}"
 
     @property
     def conv_type(self) -> str:

@@ -14,7 +14,7 @@ from engine.completeness.records.scores import Mode
 from engine.completeness.scoring import BoundaryScorer
 from engine.completeness.stages.scoring import question_for
 from engine.model.catalog import Catalog
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.benchmarks.parts.datasets import long_items, scoring_blocks
 from tests.benchmarks.parts.opened_model import opened

@@ -26,9 +26,9 @@ from engine.model.http.capabilities import Capabilities
 from engine.model.http.client import EndpointClient
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
-from engine.model.process.client import ModelProcess
-from engine.model.process.model_client import ModelClient
-from engine.model.process.requests import WrittenReply
+from engine.model.model_client import ModelClient
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.simulate.demo.samples import sample_conversations
 from tests.benchmarks.parts.tuning import tuned_entry
@@ -75,7 +75,7 @@ def bench_http(
     with _server(model.path, log) as address:
         can = Capabilities(completions=True, controls=True)
         fleet = Fleet([(EndpointClient(address), None)])
-        remote = EndpointModel("the server", fleet, can)
+        remote = EndpointModel("the server", fleet, can, {})
         remote.load(Path(), LoadOptions())
         _timed(remote, logs[:1])
         remote.load(Path(), LoadOptions())
@@ -95,7 +95,7 @@ def _timed(
     model: ModelClient, logs: Sequence[tuple[Sequence[str], int]]
 ) -> tuple[list[WrittenReply], float]:
     began = time.perf_counter()
-    found = model.generate(logs, PROMPT, sampling=Sampling(), max_tokens=PROMPT.max_tokens)
+    found = model.ask(Generate(logs, PROMPT, sampling=Sampling(), max_tokens=PROMPT.max_tokens))
     return found, time.perf_counter() - began
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from engine.base.errors import NotFound
 from engine.model.catalog import Catalog
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Machine
 from engine.project.health import sqlite_facts
 from tests.benchmarks.parts.completeness import bench_completeness
 from tests.benchmarks.parts.goals import SIZES, bench_goals
@@ -145,7 +146,7 @@ def run(
 def machine(process: ModelProcess) -> dict[str, Any]:
     """The machine and the versions that the figures were measured with."""
     return {
-        "llama_cpp": process.machine()["system"],
+        "llama_cpp": process.ask(Machine())["system"],
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "sqlite": sqlite_facts().version,

@@ -9,7 +9,7 @@ from typing import Any
 from engine.base.conversation import render_log
 from engine.base.errors import UsageError
 from engine.model.catalog import Catalog
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.simulate.demo.samples import sample_conversations
 from engine.trees.places import places
 from engine.trees.tree import TreeOptions

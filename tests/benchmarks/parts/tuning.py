@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from engine.base.rounds import rounds
 from engine.model.catalog import Catalog, ModelEntry
 from engine.model.interface import LoadOptions
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Measure, Tune
 from engine.model.service.tuning import sample_text
+from tests.benchmarks.rounds import rounds
 
 
 def tuned_entry(
@@ -22,8 +23,8 @@ def tuned_entry(
     entry = catalog.entry(None)
     if entry.tuning is None:
         start = time.monotonic()
-        result = process.tune(
-            entry.path, catalog.cache, sample_text(), lambda _, note: progress(note)
+        result = process.ask(
+            Tune(entry.path, catalog.cache, sample_text()), lambda _, note: progress(note)
         )
         catalog.record_tuning(entry, {**result, "seconds": time.monotonic() - start})
         entry = catalog.entry(None)
@@ -60,9 +61,9 @@ def bench_tune(
     for number in rounds(most, seconds - (time.monotonic() - began)):
         progress(f"measuring the shipped and the tuned file, round {number + 1} of at most {most}")
         process.load(entry.path, options)
-        shipped_speeds.append(process.measure(text)[0])
+        shipped_speeds.append(process.ask(Measure(text))[0])
         process.load(tuned.path, tuned.options)
-        tuned_speeds.append(process.measure(text)[0])
+        tuned_speeds.append(process.ask(Measure(text))[0])
     gains = [ours / theirs for ours, theirs in zip(tuned_speeds, shipped_speeds, strict=True)]
     agreement = {c["format"]: c["agreement"] for c in tuning["candidates"]}
     return {

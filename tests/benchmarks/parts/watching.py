@@ -9,7 +9,7 @@ from typing import Any
 from engine.completeness.scoring import BoundaryScorer
 from engine.completeness.stages.reading_states import QUESTION
 from engine.model.catalog import Catalog
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from tests.benchmarks.parts.datasets import long_items
 from tests.benchmarks.parts.opened_model import opened
 from tests.benchmarks.parts.scoring_times import bench_growing

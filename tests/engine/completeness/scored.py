@@ -21,7 +21,7 @@ from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl

@@ -17,9 +17,11 @@ from engine.completeness.block import (
     question_tokens,
     score_block,
 )
-from engine.completeness.logs import GAP
 from engine.completeness.readings import BoundaryLogProbs
 from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
+from engine.model.log_windows import (
+    GAP,
+)
 from engine.model.prompt_files import Prompt
 from tests.engine.model.toy import END, ROOMY, START, TURN, ToyModel, log_prob
 

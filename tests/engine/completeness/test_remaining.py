@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import ModelError
-from engine.completeness.logs import SMALLEST_ROOM, log_tokens
 from engine.completeness.remaining import MOST_TASKS, remaining_tasks
+from engine.model.log_windows import (
+    SMALLEST_ROOM,
+    log_tokens,
+)
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from tests.engine.model.toy import ToyModel
 

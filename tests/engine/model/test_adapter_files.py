@@ -14,7 +14,8 @@ from engine.model.adapter_merging import merge
 from engine.model.base_fingerprint import base_fingerprint
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import ReadTokens, Tokenize
 from tests.engine.model.small_adapters import FITTING, V, adapter_file
 from tests.engine.model.tiny import write_sliding
 
@@ -40,10 +41,10 @@ class TestByFingerprint:
         with pytest.raises(ModelFileError, match=r"wrong\.gguf is not an adapter for .* another"):
             shared_process.load(shipped, options, wrong)
         shared_process.load(shipped, options)
-        (tokens,) = shared_process.tokenize(["The end"])
-        (plain,) = shared_process.read_tokens([tokens])
+        (tokens,) = shared_process.ask(Tokenize(["The end"]))
+        (plain,) = shared_process.ask(ReadTokens([tokens]))
         shared_process.load(shipped, options, adapter_file(tmp_path / "right.gguf"))
-        (tuned,) = shared_process.read_tokens([tokens])
+        (tuned,) = shared_process.ask(ReadTokens([tokens]))
         assert plain[-1].top_log_p != tuned[-1].top_log_p
 
 

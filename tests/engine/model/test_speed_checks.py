@@ -13,6 +13,7 @@ from engine.completeness.conversation_logs import LONGER_RUN, measured_noise
 from engine.model.catalog import RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.model_work import ModelWork
+from engine.model.process.requests import Measure
 from engine.project.project import Project
 
 MODEL = RunnableModel("m", Path("m.gguf"), LoadOptions(), None, {}, noise=0.01, tokens_per_s=900.0)
@@ -24,7 +25,7 @@ class Work:
     def __init__(self, model: RunnableModel) -> None:
         self.model, self.process = model, self
 
-    def measure(self, text: str) -> tuple[float, float]:
+    def ask(self, request: Measure) -> tuple[float, float]:
         return 500.0, 0.02
 
 

@@ -16,7 +16,7 @@ from engine.model.catalog import RunnableModel
 from engine.model.chat import Call, ChatMessage, Completion, Role, Speaker
 from engine.model.interface import Sampling
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.stages import PlayStage
 from tests.engine.completeness import scored

@@ -9,22 +9,25 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import pytest
 
 from engine.base.errors import RequestRefused
 from engine.base.events import Event, JobProgress
 from engine.conversations.tables.conversations import truth_by_conversation
+from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.model.asking import Ending, Play
 from engine.model.catalog import RunnableModel
 from engine.model.chat import Call, Completion, Role
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process import requests
+from engine.model.process.process import ModelProcess
+from engine.model.process.protocol import Request
 from engine.model.process.routing import RoutedProcess
 from engine.opener.conversations import ConversationService
 from engine.project import runs
@@ -76,6 +79,9 @@ def expected(uninterrupted: Path) -> Content:
     return content(uninterrupted)
 
 
+T = TypeVar("T")
+
+
 class ScriptedProcess(ModelProcess):
     """A model process that answers without a model, in the order of calls, and records the calls."""
 
@@ -90,16 +96,18 @@ class ScriptedProcess(ModelProcess):
         self.loads.append(path)
         return {}
 
-    def chat(self, calls: Sequence[Call], progress: Any = None) -> list[Completion]:
+    def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
         """Replies with the seed; refuses batches about a given subject."""
-        self.batches.append(list(calls))
-        for call in calls:
+        assert isinstance(request, requests.Chat)
+        self.batches.append(list(request.calls))
+        for call in request.calls:
             if self.refused and self.refused in call.messages[0].content:
                 raise RequestRefused("It is too long.")
-        return [
+        replies = [
             Completion(f"{call.role} {call.seed} {call.messages[0].content[-9:]}", "end")
-            for call in calls
+            for call in request.calls
         ]
+        return cast(T, replies)
 
 
 @pytest.fixture

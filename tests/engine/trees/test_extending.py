@@ -10,7 +10,7 @@ from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.record import TreeRecord, restore

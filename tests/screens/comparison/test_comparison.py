@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from screens.conversations.behind_screen import ConversationsBehindScreen
+from screens.conversations.screen import ConversationsBehindScreen
 from tests.screens.driving import opened, press, text
 from tests.screens.project import project
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.run_setup import RunSetup
 from engine.project.project import Project

@@ -18,16 +18,16 @@ from engine.jobs.contract import (
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
-from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
-from engine.model.process.model_client import (
+from engine.model.model_client import (
     ModelClient,
 )
-from engine.model.process.requests import Grow, GrowOn, Request
-from engine.model.process.tree_growth import grow_on, grow_trees
+from engine.model.model_work import RunModel
+from engine.model.process.process import ModelProcess
+from engine.model.process.protocol import Request
 from engine.opener.jobs import JobService
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
+from engine.trees.model_requests import Grow, GrowOn, grow_on, grow_trees
 from engine.trees.records import (
     TreeRequest,
 )

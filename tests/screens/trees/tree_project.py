@@ -10,11 +10,11 @@ from pathlib import Path
 from engine.base.conversation import Conversation, Message
 from engine.conversations.tables import imports, sources
 from engine.formats.records import Parsed
-from engine.model.process.requests import GrownTree
 from engine.project import runs
 from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.growth import Budget, Grower
+from engine.trees.model_requests import GrownTree
 from engine.trees.record import record
 from engine.trees.records import (
     TreeConfig,
@@ -54,7 +54,7 @@ def grown(
     tree = Tree(options, STOPS, model.token_bytes)
     job = Job(tree, tuple(prompt), tuple(answer))
     Grower(model).grow([job], budget)
-    return GrownTree(tree, tuple(answer), tuple(job.answer_log_probs), len(prompt), None)
+    return GrownTree(record(tree), tuple(answer), tuple(job.answer_log_probs), len(prompt), None)
 
 
 def likely(prompt: bytes, length: int) -> list[int]:

@@ -15,7 +15,7 @@ from engine.conversations.stages.importing import ImportStage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import RunnableModel
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.project.records import Estimate
 from engine.simulate.demo.samples import write_jsonl

@@ -29,7 +29,7 @@ from engine.conversations.selection import Selection
 from engine.conversations.stages.importing import ImportStage
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored

@@ -30,7 +30,7 @@ from engine.conversations.selection import Selection
 from engine.conversations.tables import selecting
 from engine.jobs import contract
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.opener import conversations
 from engine.opener.conversations import ConversationService

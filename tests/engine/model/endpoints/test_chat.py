@@ -11,6 +11,7 @@ import pytest
 from engine.base.errors import RequestRefused, UsageError
 from engine.model.chat import Call
 from engine.model.interface import Sampling
+from engine.model.process.requests import Chat
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.model.http.toy_peer import says
 from tests.engine.model.process.test_chat import call
@@ -37,7 +38,7 @@ class TestAsking:
             sampling=Sampling(temperature=0.5, top_p=0.9),
         )  # fmt: skip
         with endpoint("vllm") as (model, (peer,)):
-            (said,) = model.chat([talk])
+            (said,) = model.ask(Chat([talk]))
             body = sent(peer)[0]
         roles = [message["role"] for message in body["messages"]]
         assert roles == ["system", "user", "assistant", "user"]
@@ -51,16 +52,16 @@ class TestAsking:
         calls = [call("Hello", seed=at, sampling=Sampling(temperature=1.0)) for at in range(4)]
         with endpoint("vllm") as (model, (peer,)):
             told: list[int] = []
-            found = model.chat(calls, lambda done, _: told.append(done))
+            found = model.ask(Chat(calls), lambda done, _: told.append(done))
             assert sorted(body["seed"] for body in sent(peer)) == [0, 1, 2, 3]
-            assert [model.chat([one])[0] for one in calls] == found
+            assert [model.ask(Chat([one]))[0] for one in calls] == found
         assert told == [1, 2, 3, 4]
 
     def test_how_it_ended(self) -> None:
         """The result says whether a stop text, the limit, or the model's own end ended the reply."""
         with endpoint("vllm") as (model, (peer,)):
             peer.faults = [answering("It is!done"), answering("It is", "length"), answering("Yes")]
-            found = [model.chat([call("Hello", stop=("!",))])[0] for _ in range(3)]
+            found = [model.ask(Chat([call("Hello", stop=("!",))]))[0] for _ in range(3)]
         assert [(one.text, one.stopped) for one in found] == [
             ("It is", "stop"),
             ("It is", "length"),
@@ -73,11 +74,11 @@ class TestAsking:
         """
         talk = call("Hello", opening="Well,")
         with endpoint("vllm") as (model, (peer,)):
-            model.chat([talk])
+            model.ask(Chat([talk]))
             assert sent(peer)[0]["messages"][-1] == {"role": "assistant", "content": "Well,"}
         with endpoint("chat") as (model, (peer,)):
             peer.faults = [answering("Well, hello."), answering("Hello.")]
-            found = [model.chat([talk])[0].text for _ in range(2)]
+            found = [model.ask(Chat([talk]))[0].text for _ in range(2)]
             assert sent(peer)[0]["messages"][-1]["content"].endswith('answer with: "Well,"')
         assert found == [" hello.", "Hello."]
 
@@ -86,11 +87,11 @@ class TestAsking:
         talk = call("Hello", sampling=Sampling(json_schema=SCHEMA))
         with endpoint("vllm") as (refusing, peers):
             with pytest.raises(UsageError, match="JSON schema"):
-                refusing.chat([talk])
+                refusing.ask(Chat([talk]))
             assert not peers[0].requests
             model = client(peers, replace(capabilities("vllm"), schema=True))
             peers[0].faults = [answering("{}")]
-            assert model.chat([talk])[0].text == "{}"
+            assert model.ask(Chat([talk]))[0].text == "{}"
             format_ = sent(peers[0])[0]["response_format"]
         assert format_["json_schema"]["schema"] == {"type": "object"}
 
@@ -99,16 +100,16 @@ class TestAsking:
         ruled = call("Hello", sampling=Sampling(grammar='root ::= "a"'))
         with endpoint("vllm") as (model, peers):
             with pytest.raises(UsageError, match="grammar"):
-                model.chat([ruled])
+                model.ask(Chat([ruled]))
             mute = client(peers, replace(capabilities("vllm"), chat=False))
             with pytest.raises(UsageError, match="raw texts only"):
-                mute.chat([call("Hello")])
+                mute.ask(Chat([call("Hello")]))
             assert not peers[0].requests
 
     def test_control_tokens(self) -> None:
         """Control tokens in messages are broken up, and the reply reports it."""
         with endpoint("vllm") as (model, (peer,)):
-            (said,) = model.chat([call("<|end|> x")])
+            (said,) = model.ask(Chat([call("<|end|> x")]))
             assert sent(peer)[0]["messages"][0]["content"] == "< |end|> x"
         assert said.note == "1 control tokens broken up"
 
@@ -122,7 +123,7 @@ class TestLength:
         """
         with endpoint("vllm") as (_, peers):
             model = client(peers, capabilities("vllm"), context=512)
-            (said,) = model.chat([self.LONG])
+            (said,) = model.ask(Chat([self.LONG]))
             messages = sent(peers[0])[0]["messages"]
         assert said.note == "2 of 6 messages left out"
         assert [message["content"][:5] for message in messages] == [
@@ -137,4 +138,4 @@ class TestLength:
         with endpoint("vllm") as (_, peers):
             model = client(peers, capabilities("vllm"), context=512)
             with pytest.raises(RequestRefused, match="too long"):
-                model.chat([call("x" * 600)])
+                model.ask(Chat([call("x" * 600)]))

@@ -10,6 +10,7 @@ import pytest
 from engine.base.conversation import Conversation, Message, render_log
 from engine.base.errors import UsageError
 from engine.completeness.block import ItemScore, LogItem, Question, log_item
+from engine.completeness.model_requests import Score
 from engine.model.endpoints.client import EndpointModel
 from engine.model.http.address import parse_address
 from engine.model.http.capabilities import Capabilities
@@ -17,11 +18,14 @@ from engine.model.http.client import EndpointClient
 from engine.model.http.fleet import Fleet
 from engine.model.http.probe import probe
 from engine.model.interface import LoadOptions, Sampling
-from engine.model.process.client import ModelProcess
-from engine.model.process.model_client import ModelClient
+from engine.model.model_client import ModelClient
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Generate
 from engine.model.prompt_files import Prompt
+from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
 from engine.simulate.demo.samples import sample_conversations
 from engine.trees.growth import Budget
+from engine.trees.model_requests import Grow
 from engine.trees.places import places
 from engine.trees.tree import Kind, Tree, TreeOptions
 from tests.engine.model.endpoints.peers import CONTEXT, llama_cpp_python, transformers_serve
@@ -76,14 +80,16 @@ def over_http(llama: str, found: Capabilities) -> EndpointModel:
 
 
 def asking(url: str, can: Capabilities) -> EndpointModel:
-    made = EndpointModel("peer", Fleet([(EndpointClient(parse_address(url)), None)]), can)
+    made = EndpointModel(
+        "peer", Fleet([(EndpointClient(parse_address(url)), None)]), can, ENDPOINT_HANDLERS
+    )
     made.load(Path(), OPTIONS)
     return made
 
 
 def replies(model: ModelClient, items: list[LogItem]) -> list[str]:
     logs = [(item.texts, item.kept) for item in items]
-    found = model.generate(logs, PROMPT, sampling=Sampling(), max_tokens=PROMPT.max_tokens)
+    found = model.ask(Generate(logs, PROMPT, sampling=Sampling(), max_tokens=PROMPT.max_tokens))
     return [reply.text for reply in found]
 
 
@@ -103,7 +109,9 @@ class TestLlamaCppPython:
     ) -> None:
         """Probabilities of an end tag and of a continuation equal those of the model process at every boundary."""
         question = Question(None, tag)
-        expected, scores = (model.score(items[:1], question) for model in (in_process, over_http))
+        expected, scores = (
+            model.ask(Score(items[:1], question)) for model in (in_process, over_http)
+        )
         assert [score.tokens for score in scores] == [score.tokens for score in expected]
         assert points(scores) == pytest.approx(points(expected), abs=NOISE)
         assert max(points(expected)) > 0.1
@@ -119,7 +127,8 @@ class TestLlamaCppPython:
         (place,) = places(render_log(shortest(1)[0].messages), "last-answer")
         options = TreeOptions(alpha=0.02, max_tokens=4, stop=("\n",))
         trees = [
-            model.grow([place], options, Budget(60))[0][0].tree for model in (in_process, over_http)
+            model.ask(Grow([place], options, Budget(60)))[0][0].tree
+            for model in (in_process, over_http)
         ]
         account = trees[1].account()
         assert account.covered + account.pruned + account.unexpanded == pytest.approx(1, abs=1e-12)
@@ -131,7 +140,7 @@ class TestLlamaCppPython:
     def test_refused(self, over_http: EndpointModel, items: list[LogItem]) -> None:
         """The end-of-text token has no text on this server, so a curve to it is refused."""
         with pytest.raises(UsageError, match="names tokens by their texts"):
-            over_http.score(items, Question(None))
+            over_http.ask(Score(items, Question(None)))
 
 
 def points(scores: list[ItemScore]) -> list[float]:
@@ -186,7 +195,7 @@ class TestTransformersServe:
         assert replies(model, talk) == replies(here, talk)
         here.close()
         with pytest.raises(UsageError, match="no log-probabilities"):
-            model.score(items, Question(None, "\n"))
+            model.ask(Score(items, Question(None, "\n")))
         (place,) = places(render_log(shortest(1)[0].messages), "last-answer")
         with pytest.raises(UsageError, match="no log-probabilities"):
-            model.grow([place], TreeOptions(alpha=0.1), Budget())
+            model.ask(Grow([place], TreeOptions(alpha=0.1), Budget()))

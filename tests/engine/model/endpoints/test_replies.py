@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from engine.base.errors import RequestRefused, UsageError
-from engine.completeness.logs import log_tokens
 from engine.model.batched_replies import generate
 from engine.model.endpoints.client import EndpointModel
 from engine.model.generation import alike
 from engine.model.interface import Sampling
-from engine.model.process.requests import WrittenReply
+from engine.model.log_windows import (
+    log_tokens,
+)
+from engine.model.process.requests import CountTokens, Generate, LogProbs, WrittenReply
 from engine.model.prompt_files import Prompt, frame
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
 from tests.engine.model.http.toy_peer import Manner, says
@@ -42,8 +44,8 @@ def in_process(prompt: Prompt, stop: Sequence[str] = (), **sampling: Any) -> lis
 def over_http(
     model: EndpointModel, prompt: Prompt, stop: Sequence[str] = (), **sampling: Any
 ) -> list[WrittenReply]:
-    return model.generate(
-        LOGS, prompt, sampling=Sampling(**sampling), max_tokens=8, stop=stop, seed=3
+    return model.ask(
+        Generate(LOGS, prompt, sampling=Sampling(**sampling), max_tokens=8, stop=stop, seed=3)
     )
 
 
@@ -132,8 +134,8 @@ class TestWhatIsRead:
     def test_control_tokens(self) -> None:
         """Control tokens in a log are broken up, and the reply reports it."""
         with endpoint("vllm") as (model, (peer,)):
-            (reply,) = model.generate(
-                [(("<|end|> ", "x"), 0)], RAW, sampling=Sampling(), max_tokens=4
+            (reply,) = model.ask(
+                Generate([(("<|end|> ", "x"), 0)], RAW, sampling=Sampling(), max_tokens=4)
             )
             assert peer.completions[-1]["prompt"].count(257) == 0
         assert reply.note == "1 control tokens broken up"
@@ -145,7 +147,7 @@ class TestWhatIsRead:
         for manner in manners:
             with endpoint(manner) as (_, peers):
                 model = client(peers, capabilities(manner), context=600)
-                (reply,) = model.generate([(texts, 1)], RAW, sampling=Sampling(), max_tokens=4)
+                (reply,) = model.ask(Generate([(texts, 1)], RAW, sampling=Sampling(), max_tokens=4))
             assert "of 60 steps left out" in (reply.note or "")
             prompts = [body["prompt"] for body in peers[0].completions]
             assert 300 < len(prompts[-1]) <= 600
@@ -156,8 +158,8 @@ class TestWhatIsRead:
         for manner, sent in manners:
             with endpoint(manner) as (model, (peer,)):
                 grammar = 'root ::= "abc"'
-                found = model.generate(
-                    LOGS[:1], RAW, sampling=Sampling(grammar=grammar), max_tokens=8
+                found = model.ask(
+                    Generate(LOGS[:1], RAW, sampling=Sampling(grammar=grammar), max_tokens=8)
                 )
                 assert ("grammar" in peer.completions[-1]) is sent
                 assert (found[0].text == "abc") is sent
@@ -165,7 +167,7 @@ class TestWhatIsRead:
     def test_schema_that_is_not_followed(self) -> None:
         """A schema is refused for servers whose replies do not follow it."""
         with endpoint("vllm") as (model, _), pytest.raises(UsageError, match="schema"):
-            model.generate(LOGS, RAW, sampling=Sampling(json_schema="{}"), max_tokens=8)
+            model.ask(Generate(LOGS, RAW, sampling=Sampling(json_schema="{}"), max_tokens=8))
 
 
 class TestGivenAnswers:
@@ -175,7 +177,7 @@ class TestGivenAnswers:
         from tests.engine.model.toy import START, log_prob
 
         with endpoint(manner) as (model, _):
-            found = model.log_probs([("Is it so? ", ["y", "no"])], RAW)
+            found = model.ask(LogProbs([("Is it so? ", ["y", "no"])], RAW))
         prefix = [START, *b"Log:\nIs it so? \n\nNext:It"]
         expected = [(log_prob(prefix, b"y"), 1), (log_prob(prefix, b"no"), 2)]
         for (value, tokens), (wanted, count) in zip(found[0], expected, strict=True):
@@ -187,12 +189,12 @@ class TestGivenAnswers:
         with endpoint("vllm") as (_, peers):
             model = client(peers, replace(capabilities("vllm"), echo=False, top=1))
             with pytest.raises(RequestRefused, match="1 most probable"):
-                model.log_probs([("Is it so? ", ["y", "no"])], RAW)
+                model.ask(LogProbs([("Is it so? ", ["y", "no"])], RAW))
 
     def test_token_counts(self) -> None:
         """The token counts of logs are those of the server."""
         with endpoint("vllm") as (model, _):
-            assert model.count_tokens([["Hello", " there"], [""]]) == [11, 0]
+            assert model.ask(CountTokens([["Hello", " there"], [""]])) == [11, 0]
 
 
 def test_what_it_cost() -> None:

@@ -12,11 +12,26 @@ import time
 from pathlib import Path
 from typing import Any
 
+from engine.model.process.protocol import (
+    VERSION,
+    Answer,
+    Ask,
+    Cancel,
+    Failure,
+    Frame,
+    Hello,
+    Stopped,
+    Working,
+    decode,
+    encode,
+    read_frame,
+    write_frame,
+)
 
-def send(frame: dict[str, Any]) -> None:
+
+def send(frame: Frame) -> None:
     """Writes one frame."""
-    sys.stdout.write(json.dumps(frame) + "\n")
-    sys.stdout.flush()
+    write_frame(sys.stdout.buffer, frame)
 
 
 def hold() -> None:
@@ -25,32 +40,40 @@ def hold() -> None:
         time.sleep(60)
 
 
-def answer(scenario: str, request: dict[str, Any], first_life: bool) -> None:
+def answer(scenario: str, request: Ask | Cancel, first_life: bool) -> None:
     """Answers one request as the scenario says."""
-    number = request["id"]
-    if request["type"] == "cancel":
+    number = request.number
+    if isinstance(request, Cancel):
         if scenario != "deaf":
-            send({"type": "cancelled", "id": number})
-    elif scenario == "error":
-        frame = {"kind": "ModelFileError", "message": "It is broken.", "hint": "Mend it."}
-        send({"type": "error", "id": number, **frame})
+            send(Stopped(number))
+        return
+    result = encode({} if request.kind == "Load" else [1])
+    if scenario == "error":
+        send(Failure(number, "ModelFileError", "It is broken.", "Mend it."))
     elif scenario == "strange error":
-        send({"type": "error", "id": number, "kind": "Nonsense", "message": "Odd.", "hint": ""})
+        send(Failure(number, "Nonsense", "Odd.", ""))
     elif scenario == "garbage":
         sys.stdout.write("Segmentation fault, perhaps\n")
         sys.stdout.flush()
         hold()
     elif scenario == "late answers":
-        send({"type": "result", "id": number - 1, "result": [99]})
-        send({"type": "progress", "id": number - 1, "done": 99})
-        send({"type": "progress", "id": number, "done": 3, "note": "going"})
-        send({"type": "result", "id": number, "result": [1]})
-    elif scenario == "dies once" and first_life and request["type"] != "Load":
+        send(Answer(number - 1, encode([99])))
+        send(Working(number - 1, 99))
+        send(Working(number, 3, "going"))
+        send(Answer(number, result))
+    elif scenario == "dies once" and first_life and request.kind != "Load":
         os.kill(os.getpid(), signal.SIGKILL)
     elif scenario == "exits":
         sys.exit(7)
     elif scenario not in ("deaf", "slow"):
-        send({"type": "result", "id": number, "result": [1]})
+        send(Answer(number, result))
+
+
+def noted(frame: Ask | Cancel) -> dict[str, Any]:
+    """What the history says of a frame."""
+    if isinstance(frame, Cancel):
+        return {"type": "cancel", "id": frame.number}
+    return {"type": frame.kind, "id": frame.number, "request": decode(Any, frame.request)}
 
 
 def main(scenario: str, history: str) -> None:
@@ -63,11 +86,11 @@ def main(scenario: str, history: str) -> None:
         sys.exit(3)
     if scenario == "silent":
         hold()
-    send({"type": "hello", "id": 0, "version": 0 if scenario == "another version" else 2})
-    for line in sys.stdin:
+    send(Hello(0 if scenario == "another version" else VERSION))
+    while isinstance(frame := read_frame(sys.stdin.buffer), Ask | Cancel):
         with Path(history).open("a") as file:
-            file.write(line)
-        answer(scenario, json.loads(line), first_life)
+            file.write(json.dumps(noted(frame)) + "\n")
+        answer(scenario, frame, first_life)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,15 @@ import llama_cpp
 import pytest
 
 from engine.base.errors import ModelError
-from engine.completeness.logs import GAP
 from engine.model.chat import Call, ChatMessage, Speaker
 from engine.model.interface import Sampling
 from engine.model.llamacpp import LlamaModel
+from engine.model.log_windows import (
+    GAP,
+)
 from engine.model.process.chat import chat_replies, fitted
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Chat
 from tests.engine.model.toy import ToyModel
 
 SCHEMA = json.dumps(
@@ -158,7 +161,7 @@ class TestRealModel:
         """
         hot = Sampling(temperature=1.5, json_schema=SCHEMA)
         calls = [call("Is Paris a city?", sampling=hot, seed=at, max_tokens=64) for at in range(4)]
-        said = shared_process.chat([*calls, call("Is Paris a city?")])
+        said = shared_process.ask(Chat([*calls, call("Is Paris a city?")]))
         for one in said[:4]:
             found = json.loads(one.text)
             assert set(found) == {"city", "yes"}

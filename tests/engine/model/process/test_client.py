@@ -17,8 +17,7 @@ import pytest
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, ModelFileError
 from engine.model.interface import LoadOptions
 from engine.model.process import process as process_module
-from engine.model.process.client import ModelProcess
-from engine.model.process.process import processor_time
+from engine.model.process.process import ModelProcess, processor_time
 from engine.model.process.requests import CountTokens
 
 FAKE = Path(__file__).with_name("fake.py")
@@ -94,7 +93,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 def count(client: ModelProcess) -> list[int]:
     """One small request."""
-    return client.count_tokens([["text"]])
+    return client.ask(CountTokens([["text"]]))
 
 
 class TestStarting:

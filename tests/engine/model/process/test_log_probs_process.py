@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from engine.base.errors import Cancelled, WorkbenchError
+from engine.goals.model_asker import ProcessAsker
 from engine.model.interface import LoadOptions
-from engine.model.process.asker import ProcessAsker
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import LogProbs
 from engine.model.prompt_files import Prompt
 from tests.engine.model.test_parity import high_level
 
@@ -110,10 +111,10 @@ def test_cancel(process: ModelProcess, shallow_weights: Path) -> None:
         read.append(tokens)
 
     try:
-        process.log_probs(much, None, report)
+        process.ask(LogProbs(much, None), report)
     except Cancelled as cancelled:
         error.append(cancelled)
     assert error
     assert 0 < read[-1] < 200 * 300 / 2
     assert process.pid == pid
-    assert len(process.log_probs(much[:2], None)) == 2
+    assert len(process.ask(LogProbs(much[:2], None))) == 2

@@ -16,12 +16,14 @@ import pytest
 
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, ModelFileError, WorkbenchError
 from engine.completeness.block import ItemScore, LogItem, Question, score_block
+from engine.completeness.model_requests import Score
 from engine.completeness.scoring import BoundaryScorer
 from engine.model.batched_replies import generate
 from engine.model.generation import alike
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.llamacpp import LlamaModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import CountTokens, Generate, Machine
 from engine.model.prompt_files import frame, parse_prompt, prompt_text
 from tests.engine.model.weights import SMALL
 from tests.engine.project.support import REPOSITORY
@@ -52,7 +54,7 @@ class TestTheSameAnswers:
         for question in (TUNED, judge):
             expected = score_block(BoundaryScorer(model), BLOCK, question)
             model.clear()
-            assert shared_process.score(BLOCK, question) == expected
+            assert shared_process.ask(Score(BLOCK, question)) == expected
         model.close()
 
     def test_replies(self, shared_process: ModelProcess, shallow_weights: Path) -> None:
@@ -68,13 +70,15 @@ class TestTheSameAnswers:
             model, alike(prompts, sampling=warm, max_tokens=8, stop=REMAINING.stop, seed=5)
         )
         model.close()
-        replies = shared_process.generate(
-            [(item.texts, item.kept) for item in BLOCK],
-            REMAINING,
-            sampling=warm,
-            max_tokens=8,
-            stop=REMAINING.stop,
-            seed=5,
+        replies = shared_process.ask(
+            Generate(
+                [(item.texts, item.kept) for item in BLOCK],
+                REMAINING,
+                sampling=warm,
+                max_tokens=8,
+                stop=REMAINING.stop,
+                seed=5,
+            )
         )
         assert [(r.text, r.tokens, r.stopped) for r in replies] == [
             (reply.text, reply.tokens, reply.stopped) for reply in expected
@@ -83,8 +87,8 @@ class TestTheSameAnswers:
 
     def test_counts(self, shared_process: ModelProcess) -> None:
         """Token counts equal the tokens that scoring decodes."""
-        counts = shared_process.count_tokens([item.texts for item in BLOCK])
-        assert counts == [score.tokens for score in shared_process.score(BLOCK, TUNED)]
+        counts = shared_process.ask(CountTokens([item.texts for item in BLOCK]))
+        assert counts == [score.tokens for score in shared_process.ask(Score(BLOCK, TUNED))]
 
     def test_what_was_loaded(self, shared_process: ModelProcess, shallow_weights: Path) -> None:
         """Loading returns the model's figures; loading the same again costs nothing."""
@@ -98,17 +102,17 @@ class TestTheSameAnswers:
     def test_no_room(self, shared_process: ModelProcess) -> None:
         """A prompt and reply without room for a log are refused at once, and the process keeps running."""
         with pytest.raises(ModelError, match="no room for a log"):
-            shared_process.generate(
-                [(("a log",), 0)], REMAINING, sampling=Sampling(), max_tokens=1000
+            shared_process.ask(
+                Generate([(("a log",), 0)], REMAINING, sampling=Sampling(), max_tokens=1000)
             )
-        assert shared_process.count_tokens([["a"]]) == [1]
+        assert shared_process.ask(CountTokens([["a"]])) == [1]
 
 
 class TestFaults:
     def test_nothing_loaded(self, process: ModelProcess) -> None:
         """A request without a loaded model is an error that says so."""
         with pytest.raises(ModelError, match="No model is loaded"):
-            process.score(BLOCK, TUNED)
+            process.ask(Score(BLOCK, TUNED))
 
     def test_a_file_that_is_no_model(
         self, process: ModelProcess, shallow_weights: Path, tmp_path: Path
@@ -119,7 +123,7 @@ class TestFaults:
         with pytest.raises(ModelFileError, match=r"broken\.gguf"):
             process.load(broken, OPTIONS)
         process.load(shallow_weights, OPTIONS)
-        assert len(process.score(BLOCK, TUNED)) == 5
+        assert len(process.ask(Score(BLOCK, TUNED))) == 5
 
     def test_an_abort_in_native_code(
         self, process: ModelProcess, shallow_weights: Path, tmp_path: Path
@@ -133,27 +137,29 @@ class TestFaults:
         path.write_bytes(weights)
         process.load(path, OPTIONS)
         with pytest.raises(ModelCrashed, match="by SIGABRT"):
-            process.score(BLOCK[:1], TUNED)
+            process.ask(Score(BLOCK[:1], TUNED))
         assert "GGML_ASSERT" in process.log_path.read_text().splitlines()[-1]
 
     def test_what_libraries_print_goes_to_the_log(self, tmp_path: Path) -> None:
         """What Python or native code writes to descriptor 1 goes to the log, not between the answers."""
         noisy = """
 import os
-from engine.model.process import __main__ as worker, server
-quiet = server.Server._machine
-def loud(self, request):
+from engine.model.process import handlers
+from engine.model.process.requests import Machine
+from engine.opener import model_process
+quiet = handlers.HANDLERS[Machine]
+def loud(session, request):
     os.write(1, b"native noise\\n" * 1000)
     print("python noise", flush=True)
-    return quiet(self, request)
-server.Server._machine = loud
-worker.main()
+    return quiet(session, request)
+handlers.HANDLERS[Machine] = loud
+model_process.main()
 """
         log = tmp_path / "worker.log"
         process = ModelProcess(log, [sys.executable, "-c", noisy])
         try:
             for _ in range(2):
-                assert "CPU" in process.machine()["system"]
+                assert "CPU" in process.ask(Machine())["system"]
         finally:
             process.close()
         assert log.read_text().count("native noise\n") == 2000
@@ -171,7 +177,7 @@ class Interrupted:
     def score(self, items: list[LogItem]) -> None:
         """Scores; keeps what was raised."""
         try:
-            self._process.score(items, TUNED, self._progress)
+            self._process.ask(Score(items, TUNED), self._progress)
         except WorkbenchError as error:
             self.error = error
 
@@ -186,18 +192,18 @@ class TestInterruptions:
     def expected(self, process: ModelProcess, shallow_weights: Path) -> list[ItemScore]:
         """The scores of a block from an undisturbed process."""
         process.load(shallow_weights, OPTIONS)
-        return process.score(BLOCK, TUNED)
+        return process.ask(Score(BLOCK, TUNED))
 
     def test_cancel(self, process: ModelProcess, expected: list[ItemScore]) -> None:
         """A cancel ends the work; the same process gives the same scores afterwards."""
-        whole = sum(process.count_tokens([item.texts for item in MUCH]))
+        whole = sum(process.ask(CountTokens([item.texts for item in MUCH])))
         pid = process.pid
         asked = Interrupted(process, process.cancel)
         asked.score(MUCH)
         assert isinstance(asked.error, Cancelled)
         assert 0 < asked.read < whole / 2
         assert process.pid == pid
-        assert process.score(BLOCK, TUNED) == expected
+        assert process.ask(Score(BLOCK, TUNED)) == expected
 
     def test_kill(self, process: ModelProcess, expected: list[ItemScore]) -> None:
         """kill -9 fails the request in flight with an error that says so; the next one restarts the process and gives
@@ -210,7 +216,7 @@ class TestInterruptions:
         assert isinstance(asked.error, ModelCrashed)
         assert "SIGKILL" in asked.error.message
         assert str(process.log_path) in asked.error.hint
-        assert process.score(BLOCK, TUNED) == expected
+        assert process.ask(Score(BLOCK, TUNED)) == expected
         assert process.pid not in (None, pid)
 
     def test_kill_between_requests(self, process: ModelProcess, expected: list[ItemScore]) -> None:
@@ -220,7 +226,7 @@ class TestInterruptions:
         os.kill(pid, signal.SIGKILL)
         while process.pid is not None:
             time.sleep(0.01)
-        assert process.score(BLOCK, TUNED) == expected
+        assert process.ask(Score(BLOCK, TUNED)) == expected
 
     def test_cancel_of_a_process_that_hangs(
         self, process: ModelProcess, expected: list[ItemScore]
@@ -237,7 +243,7 @@ class TestInterruptions:
         asked = Interrupted(process, stop)
         asked.score(MUCH)
         assert isinstance(asked.error, Cancelled)
-        assert process.score(BLOCK, TUNED) == expected
+        assert process.ask(Score(BLOCK, TUNED)) == expected
         assert process.pid not in (None, pid)
 
     def test_close(self, process: ModelProcess, expected: list[ItemScore]) -> None:
@@ -252,11 +258,12 @@ class TestInterruptions:
 PARENT = """
 import sys
 from pathlib import Path
-from engine.model.process.client import ModelProcess
+from engine.completeness.model_requests import Score
+from engine.model.process.process import ModelProcess
 from tests.engine.model.process.test_process import MUCH, OPTIONS, TUNED
 process = ModelProcess(Path(sys.argv[2]))
 process.load(Path(sys.argv[1]), OPTIONS)
-process.score(MUCH, TUNED, lambda done, note: print(process.pid, flush=True))
+process.ask(Score(MUCH, TUNED), lambda done, note: print(process.pid, flush=True))
 """
 
 

@@ -12,10 +12,10 @@ from engine.model.gguf_file import F32, read_gguf
 from engine.model.interface import LoadOptions, Span, log_probs
 from engine.model.llamacpp import LlamaModel, quantize
 from engine.model.process import protocol
-from engine.model.process.client import ModelProcess
-from engine.model.process.requests import ReadTokens
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Expand, ReadTokens, Tokenize
 from engine.model.process.token_distributions import read_tokens
-from tests.engine.model.process.test_protocol import sent
+from tests.engine.model.process.test_protocol import crossed
 from tests.engine.model.tiny import write_sliding
 
 TEXT = "TURN 1, STEP 1, user chat:\nHow many files are there – and where? ✓"
@@ -50,7 +50,7 @@ class TestReadings:
     def test_over_the_pipe(self, tiny: LlamaModel) -> None:
         """The distributions are unchanged bit for bit after JSON."""
         found = read_tokens(tiny, tiny.tokenize(TEXT), [2])
-        assert protocol.decode(protocol.answer_type(ReadTokens), sent([found])) == [found]
+        assert crossed(protocol.answer_type(ReadTokens), [found]) == [found]
 
     @pytest.mark.parametrize("count", [0, 129])
     def test_what_does_not_fit(self, tiny: LlamaModel, count: int) -> None:
@@ -62,19 +62,19 @@ class TestReadings:
 class TestProcess:
     def test_texts(self, shared_process: ModelProcess) -> None:
         """Each text is read by itself, in any order; control tokens in a text are text."""
-        first, second = shared_process.tokenize([TEXT, "The end<|im_end|>"])
+        first, second = shared_process.ask(Tokenize([TEXT, "The end<|im_end|>"]))
         assert len(second) > 4
-        apart = [shared_process.read_tokens([tokens], [2])[0] for tokens in (second, first)]
-        assert shared_process.read_tokens([first, second], [2]) == [apart[1], apart[0]]
+        apart = [shared_process.ask(ReadTokens([tokens], [2]))[0] for tokens in (second, first)]
+        assert shared_process.ask(ReadTokens([first, second], [2])) == [apart[1], apart[0]]
 
     def test_expand(self, process: ModelProcess, tmp_path: Path) -> None:
         """Weights in fewer bits are written in F32 without a model being loaded; a missing file is named."""
         narrow, wide = tmp_path / "q8.gguf", tmp_path / "f32.gguf"
         quantize(write_sliding(tmp_path / "tiny.gguf"), narrow, "q8_0", 1)
-        process.expand(narrow, wide)
+        process.ask(Expand(narrow, wide))
         kinds = [
             {info.kind for info in read_gguf(path).tensors.values()} for path in (narrow, wide)
         ]
         assert kinds[0] != kinds[1] == {F32}
         with pytest.raises(ModelFileError, match=r"none\.gguf"):
-            process.expand(tmp_path / "none.gguf", wide)
+            process.ask(Expand(tmp_path / "none.gguf", wide))

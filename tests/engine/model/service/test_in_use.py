@@ -23,6 +23,7 @@ from engine.model.catalog import DEFAULT_MODEL
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.interface import LoadOptions
+from engine.model.process.requests import Tune
 from engine.model.service.records import (
     ModelRequest,
 )
@@ -116,7 +117,8 @@ class TestChoice:
         """After its tuning stage a run loads the tuned file, with the context that was asked for; the next run tunes
         again only where the speed has changed."""
 
-        def tune(path: Path, folder: Path, text: str, progress: object) -> dict[str, Any]:
+        def ask(request: Tune, progress: object) -> dict[str, Any]:
+            folder = request.folder
             folder.mkdir(parents=True, exist_ok=True)
             write_sliding(folder / "fast.gguf")
             return {
@@ -124,7 +126,7 @@ class TestChoice:
                 "tokens_per_s": 9.0, "gain": 1.0, "noise": 0.01, "settled": True,
             }  # fmt: skip
 
-        monkeypatch.setattr(workspace.process, "tune", tune)
+        monkeypatch.setattr(workspace.process, "ask", ask)
         run = workspace.scoring_runs.run(ScoringRequest(model="large", context=512))
         assert run.model.model.label == "large"
         for _ in run.stages[0].run(0):

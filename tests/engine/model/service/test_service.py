@@ -22,7 +22,7 @@ from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.fleet import Prices
 from engine.model.hub import download, pulls
 from engine.model.manifest import read_manifest
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.model.service import service
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.memory import MachineMemory

@@ -21,7 +21,7 @@ from engine.conversations.stages.importing import ImportStage
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobFailed, JobRunner, RunOutcome
 from engine.model.model_work import RunModel
-from engine.model.process.client import ModelProcess
+from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.results.watch.watching import Event, WatchStage
 from engine.simulate.demo.samples import sample_conversations, write_jsonl

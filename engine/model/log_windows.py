@@ -1,0 +1,133 @@
+"""Divides an over-long log into windows.
+
+A log that fits the context is one window. Otherwise each window holds the system message and a run of later steps, and
+covers the boundaries that no earlier window covers. So every boundary is scored once, with at least about half a
+context of preceding text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.base.errors import ContextTooSmall
+from engine.model.interface import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The pieces of one window, in order, and the boundaries (piece indices) that it covers."""
+
+    pieces: tuple[int, ...]
+    boundaries: tuple[int, ...]
+
+
+def plan_windows(
+    lengths: Sequence[int], boundaries: Sequence[int], kept: int, limit: int
+) -> list[Window]:
+    """Plans windows over a log.
+
+    Args:
+        lengths: Tokens of each piece; none longer than a third of `limit` unless everything fits.
+        boundaries: Piece indices, rising.
+        kept: Number of leading pieces in every window (0 or 1: the system message).
+        limit: Most tokens of a window.
+
+    Returns:
+        Windows that together cover each boundary exactly once.
+    """
+    if not boundaries:
+        return []
+    last = boundaries[-1] + 1
+    if sum(lengths[:last]) <= limit:
+        return [Window(tuple(range(last)), tuple(boundaries))]
+    head = tuple(range(kept))
+    room = limit - sum(lengths[:kept])
+    windows: list[Window] = []
+    left = list(boundaries)
+    start = kept
+    while left:
+        end, used = start, 0
+        while end < last and used + lengths[end] <= room:
+            used += lengths[end]
+            end += 1
+        given = tuple(b for b in left if b < end)
+        if given:
+            windows.append(Window(head + tuple(range(start, given[-1] + 1)), given))
+        left = left[len(given) :]
+        if left:
+            start = _start_for(lengths, left, kept, room)
+    return windows
+
+
+def _start_for(lengths: Sequence[int], left: Sequence[int], kept: int, room: int) -> int:
+    """First piece of the next window: half a window before its first boundary, more if all the rest fits."""
+    start, used = left[0], lengths[left[0]]
+    while start > kept and used + lengths[start - 1] <= room // 2:
+        start -= 1
+        used += lengths[start]
+    rest = sum(lengths[start : left[-1] + 1])
+    while start > kept and rest + lengths[start - 1] <= room:
+        start -= 1
+        rest += lengths[start]
+    return start
+
+
+def clip(tokens: Sequence[int], limit: int, gap: Sequence[int]) -> list[int]:
+    """The beginning and the end of `tokens` with `gap` between them, at most `limit` tokens."""
+    if len(tokens) <= limit:
+        return list(tokens)
+    front = (limit - len(gap)) // 2
+    back = limit - len(gap) - front
+    return [*tokens[:front], *gap, *tokens[len(tokens) - back :]]
+
+
+SMALLEST_ROOM = 96
+"""Fewest tokens for the log itself; with less, a result would say nothing about it."""
+
+
+GAP = "\n[…]\n"
+"""Replaces the middle of an over-long step."""
+
+
+def pieces_within(
+    tokenizer: Tokenizer, texts: Sequence[str], limit: int
+) -> tuple[list[list[int]], int]:
+    """Tokens of each piece; when they do not fit `limit` together, pieces over a third of it are clipped.
+
+    Returns:
+        The pieces and how many were clipped.
+    """
+    pieces = [tokenizer.tokenize(text) for text in texts]
+    if sum(map(len, pieces)) <= limit:
+        return pieces, 0
+    longest = limit // 3
+    gap = tokenizer.tokenize(GAP)
+    clipped = sum(len(piece) > longest for piece in pieces)
+    return [clip(piece, longest, gap) for piece in pieces], clipped
+
+
+def log_tokens(
+    tokenizer: Tokenizer, texts: Sequence[str], kept: int, limit: int
+) -> tuple[list[int], str | None]:
+    """The whole log, or the window that keeps its first `kept` pieces and its last steps.
+
+    Returns:
+        Tokens, at most `limit`, and a note when something was left out.
+
+    Raises:
+        ModelError: `limit` is less than `SMALLEST_ROOM`.
+    """
+    if limit < SMALLEST_ROOM:
+        raise ContextTooSmall(
+            "The context of this model has no room for a log beside the prompt and its answer.",
+            "Use a larger context or a shorter prompt.",
+        )
+    pieces, clipped = pieces_within(tokenizer, texts, limit)
+    window = plan_windows(list(map(len, pieces)), [len(pieces) - 1], kept, limit)[-1]
+    tokens = [token for index in window.pieces for token in pieces[index]]
+    left_out = len(pieces) - len(window.pieces)
+    note = None
+    if left_out or clipped:
+        note = f"{left_out} of {len(pieces)} steps left out, {clipped} shortened"
+    return tokens, note

@@ -1,0 +1,182 @@
+"""Answers the requests to a model itself. Imported in the model process only, because it brings llama.cpp."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.model.adapter_merging import merge
+from engine.model.batched_replies import generate
+from engine.model.chat import Completion
+from engine.model.generation import alike
+from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
+from engine.model.log_windows import log_tokens
+from engine.model.process.chat import chat_replies
+from engine.model.process.gpu import with_layers_that_fit
+from engine.model.process.log_probs import prompted_log_probs
+from engine.model.process.requests import (
+    Chat,
+    CountTokens,
+    Embed,
+    Expand,
+    Generate,
+    Load,
+    LogProbs,
+    Machine,
+    Measure,
+    MeasureLong,
+    Memory,
+    ReadTokens,
+    TokenDistribution,
+    Tokenize,
+    Tune,
+    WrittenReply,
+)
+from engine.model.process.session import Handlers, ModelSession
+from engine.model.process.token_distributions import read_tokens
+from engine.model.prompt_files import frame
+from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
+
+
+def _load(session: ModelSession, request: Load) -> dict[str, Any]:
+    path, adapter, options = request.path, request.adapter, request.options
+    if request.merged is not None and adapter is not None:
+        path, adapter = _merged(session, path, adapter, request.merged), None
+
+    def load() -> LlamaModel:
+        fitting = with_layers_that_fit(path, options) if gpu_offload() else options
+        return LlamaModel(path, fitting, session.is_cancelled)
+
+    model = session.use(path, options, load)
+    model.use_adapter(adapter)
+    capacity = model.capacity
+    return {
+        "name": model.meta("general.name") or model.path.stem,
+        "architecture": model.meta("general.architecture"),
+        "context": capacity.context,
+        "forkable": capacity.forkable,
+        "memory_bytes": model.memory_bytes,
+        "vocabulary": model.vocabulary,
+    }
+
+
+def _merged(session: ModelSession, base: Path, adapter: Path, out: Path) -> Path:
+    """Returns the merged copy, made if it is not there; its time of change is that of its last use."""
+    if out.is_file():
+        os.utime(out)
+    else:
+        session.note("adding the adapter to the weights")
+        merge(base, adapter, out)
+    return out
+
+
+def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
+    model = session.take_to_arrange()
+    around = frame(request.prompt, model)
+    room = model.longest - request.max_tokens - len(around.head) - len(around.tail)
+    prompts, notes = [], []
+    for texts, kept in request.items:
+        tokens, note = log_tokens(model, texts, kept, room)
+        prompts.append([*around.head, *tokens, *around.tail])
+        notes.append(note)
+    tasks = alike(
+        prompts,
+        sampling=request.sampling,
+        max_tokens=request.max_tokens,
+        stop=request.stop,
+        seed=request.seed,
+    )
+    replies = generate(model, tasks, session.total_progress())
+    return [
+        WrittenReply(reply.text, reply.tokens, reply.stopped, note)
+        for reply, note in zip(replies, notes, strict=True)
+    ]
+
+
+def _chat(session: ModelSession, request: Chat) -> list[Completion]:
+    return chat_replies(session.take_to_arrange(), request.calls, session.total_progress())
+
+
+def _log_probs(session: ModelSession, request: LogProbs) -> list[list[tuple[float, int]]]:
+    return prompted_log_probs(session.take(), request.items, request.prompt, session.progress())
+
+
+def _count_tokens(session: ModelSession, request: CountTokens) -> list[int]:
+    model, report = session.model, session.progress()
+    counts = []
+    for texts in request.items:
+        counts.append(sum(len(model.tokenize(text)) for text in texts))
+        report(1)
+    return counts
+
+
+def _tokenize(session: ModelSession, request: Tokenize) -> list[list[int]]:
+    return [session.model.tokenize(text) for text in request.texts]
+
+
+def _read_tokens(session: ModelSession, request: ReadTokens) -> list[list[TokenDistribution]]:
+    model, report = session.take(), session.progress()
+    return [read_tokens(model, tokens, request.also, report) for tokens in request.items]
+
+
+def _embed(session: ModelSession, request: Embed) -> NDArray[np.float32]:
+    model = session.take()
+    return model.embed([model.tokenize(text, start=True) for text in request.texts])
+
+
+def _measure(session: ModelSession, request: Measure) -> tuple[float, float]:
+    model = session.take()
+    tokens = model.tokenize(request.text)
+    return speed_of(model, tokens), noise_of(model, tokens)
+
+
+def _measure_long(session: ModelSession, request: MeasureLong) -> tuple[float, int]:
+    model = session.take()
+    tokens = model.tokenize(request.text)
+    length = min(LONG_TOKENS, model.capacity.context)
+    return speed_of(model, tokens, rounds=1, length=length), length
+
+
+def _tune(session: ModelSession, request: Tune) -> dict[str, Any]:
+    return tune(
+        request.path,
+        request.folder,
+        request.text,
+        cancelled=session.is_cancelled,
+        report=session.note,
+    )
+
+
+def _expand(_session: ModelSession, request: Expand) -> None:
+    expand(request.path, request.target)
+
+
+def _memory(_session: ModelSession, request: Memory) -> dict[str, Any]:
+    need = memory_need(request.path, request.options)
+    return {"weights": need.weights, "cache": need.cache, "available": need.available}
+
+
+def _machine(_session: ModelSession, _request: Machine) -> dict[str, Any]:
+    return {"system": system_info(), "gpu_offload": gpu_offload()}
+
+
+HANDLERS: Handlers = {
+    Load: _load,
+    Generate: _generate,
+    Chat: _chat,
+    LogProbs: _log_probs,
+    CountTokens: _count_tokens,
+    Tokenize: _tokenize,
+    ReadTokens: _read_tokens,
+    Embed: _embed,
+    Measure: _measure,
+    MeasureLong: _measure_long,
+    Tune: _tune,
+    Expand: _expand,
+    Memory: _memory,
+    Machine: _machine,
+}

@@ -1,0 +1,342 @@
+"""Response trees over HTTP: the most probable frontier nodes of all trees are expanded with parallel requests.
+
+The choice of nodes depends on the trees alone, so neither speed nor number of endpoints changes a tree. Tokens that an
+endpoint does not list are pruned mass. A node without any listed token is not expanded; its mass stays unexpanded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from engine.base.errors import Cancelled, RequestRefused, UsageError
+from engine.model.endpoints.client import EndpointHandlers, EndpointModel
+from engine.model.endpoints.log_probs import Raw, Reader
+from engine.model.http.capabilities import Capabilities, no_tree
+from engine.model.http.control_tokens import without_controls
+from engine.model.http.dialects import text_of
+from engine.model.http.responses import Step
+from engine.model.log_windows import (
+    SMALLEST_ROOM,
+    log_tokens,
+)
+from engine.trees.growth import ANSWER_TOKENS, Budget, Work
+from engine.trees.model_requests import Grow, GrownTree, GrowOn
+from engine.trees.places import Place
+from engine.trees.record import record, restore
+from engine.trees.tree import Transform, Tree, TreeOptions, lower_below
+
+WIDTH = 64
+"""Number of nodes expanded at the same time."""
+
+VOCABULARY = 1 << 18
+"""Upper bound of the vocabulary size, for bounds of entropies; no model in use has more tokens."""
+
+
+def refuse_trees(model: EndpointModel, options: TreeOptions) -> None:
+    """Raises UsageError if response trees cannot be grown with these options."""
+    model.refuse("response trees", no_tree(model.can))
+    options_for(model.can, options)
+
+
+def options_for(can: Capabilities, options: TreeOptions) -> TreeOptions:
+    """Options that an endpoint can follow: no node gets more children than it lists.
+
+    Raises:
+        UsageError: The sampler cannot be followed exactly where only the most probable tokens are listed.
+    """
+    if options.transform != Transform() and not 0 < options.transform.top_k <= can.top:
+        raise UsageError(
+            f"The endpoint lists {can.top} tokens, which is not enough to follow this sampler exactly.",
+            f"Grow the tree with a top-k of at most {can.top}, or without a sampler.",
+        )
+    return replace(options, widest=min(options.widest or can.top, can.top))
+
+
+class Spellings:
+    """Maps token ids to bytes and back; gives ids to tokens that an endpoint names only by their text."""
+
+    def __init__(self, known: dict[int, bytes]) -> None:
+        self._known = known
+        self._numbers = {text: number for number, text in known.items()}
+
+    def of(self, token: int) -> bytes:
+        """The bytes of a token."""
+        return self._known.get(token, b"")
+
+    def put(self, token: int, text: bytes) -> None:
+        """Notes the bytes of a token."""
+        self._known[token] = text
+
+    def unknown(self, tokens: Sequence[int]) -> list[int]:
+        """Those whose bytes are not known yet."""
+        return [token for token in tokens if token not in self._known]
+
+    def number(self, text: bytes) -> int:
+        """The id of a text, a new one where it has none."""
+        if text not in self._numbers:
+            self._numbers[text] = number = len(self._numbers)
+            self._known[number] = text
+        return self._numbers[text]
+
+
+@dataclass(slots=True)
+class GrowingTree:
+    """One tree while it grows, and what was recorded at its place."""
+
+    tree: Tree
+    prompt: Raw
+    spellings: Spellings
+    note: str | None = None
+    answer: tuple[int, ...] = ()
+    answer_log_probs: tuple[float, ...] = ()
+    prompt_tokens: int = 0
+
+
+async def begin(
+    reader: Reader,
+    place: Place,
+    tree: Callable[[Spellings], Tree],
+    known: dict[int, bytes],
+    context: int,
+) -> GrowingTree:
+    """Tokenises the log before a place and makes the tree.
+
+    Args:
+        tree: Makes the tree, or restores it.
+        known: Spellings that are known from before.
+        context: Longest sequence in tokens.
+
+    Raises:
+        RequestRefused: The log cannot be read by this endpoint.
+    """
+    can, notes, texts = reader.can, [], list(place.texts)
+    if can.controls:
+        found = [without_controls(text) for text in texts]
+        texts, broken = [text for text, _ in found], sum(count for _, count in found)
+        notes = [f"{broken} control tokens broken up"] if broken else []
+    spellings = Spellings(known)
+    grown = GrowingTree(tree(spellings), Raw("".join(texts), ()), spellings)
+    if can.tokens:
+        await _in_tokens(reader, grown, place, texts, context, notes)
+    grown.note = ", ".join(notes) or None
+    return grown
+
+
+async def _in_tokens(
+    reader: Reader,
+    grown: GrowingTree,
+    place: Place,
+    texts: Sequence[str],
+    context: int,
+    notes: list[str],
+) -> None:
+    around = await reader.known.learn_prompt(None)
+    await reader.known.learn_log([*texts, place.answer])
+    recorded = reader.known.tokenize(place.answer)
+    room = context - len(around.tokens.head) - max(grown.tree.options.max_tokens, len(recorded))
+    room = max(room, context // 2, SMALLEST_ROOM)
+    tokens, note = log_tokens(reader.known, texts, place.kept, room)
+    if note and not reader.can.ids:
+        raise RequestRefused(
+            "it is longer than the context, and this endpoint takes whole texts only"
+        )
+    notes += [note] if note else []
+    ids = (*around.tokens.head, *tokens)
+    grown.prompt = replace(grown.prompt, ids=ids)
+    grown.prompt_tokens = len(ids)
+    if not (reader.can.ids and reader.can.named):
+        return  # tokens have numbers of our own here, so those of the recorded answer say nothing
+    grown.answer = tuple(recorded)
+    if reader.can.echo and recorded:
+        short = tuple(recorded[:ANSWER_TOKENS])
+        steps = await reader.along(Raw("", (*ids, *short)))
+        grown.answer_log_probs = tuple(
+            step.chosen.log_p for step in steps[len(ids) :] if step.chosen is not None
+        )
+
+
+async def grow(
+    reader: Reader, jobs: Sequence[GrowingTree], budget: Budget, progress: Callable[[int], None]
+) -> Work:
+    """Grows trees until none has a node to read or the budget is used up.
+
+    Args:
+        progress: Gets the nodes read in this call.
+
+    Raises:
+        RequestRefused: The endpoint refuses a path.
+        ModelError: No endpoint is left.
+    """
+    start = time.perf_counter()
+    read = 0
+    finished = False
+    while True:
+        late = budget.seconds is not None and time.perf_counter() - start >= budget.seconds
+        most = WIDTH if budget.nodes is None else min(WIDTH, budget.nodes - read)
+        if late or most <= 0:
+            break
+        taken = _most_probable(jobs, most)
+        if not taken:
+            finished = True
+            break
+        try:
+            steps = await asyncio.gather(*(reader.after(_path(job, node)) for job, node in taken))
+            await _spell(reader, [job for job, _ in taken], steps)
+        except BaseException:
+            for job, node in taken:
+                job.tree.give_back(node)
+            raise
+        for (job, node), step in zip(taken, steps, strict=True):
+            _expand(job, node, step)
+        read += len(taken)
+        progress(read)
+    return Work(read, read, read, time.perf_counter() - start, 0.0, finished)
+
+
+def _most_probable(jobs: Sequence[GrowingTree], most: int) -> list[tuple[GrowingTree, int]]:
+    """The most probable waiting nodes of all trees, of equal ones those of the first tree."""
+    taken: list[tuple[GrowingTree, int]] = []
+    while len(taken) < most:
+        waiting = [
+            (path, -at) for at, job in enumerate(jobs) if (path := job.tree.next_path) is not None
+        ]
+        if not waiting:
+            break
+        job = jobs[-max(waiting)[1]]
+        node = job.tree.take()
+        assert node is not None  # next_path has found a waiting node
+        taken.append((job, node))
+    return taken
+
+
+def _path(job: GrowingTree, node: int) -> Raw:
+    tokens = job.tree.tokens(node)
+    text = b"".join(map(job.spellings.of, tokens)).decode("utf-8", "replace")
+    return Raw(job.prompt.text + text, (*job.prompt.ids, *tokens))
+
+
+async def _spell(reader: Reader, jobs: Sequence[GrowingTree], steps: Sequence[Step | None]) -> None:
+    """Asks for the texts of tokens that the endpoint names by their ids alone."""
+    for job, step in zip(jobs, steps, strict=True):
+        if step is None:
+            continue
+        for one in step.top:
+            if one.token is not None and one.text is not None:
+                job.spellings.put(one.token, one.text)
+        wanted = job.spellings.unknown([one.token for one in step.top if one.token is not None])
+        ended = [token for token in wanted if token in job.tree.stop_tokens]
+        for token in ended:
+            job.spellings.put(token, b"")
+        plain = [token for token in wanted if token not in job.tree.stop_tokens]
+        texts = await asyncio.gather(
+            *(text_of(reader.ask, reader.can.tokens, [token]) for token in plain)
+        )
+        for token, text in zip(plain, texts, strict=True):
+            job.spellings.put(token, text.encode())
+
+
+def _expand(job: GrowingTree, node: int, step: Step | None) -> None:
+    if step is None:
+        return
+    found: dict[int, float] = {}
+    for one in step.top:
+        if one.token is not None:
+            found[one.token] = one.log_p
+        elif one.text and b"\xef\xbf\xbd" not in one.text:
+            # An empty or broken text may be any of several tokens, so their mass is pruned.
+            found[job.spellings.number(one.text)] = one.log_p
+    transform = job.tree.options.transform
+    if transform.top_k:
+        if len(found) < len(step.top):
+            return  # which tokens the sampler keeps is unknown
+        values = transform.apply(np.array(list(found.values()), dtype=np.float32))
+        drawn = [(token, float(v)) for token, v in zip(found, values, strict=True) if v > -np.inf]
+        job.tree.expand_listed(node, drawn, len(drawn))
+    elif found and not _might_hide_a_child(job.tree, node, step, found):
+        job.tree.expand_listed(node, list(found.items()), VOCABULARY)
+
+
+def _might_hide_a_child(tree: Tree, node: int, step: Step, found: dict[int, float]) -> bool:
+    """Whether a node would be a leaf only because an unidentified token may be a child of it."""
+    if len(found) == len(step.top):
+        return False
+    mass = tree.nodes[node].mass
+    hidden = 1.0 - math.fsum(map(math.exp, found.values()))
+    best = math.exp(max(found.values()))
+    path = tree.options.mode == "path"
+    return path and mass * best < tree.options.alpha <= mass * hidden
+
+
+def _grow(
+    model: EndpointModel, request: Grow, report: Callable[[int], None]
+) -> tuple[list[GrownTree], Work]:
+    # Children that the endpoint does not list are pruned mass.
+    refuse_trees(model, request.options)
+    options = options_for(model.can, request.options)
+    # Where tokens have numbers of our own, none of them is the end token.
+    named = model.can.end_token if model.can.named else None
+    stops = frozenset() if named is None else frozenset({named})
+
+    async def work() -> tuple[list[GrowingTree], Work]:
+        reader = model.reader()
+        jobs = [
+            await begin(
+                reader, place, lambda known: Tree(options, stops, known.of), {}, model.context
+            )
+            for place in request.places
+        ]
+        return jobs, await grow(reader, jobs, request.budget, report)
+
+    jobs, done = model.run(work)
+    return [_grown(job) for job in jobs], done
+
+
+def _grow_on(
+    model: EndpointModel, request: GrowOn, report: Callable[[int], None]
+) -> tuple[GrownTree, Work]:
+    stored = request.tree
+    refuse_trees(model, restore(stored).options)
+    jobs: list[GrowingTree] = []
+    read = 0
+
+    def make(known: Spellings) -> Tree:
+        tree = restore(stored)
+        tree.spelling = known.of
+        if request.below is not None and request.alpha is not None:
+            lower_below(tree, request.alpha, request.below)
+        return tree
+
+    def note(nodes: int) -> None:
+        nonlocal read
+        read = nodes
+        report(nodes)
+
+    async def work() -> Work:
+        reader = model.reader()
+        spelled = {int(token): bytes.fromhex(text) for token, text in stored.spellings.items()}
+        bare = replace(request.place, answer="")
+        jobs.append(await begin(reader, bare, make, spelled, model.context))
+        return await grow(reader, jobs, request.budget, note)
+
+    try:
+        done = model.run(work)
+    except Cancelled:
+        if not jobs:
+            raise
+        done = Work(read, read, read, 0.0, 0.0, False)
+    return _grown(jobs[0]), done
+
+
+def _grown(job: GrowingTree) -> GrownTree:
+    return GrownTree(
+        record(job.tree), job.answer, job.answer_log_probs, job.prompt_tokens, job.note
+    )
+
+
+ENDPOINT_HANDLERS: EndpointHandlers = {Grow: _grow, GrowOn: _grow_on}

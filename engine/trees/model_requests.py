@@ -1,0 +1,140 @@
+"""The requests that grow response trees, and their handlers in the model process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from engine.base.errors import Cancelled
+from engine.model.interface import TokenModel
+from engine.model.log_windows import (
+    log_tokens,
+)
+from engine.model.process.protocol import Request
+from engine.model.process.session import Handlers
+from engine.trees.growth import Budget, Grower, Work
+from engine.trees.places import Place
+from engine.trees.record import TreeRecord, record, restore
+from engine.trees.roster import Job
+from engine.trees.tree import Tree, TreeOptions, lower_below
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """A tree as it was grown, and what belongs to it.
+
+    Attributes:
+        record: The tree as it crosses the pipe and is stored.
+        answer: Tokens of the recorded answer; empty without one.
+        answer_log_probs: Natural log-probabilities of its first tokens.
+        prompt_tokens: Tokens before the root.
+        note: What of the log was left out, or None.
+    """
+
+    record: TreeRecord
+    answer: tuple[int, ...]
+    answer_log_probs: tuple[float, ...]
+    prompt_tokens: int
+    note: str | None
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree itself."""
+        return restore(self.record)
+
+
+class Grow(Request[tuple[list[GrownTree], Work]], frozen=True):
+    """Grows one new tree at each place, side by side. The count of progress is nodes read."""
+
+    places: Sequence[Place]
+    options: TreeOptions
+    budget: Budget
+
+
+class GrowOn(Request[tuple[GrownTree, Work]], frozen=True):
+    """Continues the growth of a recorded tree: below one node to a lower alpha, or everywhere to its own. The count of
+    progress is nodes read.
+
+    A cancel ends the growth early with what has grown; `Cancelled` is raised only before growth began.
+    """
+
+    place: Place
+    tree: TreeRecord
+    budget: Budget
+    alpha: float | None = None
+    below: int | None = None
+
+
+def grow_trees(
+    model: TokenModel, request: Grow, report: Callable[[int], None]
+) -> tuple[list[GrownTree], Work]:
+    """Grows one new tree at each place, side by side.
+
+    Args:
+        report: Gets the nodes read since the last call; raises Cancelled when the request was cancelled.
+    """
+    options = request.options
+    jobs, notes = [], []
+    for place in request.places:
+        recorded = model.tokenize(place.answer)
+        prompt, note = _prompt(model, place, max(options.max_tokens, len(recorded)))
+        jobs.append(Job(Tree(options, model.stop_tokens, model.token_bytes), prompt, recorded))
+        notes.append(note)
+    work = Grower(model).grow(jobs, request.budget, progress=_Counter(report))
+    return [_grown(job, note) for job, note in zip(jobs, notes, strict=True)], work
+
+
+def grow_on(
+    model: TokenModel, request: GrowOn, report: Callable[[int], None]
+) -> tuple[GrownTree, Work]:
+    """Continues the growth of a recorded tree; when it is cancelled, gives what has grown.
+
+    Args:
+        report: As for `grow_trees`.
+    """
+    tree = restore(request.tree)
+    tree.spelling = model.token_bytes  # a record spells only the tokens that it holds
+    if request.below is not None and request.alpha is not None:
+        lower_below(tree, request.alpha, request.below)
+    recorded = model.tokenize(request.place.answer)
+    prompt, note = _prompt(model, request.place, max(tree.options.max_tokens, len(recorded)))
+    job, counter = Job(tree, prompt, ()), _Counter(report)
+    try:
+        work = Grower(model).grow([job], request.budget, progress=counter)
+    except Cancelled:
+        # The nodes that were being read wait again, so the tree is whole.
+        work = Work(counter.read, 0, 0, 0.0, 0.0, finished=False)
+    return _grown(job, note), work
+
+
+def _prompt(model: TokenModel, place: Place, longest: int) -> tuple[list[int], str | None]:
+    """The tokens of the log before a place that leave room for `longest` more, and what was left out."""
+    start = model.tokenize("", special=True, start=True)
+    context = model.capacity.context
+    # A recorded answer of any length must not crowd out the log: only its beginning is scored.
+    room = max(context - len(start) - longest, context // 2)
+    tokens, note = log_tokens(model, place.texts, place.kept, room)
+    return [*start, *tokens], note
+
+
+class _Counter:
+    """Reports the nodes read since the last call from a count of all."""
+
+    def __init__(self, report: Callable[[int], None]) -> None:
+        self._report, self.read = report, 0
+
+    def __call__(self, nodes: int) -> None:
+        self.read, more = nodes, nodes - self.read
+        self._report(more)
+
+
+def _grown(job: Job, note: str | None) -> GrownTree:
+    log_probs = tuple(job.answer_log_probs)
+    return GrownTree(record(job.tree), tuple(job.answer), log_probs, len(job.prompt), note)
+
+
+HANDLERS: Handlers = {
+    Grow: lambda session, request: grow_trees(session.take(), request, session.progress()),
+    GrowOn: lambda session, request: grow_on(session.take(), request, session.progress()),
+}
