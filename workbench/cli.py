@@ -22,10 +22,8 @@ from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, OutputLost, UsageError, WorkbenchError
 from engine.base.text import as_json, display_safe
 from workbench.command_table import COMMANDS, GROUPS, Command
-from workbench.interruption import like_ctrl_c
 from workbench.result import CANCELLED, DONE, FAILED, USAGE, Result
-from workbench.standard_streams import checked
-from workbench.terminal import on_terminal
+from workbench.surroundings import checked, like_ctrl_c, on_terminal
 
 DESCRIPTION = """\
 Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether they

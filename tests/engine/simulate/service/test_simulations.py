@@ -19,7 +19,7 @@ from engine.simulate.service.simulations import Simulation
 from tests.engine.simulate.simulated import scenarios
 from workbench.arguments import read_request
 from workbench.cli import build_parser, main
-from workbench.commands.playing import exit_code, played
+from workbench.commands.simulating import exit_code, played
 
 
 @pytest.fixture
