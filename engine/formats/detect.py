@@ -181,14 +181,14 @@ class Records:
         self,
         content: Content,
         suffix: str,
-        wanted: str | None,
+        format_name: str | None,
         all_branches: bool = False,
         lines: bool = False,
     ) -> None:
         """
         Args:
             suffix: Suffix of the file's name without that of a compression; used only if the content does not decide.
-            wanted: The format that the user chose; None to detect it.
+            format_name: The format that the user chose; None to detect it.
             all_branches: Whether each branch of a tree of messages is a conversation, and not only the current one.
             lines: Whether each line is a record, without a look at how they are framed.
         """
@@ -199,7 +199,7 @@ class Records:
         self._framing: Framing = "lines"
         self.first: Any = None
         try:
-            self.reader, self.detection = self._examine(suffix, wanted)
+            self.reader, self.detection = self._examine(suffix, format_name)
         finally:
             if not content.once:
                 self.close()
@@ -231,17 +231,19 @@ class Records:
         if self._source is not None:
             self._source.close()
 
-    def _examine(self, suffix: str, wanted: str | None) -> tuple[Reader, Detection]:
+    def _examine(self, suffix: str, format_name: str | None) -> tuple[Reader, Detection]:
         sample, head = self._sampled(suffix, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
-        if self._framing == "slices" and not _splits(sample, wanted):
+        if self._framing == "slices" and not _splits(sample, format_name):
             self._framing = "values"
             sample = self._looked_at(RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
         values = [frame.value for frame in sample if frame.reason is None]
-        if self._framing == "list" and values and _one_conversation(values[0], wanted):
+        if self._framing == "list" and values and _one_conversation(values[0], format_name):
             self._framing, values = "values", [values]
         self.first = values[0] if values else None
-        if wanted is not None:
-            return reader_named(wanted), Detection(wanted, "the format was chosen with --format")
+        if format_name is not None:
+            return reader_named(format_name), Detection(
+                format_name, "the format was chosen with --format"
+            )
         if not values and (limit := _limit(sample)):
             raise TooMuch(f"{self._content.label} cannot be read: {limit}.")
         if values and (what := _what_else(values[0])):
@@ -281,10 +283,10 @@ class Records:
         return sample
 
 
-def _splits(sample: list[Frame], wanted: str | None) -> bool:
+def _splits(sample: list[Frame], format_name: str | None) -> bool:
     """Whether the records lie in a list of the object whose slices are the sample; else the slices are parts of one."""
-    if wanted is not None:
-        reader = reader_named(wanted)
+    if format_name is not None:
+        reader = reader_named(format_name)
     else:
         chosen = choose_reader([frame.value for frame in sample if frame.reason is None], 1)
         if chosen is None:
@@ -441,11 +443,11 @@ def _limit(sample: list[Frame]) -> str | None:
     return next((one for one in reasons if RAISED in one or one.startswith(too_large())), None)
 
 
-def _one_conversation(first: Any, wanted: str | None) -> bool:
+def _one_conversation(first: Any, format_name: str | None) -> bool:
     """Whether a list with this first element is one conversation, a bare list of messages."""
-    if wanted is None:
+    if format_name is None:
         return looks_like_message(first) and not recognised(first)
-    return wanted == "messages" and isinstance(first, dict)
+    return format_name == "messages" and isinstance(first, dict)
 
 
 def _what_else(record: Any) -> str | None:

@@ -114,15 +114,15 @@ class _Ids:
         self._taken: set[int] = set()
         self._last: dict[int, int] = {}  # the last number of an id that was used again
 
-    def free(self, wanted: str) -> str:
+    def free(self, external_id: str) -> str:
         """Returns the id, with `#2`, `#3`, ... if it was used before, and records it."""
-        name = wanted
-        if hash(wanted) in self._taken:
-            number = self._last.get(hash(wanted), 1)
+        name = external_id
+        if hash(external_id) in self._taken:
+            number = self._last.get(hash(external_id), 1)
             while hash(name) in self._taken:
                 number += 1
-                name = f"{wanted}#{number}"
-            self._last[hash(wanted)] = number
+                name = f"{external_id}#{number}"
+            self._last[hash(external_id)] = number
         self._taken.add(hash(name))
         return name
 

@@ -155,19 +155,19 @@ class _Opener:
         Raises:
             FormatError: At the call: there is no file that may be a log.
         """
-        wanted, others = logs_in(folder)
-        wanted = [path for path in wanted if path not in self._without]
-        if not wanted:
+        logs, others = logs_in(folder)
+        logs = [path for path in logs if path not in self._without]
+        if not logs:
             raise FormatError(
                 f"The folder {folder} holds no conversations.",
                 f"Logs end in {', '.join(sorted(LOG_SUFFIXES))} or are text, also compressed or in archives.",
             )
-        return self._files(folder, wanted, others)
+        return self._files(folder, logs, others)
 
-    def _files(self, folder: str, wanted: list[str], others: list[str]) -> Iterator[Input]:
+    def _files(self, folder: str, logs: list[str], others: list[str]) -> Iterator[Input]:
         size = 0
         looked_into: list[str] = []
-        for path in wanted:
+        for path in logs:
             name = stem(Path(os.path.relpath(path, folder)).as_posix())
             try:
                 found = self._all_opened(path, contents(path, name, self._bounds))

@@ -26,6 +26,9 @@ MOST_REJECTED = 0.1
 
 _EXAMPLE = 80
 
+_COUNTED = ("lost", "unknown", "hidden", "ids", "dates")
+"""Fields of an account that count texts by a name."""
+
 
 @dataclass(slots=True)
 class Unread:
@@ -105,16 +108,9 @@ class Account:
         self.out_of_order += other.out_of_order
         for place, chars in other.chars.items():
             self.add(place, chars)
-        for path, unread in other.lost.items():
-            _count(self.lost, path, unread)
-        for kind, unread in other.unknown.items():
-            _count(self.unknown, kind, unread)
-        for name, unread in other.hidden.items():
-            _count(self.hidden, name, unread)
-        for name, unread in other.ids.items():
-            _count(self.ids, name, unread)
-        for name, unread in other.dates.items():
-            _count(self.dates, name, unread)
+        for kind in _COUNTED:
+            for name, unread in getattr(other, kind).items():
+                _count(getattr(self, kind), name, unread)
 
 
 def _count(into: dict[str, Unread], name: str, unread: Unread) -> None:
@@ -211,7 +207,7 @@ class SourceReport:
         """The report of which `to_json` made this."""
         found = json.loads(text)
         account = found["account"]
-        for kind in ("lost", "unknown", "hidden", "ids", "dates"):
+        for kind in _COUNTED:
             account[kind] = {name: Unread(**one) for name, one in account.get(kind, {}).items()}
         found["account"] = Account(**account)
         found["detection"] = Detection(**found["detection"])
