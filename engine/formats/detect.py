@@ -90,8 +90,8 @@ def _unwrapping(reader: Reader, path: Path) -> Reader:
         return records if inner is None else inner(records, all_branches)
 
     def recognise(value: Any) -> str | None:
-        found = path.first(value)
-        return None if found is None else reader.recognise(found)
+        inner_record = path.first(value)
+        return None if inner_record is None else reader.recognise(inner_record)
 
     return replace(reader, recognise=recognise, arrange=arrange)
 
@@ -221,10 +221,10 @@ class Records:
         reader = self.reader
         if not self._content.once:
             self._source = self._content.source()
-        found = _framed(self._content, self._source, self._framing, reader)
+        frames = _framed(self._content, self._source, self._framing, reader)
         if join is not None:
-            found = join(found)
-        yield from found if reader.arrange is None else reader.arrange(found, self._all_branches)
+            frames = join(frames)
+        yield from frames if reader.arrange is None else reader.arrange(frames, self._all_branches)
 
     def close(self) -> None:
         """Closes what was opened."""
@@ -420,13 +420,13 @@ def _framing(head: bytes, suffix: str) -> Framing:
 
 
 def _rows(head: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(head):
-        end = head.find(b"\n", at)
+    position = 0
+    while position < len(head):
+        end = head.find(b"\n", position)
         end = len(head) if end < 0 else end
-        if row := head[at:end].strip():
+        if row := head[position:end].strip():
             yield row
-        at = end + 1
+        position = end + 1
 
 
 def _is_json(row: bytes) -> bool:
@@ -440,7 +440,9 @@ def _is_json(row: bytes) -> bool:
 def _limit(sample: list[Frame]) -> str | None:
     """The reason of a record that ended the reading or was too large; None without one."""
     reasons = (frame.reason for frame in sample if frame.reason)
-    return next((one for one in reasons if RAISED in one or one.startswith(too_large())), None)
+    return next(
+        (reason for reason in reasons if RAISED in reason or reason.startswith(too_large())), None
+    )
 
 
 def _one_conversation(first: Any, format_name: str | None) -> bool:

@@ -205,13 +205,15 @@ class SourceReport:
     @classmethod
     def from_json(cls, text: str) -> SourceReport:
         """The report of which `to_json` made this."""
-        found = json.loads(text)
-        account = found["account"]
+        fields = json.loads(text)
+        account = fields["account"]
         for kind in _COUNTED:
-            account[kind] = {name: Unread(**one) for name, one in account.get(kind, {}).items()}
-        found["account"] = Account(**account)
-        found["detection"] = Detection(**found["detection"])
-        return cls(**found)
+            account[kind] = {
+                name: Unread(**counts) for name, counts in account.get(kind, {}).items()
+            }
+        fields["account"] = Account(**account)
+        fields["detection"] = Detection(**fields["detection"])
+        return cls(**fields)
 
 
 class Input(Protocol):
@@ -259,7 +261,10 @@ class Imported:
 
     def names(self) -> dict[str, Any]:
         """Its id and its duplicates as JSON, as the line of the conversation in an export has them."""
-        duplicates = [{"id": one.external_id, "source": one.source} for one in self.duplicates]
+        duplicates = [
+            {"id": duplicate.external_id, "source": duplicate.source}
+            for duplicate in self.duplicates
+        ]
         return {"id": self.external_id, "duplicates": duplicates}
 
 
