@@ -230,10 +230,10 @@ class ConversationService:
         with self._project.reading() as conn:
             return selecting.ids(conn, query)
 
-    def named(self, external_id: str) -> list[int]:
-        """Ids of the conversations that were imported with this id, of any source."""
+    def named(self, external_id: str, source: str | None = None) -> list[int]:
+        """Ids of the conversations that were imported with this id, of a source with this label or of any."""
         with self._project.reading() as conn:
-            return by_name(conn, external_id)
+            return by_name(conn, external_id, source)
 
     def rows(self, ids: Sequence[int]) -> list[ConversationRow]:
         """Rows for these ids in the order asked."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from engine.base.errors import UsageError
@@ -17,7 +17,7 @@ from engine.base.request_options import (
     options_of,
     read_values,
 )
-from engine.conversations.filters import Filter
+from engine.conversations.filters import Filter, parse_filter
 from engine.training.config import RECIPES, TrainConfig
 from engine.training.presets import PRESETS
 
@@ -33,15 +33,14 @@ class TrainingRequest:
         UsageError: A value cannot be used.
     """
 
-    filter: Filter = field(
-        default_factory=Filter,
-        metadata={
-            "option": Option(
-                "conversations to train on and to hold out, as in the list: source:web turns>5 -tag:spam",
-                default="all",
-                metavar="F",
-            )
-        },
+    filter: Filter = declared(
+        Filter(),
+        Option(
+            "conversations to train on and to hold out, as in the list: source:web turns>5 -tag:spam",
+            default="all",
+            metavar="F",
+            convert=parse_filter,
+        ),
     )
     name: str = declared(
         "", Option("name of the run and of its folder", default="base and recipe, numbered")

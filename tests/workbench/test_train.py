@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import signal
@@ -17,7 +16,7 @@ from engine.training import adapter_in_use
 from engine.training import service as runs
 from engine.training.events import RunDirectory, read_events
 from engine.training.process import has_process
-from engine.training.request import DEFAULTS, TYPED, TrainingRequest, read_request
+from engine.training.request import DEFAULTS, TrainingRequest
 from engine.training.run_files import all_runs, manifest_summary
 from engine.training.service import TrainingRuns
 from screens.training.run_form import HELD_OUT
@@ -27,8 +26,8 @@ from tests.engine.training.training_project import (
     talks_without_counting,
     wait_for,
 )
-from workbench.cli import main
-from workbench.commands.train import start_options
+from workbench.arguments import read_request
+from workbench.cli import build_parser, main
 
 
 @pytest.fixture
@@ -333,9 +332,6 @@ class TestWords:
 
 def test_flags_and_dialog_have_the_declared_defaults() -> None:
     """Without flags the request is the default one, and the dialog proposes the default share."""
-    parser = argparse.ArgumentParser()
-    start_options(parser)
-    arguments = parser.parse_args(["p.wb"])
-    texts = {name: getattr(arguments, name) for name in TYPED}
-    assert read_request(texts, arguments.set) == TrainingRequest()
+    arguments = build_parser().parse_args(["train", "start", "p.wb"])
+    assert read_request(TrainingRequest, arguments) == TrainingRequest()
     assert float(HELD_OUT[0]) == DEFAULTS["held_out"]

@@ -1,16 +1,23 @@
-"""Standard streams that are closed or full: a result that is lost is an error, lost narration is none."""
+"""What surrounds the program: its standard streams, its terminal, and the signals that end it.
+
+Standard streams may be closed or full: a result that is lost is an error, lost narration is none.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
+from types import FrameType
 from typing import Literal, TextIO
 
-from engine.base.errors import OutputLost
+from engine.base.errors import OutputLost, UsageError
 
 
 class Output(TextIOWrapper):
@@ -118,3 +125,60 @@ def _open_closed() -> None:
 
 def _stream(number: int, mode: Literal["r", "w"]) -> TextIO:
     return open(number, mode, encoding="utf-8", errors="surrogateescape", closefd=False)
+
+
+# Terminals
+
+
+def on_terminal() -> bool:
+    """Whether standard input and output are a terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def require_terminal() -> None:
+    """Refuses to draw screens where nobody sees them or can press a key: they would never end.
+
+    Raises:
+        UsageError: Standard input or output is no terminal.
+    """
+    if not on_terminal():
+        raise UsageError(
+            "The screens need a terminal, and standard input or output is none.",
+            "`workbench status PROJECT`, `list` and the other commands need none.",
+        )
+
+
+# Signals: SIGTERM and SIGHUP (a terminal that closes, a dropped ssh) end the program as ctrl+c does.
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+ECHO_SECONDS = 1.0
+"""A signal this soon after another belongs to it: the system and the shell both tell that a terminal closed. It must
+not cut short what the first one makes the program clean up."""
+
+
+@contextmanager
+def like_ctrl_c() -> Iterator[None]:
+    """In the block these signals raise KeyboardInterrupt; one that the program was started to ignore, as by nohup,
+    stays ignored."""
+    last = -ECHO_SECONDS
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= ECHO_SECONDS:
+            last = now
+            raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers
+        return
+    before = {number: signal.getsignal(number) for number in ENDING}
+    handled = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    for number in handled:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in handled:
+            signal.signal(number, before[number])
