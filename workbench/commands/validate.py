@@ -19,7 +19,15 @@ from engine.results.metrics import conclusions
 from engine.results.records import (
     CompletenessTable,
 )
-from engine.results.validation import all_metrics, completeness_report, goals, picture, trees
+from engine.results.validation import (
+    completeness_report,
+    goals,
+    picture,
+    trees,
+)
+from engine.results.validation import (
+    service as all_metrics,
+)
 from engine.results.validation import verdicts as validation_of_verdicts
 from engine.results.validation.completeness import completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_validation
@@ -152,7 +160,7 @@ def _every(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
             "Score, cluster or grow trees first, on conversations whose truth is known: `workbench help validation`.",
         )
     lines = [line for part in parts for line in ("", *part)][1:]
-    return Result(lines, all_metrics.as_json(found))
+    return Result(lines, all_metrics.metrics_json(found))
 
 
 def _goals(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
