@@ -183,8 +183,8 @@ def shared_text_text(shared: SharedText) -> str:
         " The reader shows them, and search finds them."
     ]
     parts += [
-        f"── the {one.role}, in {one.conversations:,} of {shared.looked_at:,}\n{one.text}"
-        for one in shared.shown
+        f"── the {text.role}, in {text.conversations:,} of {shared.looked_at:,}\n{text.text}"
+        for text in shared.shown
     ]
     return "\n\n".join(parts)
 

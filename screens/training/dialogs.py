@@ -143,10 +143,10 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         text = self.text("filter")
         if not text:
             return ""
-        found = completions(text, len(text), {})
-        if len(found) == 1:
-            return f"{found[0].text} {found[0].help}"
-        return ", ".join(one.text for one in found)
+        choices = completions(text, len(text), {})
+        if len(choices) == 1:
+            return f"{choices[0].text} {choices[0].help}"
+        return ", ".join(choice.text for choice in choices)
 
     def _settings_help(self) -> str:
         """The help of the setting that is being typed, else the names of all that begin so."""
