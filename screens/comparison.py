@@ -49,12 +49,12 @@ class Row:
 
     Attributes:
         values: Texts of the columns, by key.
-        wanted: The filter of the conversations behind it; None where no filter selects them.
+        filter: The filter of the conversations behind it; None where no filter selects them.
         bright: Whether its difference is significant.
     """
 
     values: dict[str, str]
-    wanted: str | None
+    filter: str | None
     bright: bool
 
 
@@ -188,10 +188,10 @@ class ComparisonScreen(WorkbenchScreen[None]):
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Lists the conversations behind a line."""
         row = self.table.item(message.row_id)
-        if row is None or row.wanted is None:
+        if row is None or row.filter is None:
             self.notify("No filter selects these conversations.", markup=False)
         else:
-            self.open_conversations(parse_filter(row.wanted))
+            self.open_conversations(parse_filter(row.filter))
 
 
 def _of_difference(difference: Difference, comparison: Comparison) -> Row:

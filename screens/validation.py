@@ -221,7 +221,7 @@ class ValidationScreen(WorkbenchScreen[None]):
 
             self.in_background(
                 lambda: [
-                    replace(figure, count=len(values.ids(ListQuery(figure.wanted))))
+                    replace(figure, count=len(values.ids(ListQuery(figure.filter))))
                     for figure in figures
                 ],
                 counted,

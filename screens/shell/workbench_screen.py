@@ -352,12 +352,12 @@ class Figure:
     """A number of conversations.
 
     Attributes:
-        wanted: Selects them.
+        filter: Selects them.
         count: How many they are; None if it is not known.
     """
 
     label: str
-    wanted: Filter
+    filter: Filter
     count: int | None = None
 
 
@@ -370,7 +370,7 @@ def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Fi
     choices = [(index, _content(figure)) for index, figure in enumerate(shown)]
 
     def chosen(index: int) -> None:
-        screen.open_conversations(shown[index].wanted)
+        screen.open_conversations(shown[index].filter)
 
     ask(screen, ChoiceDialog(title, choices), chosen)
 
