@@ -267,9 +267,9 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
     except SystemExit as stop:  # after --help
         if topic:
             explaining = import_module("workbench.commands.explaining")
-            for found in explaining.topics_of(topic[0]):
-                more = f"More: `workbench help {found.name}.md`\n"
-                print(f"\n{more if found.kind == 'page' else found.text}", end="")
+            for explained in explaining.topics_of(topic[0]):
+                more = f"More: `workbench help {explained.name}.md`\n"
+                print(f"\n{more if explained.kind == 'page' else explained.text}", end="")
         return int(stop.code or 0)
     if arguments.version:
         from workbench.version import version_line

@@ -127,20 +127,20 @@ def load_keymap() -> tuple[dict[str, str], list[str]]:
     except (OSError, ValueError) as error:
         return {}, [f"{path} cannot be read ({error}); the default keys are in force."]
 
-    found = read_keymap(text, path.name, key_table(WorkbenchApp))
-    return dict(found.keys), list(found.problems)
+    keymap = read_keymap(text, path.name, key_table(WorkbenchApp))
+    return dict(keymap.keys), list(keymap.problems)
 
 
 def recent_projects(preferences: Preferences) -> list[RecentProject]:
     """The projects that were open, the newest first, with the size their files have now."""
-    found = []
+    projects = []
     for entry in preferences.read()[0].recent:
         try:
             size = Path(entry.path).stat().st_size
         except OSError:
             size = None
-        found.append(RecentProject(entry.path, entry.at, size))
-    return found
+        projects.append(RecentProject(entry.path, entry.at, size))
+    return projects
 
 
 def keys_in_force() -> tuple[list[Place], dict[str, str], list[str]]:
@@ -164,6 +164,8 @@ def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
         lines.append(f" {mark}{shown:<20} {action.meaning:<48} {action.id}")
     return [*lines, ""]
 
+
+# Preferences
 
 MOST_RECENT = 20
 

@@ -87,12 +87,12 @@ class ScreenOpener:
 
         return CalibrationScreen(self.services, self.feed, mode)
 
-    def conversations_behind(self, wanted: Filter, mode: str) -> Screen[Any]:
+    def conversations_behind(self, filter: Filter, mode: str) -> Screen[Any]:
         from screens.conversations.screen import (
             ConversationsBehindScreen,
         )
 
-        return ConversationsBehindScreen(self.services, self.feed, wanted, mode)
+        return ConversationsBehindScreen(self.services, self.feed, filter, mode)
 
     def members(self, group_id: str | None, mode: str) -> Screen[Any]:
         from screens.goals.members_screen import GoalMembersScreen

@@ -270,8 +270,8 @@ class Project:
         Raises:
             WorkbenchError: A stage failed; what was committed stays.
         """
-        wanted = changed(request or TreeRequest(), filter=read_filter(filter), limit=limit)
-        self._run(self._workspace.tree_runs.stages(wanted), progress)
+        growing = changed(request or TreeRequest(), filter=read_filter(filter), limit=limit)
+        self._run(self._workspace.tree_runs.stages(growing), progress)
 
     # Reading
 
@@ -286,14 +286,14 @@ class Project:
     def counts(self, filter: str = "") -> dict[str, int]:
         """Number of conversations that match, `conversations`, of those in each state, and of those `above`: with a
         score at or above the threshold. The rate of complete ones is `above` among all that are not unscored."""
-        found = self._workspace.conversations.counts(ListQuery(read_filter(filter)))
+        counts = self._workspace.conversations.counts(ListQuery(read_filter(filter)))
         return {
-            "conversations": found.conversations,
-            "complete": found.complete,
-            "incomplete": found.incomplete,
-            "borderline": found.borderline,
-            "unscored": found.unscored,
-            "above": found.above,
+            "conversations": counts.conversations,
+            "complete": counts.complete,
+            "incomplete": counts.incomplete,
+            "borderline": counts.borderline,
+            "unscored": counts.unscored,
+            "above": counts.above,
         }
 
     def table(
@@ -435,20 +435,20 @@ class Project:
         return self._workspace.conversations.ids(ListQuery(read_filter(filter), sort, reverse))
 
     def _lines(self, kind: ExportKind, filter: str | None) -> list[Line]:
-        wanted = self._ids(filter) if filter else None
+        ids = self._ids(filter) if filter else None
         with (
             self._workspace.project.reading() as conn,
-            closing(export_lines(conn, kind, wanted)) as lines,
+            closing(export_lines(conn, kind, ids)) as lines,
         ):
             return list(lines)
 
     def _id(self, name: str, source: str | None) -> int:
-        found = self._workspace.conversations.named(name, source)
-        if not found:
+        ids = self._workspace.conversations.named(name, source)
+        if not ids:
             raise NotFound(f"There is no conversation {name!r}.", "`table` lists their ids.")
-        if len(found) > 1:
-            raise NotFound(f"{len(found)} conversations have the id {name!r}.", "Name the source.")
-        return found[0]
+        if len(ids) > 1:
+            raise NotFound(f"{len(ids)} conversations have the id {name!r}.", "Name the source.")
+        return ids[0]
 
 
 def open(path: str | Path, *, create: bool = False, read_only: bool = False) -> Project:

@@ -84,21 +84,21 @@ def topics_of(name: str) -> list[Topic]:
         return [Topic(TOPICS, "list", topic_list())]
     if plain == ERRORS:
         return [Topic(ERRORS, "page", errors_page())]
-    found = [
+    topics = [
         Topic(code, "error", error_text(kind))
         for code, kind in codes().items()
         if code.lower() == plain
     ]
     if name.lower() == plain:
-        found += [
+        topics += [
             Topic(word, "word", f"**{word}** ({section}): {meaning}\n")
             for word, (section, meaning) in glossary().items()
             if word.lower() == plain
         ]
     page = pages().get(plain)
     if page is not None:
-        found.append(Topic(page.stem, "page", plain_links(page.read_text("utf-8"))))
-    return found
+        topics.append(Topic(page.stem, "page", plain_links(page.read_text("utf-8"))))
+    return topics
 
 
 def topic_list() -> str:
@@ -131,7 +131,7 @@ def _title(page: Path) -> str:
 
 def glossary() -> dict[str, tuple[str, str]]:
     """The words of the glossary, each with its section and its meaning; of a row of words each is one."""
-    found: dict[str, tuple[str, str]] = {}
+    words_by_name: dict[str, tuple[str, str]] = {}
     section = ""
     page = pages().get("glossary")
     for line in page.read_text("utf-8").splitlines() if page else ():
@@ -140,8 +140,8 @@ def glossary() -> dict[str, tuple[str, str]]:
         elif line.startswith("| ") and not line.startswith("| word |"):
             words, _, meaning = line.strip("| ").partition(" | ")
             for word in plain_links(words).replace("`", "").split(", "):
-                found[word] = (section, plain_links(meaning))
-    return found
+                words_by_name[word] = (section, plain_links(meaning))
+    return words_by_name
 
 
 # Errors

@@ -68,31 +68,31 @@ FORMATS = ("jsonl", "csv", "parquet")
 )
 def export(arguments: argparse.Namespace) -> Result | int:
     """Exports all conversations, or those that match a filter. The file is written completely or not at all."""
-    wanted: Filter = arguments.filter
+    filter: Filter = arguments.filter
     beside = _beside(arguments.beside)
-    kind = _checked_kind(arguments, filtered=bool(wanted), beside=bool(beside))
+    kind = _checked_kind(arguments, filtered=bool(filter), beside=bool(beside))
     form, truth, formulas = arguments.form, arguments.truth, arguments.formulas
     own_file = form is not None and ENDINGS[form] != "jsonl"
     left_behind: Counter[str] = Counter()
     redactor = Redactor() if arguments.redact else None
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        chosen = None
-        if wanted:
-            chosen = workspace.conversations.ids(ListQuery(wanted))
+        ids = None
+        if filter:
+            ids = workspace.conversations.ids(ListQuery(filter))
         if arguments.what in OF_SCORES or "scores" in beside:
             narrate_set(workspace.score_sets)
         task = Path(workspace.project.path).stem
         with (
             workspace.project.reading() as conn,
             closing(
-                form_lines(conn, form, chosen, left_behind, beside, truth=truth)
+                form_lines(conn, form, ids, left_behind, beside, truth=truth)
                 if form
-                else table_lines(conn, chosen, truth=truth)
+                else table_lines(conn, ids, truth=truth)
                 if arguments.what == "table"
-                else export_lines(conn, arguments.what, chosen, beside)
-            ) as found,
+                else export_lines(conn, arguments.what, ids, beside)
+            ) as export_source,
         ):
-            lines = found if redactor is None else redacted_lines(found, redactor)
+            lines = export_source if redactor is None else redacted_lines(export_source, redactor)
             if arguments.output is None:
                 if own_file:
                     write_form_to_stream(lines, form, sys.stdout, task, formulas=formulas)
@@ -106,7 +106,7 @@ def export(arguments: argparse.Namespace) -> Result | int:
             if own_file:
                 count = write_form(lines, form, path, task, beside, truth=truth, formulas=formulas)
             elif kind == "parquet":
-                columns = TableColumns.read(conn, chosen, truth=truth)
+                columns = TableColumns.read(conn, ids, truth=truth)
                 count = write_table(lines, columns, path)
             else:
                 count = write_file(lines, path, kind, formulas=formulas)

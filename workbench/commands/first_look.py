@@ -170,9 +170,9 @@ class _FirstLook:
         self._start = time.monotonic()
 
     def run(
-        self, screens: bool, format: str | None, wanted: bool, most_unpacked: int | None
+        self, screens: bool, format: str | None, provisional_too: bool, most_unpacked: int | None
     ) -> Looked:
-        """See `first_look`; `wanted` is whether provisional scores are."""
+        """See `first_look`; `provisional_too` is whether to wait for provisional scores."""
         workspace = self._workspace
         reading, self._check = import_stages(
             workspace.project,
@@ -184,9 +184,9 @@ class _FirstLook:
         try:
             self._run([reading])
         except WorkbenchError:
-            for one in reading.refused:
-                if isinstance(one, UnknownFormat):
-                    raise one from None
+            for refusal in reading.refused:
+                if isinstance(refusal, UnknownFormat):
+                    raise refusal from None
             raise
         clustering = workspace.goal_stages().cluster(CLUSTERS)
         scoring = workspace.scoring_runs.run(SCORING)
@@ -199,7 +199,7 @@ class _FirstLook:
             _goal_lines(goals["groups"]),
             *self._badly_read(reading),
         )
-        provisional = wanted and self._provisional(scoring)
+        provisional = provisional_too and self._provisional(scoring)
         if screens:
             return Looked(self._code(reading), self._go_on)
         self._score(scoring)
@@ -347,8 +347,10 @@ class _FirstLook:
         """The accounts of sources that were badly read, and what was refused, with the command that mends it."""
         badly = [source for source in reading.sources if source.badly_read]
         lines = account_lines(badly, partial(map_command, self._project, again=True))
-        for one in reading.refused:
-            refusal = with_command(one, self._project) if isinstance(one, UnknownFormat) else one
+        for refused in reading.refused:
+            refusal: WorkbenchError = refused
+            if isinstance(refused, UnknownFormat):
+                refusal = with_command(refused, self._project)
             lines += [refusal.message, f"  {refusal.hint}"]
         return ["\nNot well read:", *lines] if lines else []
 

@@ -232,22 +232,24 @@ def run_paper_goals(arguments: argparse.Namespace) -> Result:
     """Finds goals by Algorithm 1 of Soroka et al. with the paper's prompts and free replies, shows them as the
     project's clustering, and says what is measured of it."""
     request = read_request(ClusteringRequest, arguments, text="summary", k=arguments.k1)
-    wanted = Wanted(arguments.seeds, arguments.bootstraps, arguments.hold_out, arguments.llm_only)
+    measurements = Wanted(
+        arguments.seeds, arguments.bootstraps, arguments.hold_out, arguments.llm_only
+    )
     with OpenProject(Path(arguments.project)) as workspace:
         keep_about(workspace, arguments.about)
-        stages = workspace.goal_stages().as_paper(request, wanted)
+        stages = workspace.goal_stages().as_paper(request, measurements)
         run_stages(workspace, stages)
         stage = stages[-1]
         assert isinstance(stage, PaperStage)
         assert stage.result is not None
-        found = as_json(stage.result, gold_goals(workspace.project))
-        keep(workspace.project, found)
-    return Result(_lines(found), found)
+        report = as_json(stage.result, gold_goals(workspace.project))
+        keep(workspace.project, report)
+    return Result(_paper_lines(report), report)
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
-    lines = _run_lines("The clustering", found["clustering"])
-    figure, table, baseline = found["figure_4"], found["table_4"], found["llm_only"]
+def _paper_lines(report: dict[str, Any]) -> list[str]:
+    lines = _run_lines("The clustering", report["clustering"])
+    figure, table, baseline = report["figure_4"], report["table_4"], report["llm_only"]
     for name in ("seeds", "bootstraps"):
         if figure[name]:
             lines += ["", f"Figure 4, {name}: {_ari(figure[f'ari_{name}_mean'])}"]
@@ -296,8 +298,8 @@ def _gold(run: dict[str, Any]) -> str:
     if against is None:
         return ""
     figures = [
-        f"{name} {found['value']:.2f} ({found['low']:.2f} to {found['high']:.2f})"
-        for name, found in (("V", against["v_measure"]), ("ARI", against["ari"]))
+        f"{name} {interval['value']:.2f} ({interval['low']:.2f} to {interval['high']:.2f})"
+        for name, interval in (("V", against["v_measure"]), ("ARI", against["ari"]))
     ]
     return f"; against gold {', '.join(figures)}, {against['n']:,} conversations"
 
@@ -306,8 +308,9 @@ def _ari(value: float | None) -> str:
     return "no two runs can be compared" if value is None else f"mean ARI between runs {value:.2f}"
 
 
-def _distances(name: str, clusters: int | None, found: dict[str, Any]) -> str:
+def _distances(name: str, clusters: int | None, distances: dict[str, Any]) -> str:
     count = "" if clusters is None else f"{clusters:,}"
-    if not found["rows"]:
+    if not distances["rows"]:
         return f"  {name:<16}{count:>8}  {0:>4}"
-    return f"  {name:<16}{count:>8}  {found['rows']:>4,}  {found['cosine']:>6.3f}  {found['euclidean']:>9.3f}"
+    cosine, euclidean = distances["cosine"], distances["euclidean"]
+    return f"  {name:<16}{count:>8}  {distances['rows']:>4,}  {cosine:>6.3f}  {euclidean:>9.3f}"

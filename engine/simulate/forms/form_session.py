@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, Literal
 
 from engine.formats.form_scores import Field, fields, is_field
+from engine.model import asking
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
 from engine.model.prompt_texts import filled
@@ -36,15 +37,6 @@ def last_object(reply: str) -> str | None:
     for begin, end in _balanced(reply):
         last = reply[begin:end]
     return None if last is None else _on_one_line(last)
-
-
-def parsed(text: str) -> dict[str, Any] | None:
-    """Parses a JSON object; returns None if the text is not one."""
-    try:
-        value = json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def alike(given: Any, section: Any) -> bool:
@@ -74,12 +66,12 @@ def section_schema(section: Mapping[str, Any]) -> str:
 
 def object_schema(properties: Mapping[str, Schema]) -> str:
     """Returns the schema of an object with exactly these properties."""
-    return _text(_object(properties))
+    return _text(asking.object_schema(**properties))
 
 
 def pairs_schema(keys: Sequence[str]) -> str:
     """Returns the schema of an object of texts under some of these keys, in this order."""
-    schema = _object(dict.fromkeys(keys, TEXT))
+    schema = asking.object_schema(**dict.fromkeys(keys, TEXT))
     del schema["required"]
     return _text(schema)
 
@@ -152,10 +144,9 @@ def _is_answer(value: Any) -> bool:
 def _section(section: Mapping[str, Any]) -> Schema:
     if is_field(section):
         (field,) = fields(section)
-        return _object({"answer": _answer(field)})
-    return _object(
-        {label: _section(node) for label, node in section.items() if isinstance(node, dict)}
-    )
+        return asking.object_schema(answer=_answer(field))
+    nodes = {label: _section(node) for label, node in section.items() if isinstance(node, dict)}
+    return asking.object_schema(**nodes)
 
 
 def _answer(field: Field) -> Schema:
@@ -165,15 +156,6 @@ def _answer(field: Field) -> Schema:
     if field.type == "multi-choice":
         return {"anyOf": [some_of(field.options, len(field.options)), one_of(none)]}
     return one_of([*field.options, *none])
-
-
-def _object(properties: Mapping[str, Schema]) -> Schema:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def _text(schema: Schema) -> str:
@@ -383,5 +365,5 @@ def understood(
     text = last_object(reply)
     if text is None or not re.fullmatch(module.expression, text, re.DOTALL):
         return None
-    value = parsed(text)
+    value = asking.parsed_object(text, strict=False)
     return value if value is not None and fits(value) else None

@@ -123,9 +123,6 @@ def forms_simulation(simulations: ProjectSimulations, request: SimulationRequest
         for variant in request.variants or VARIANTS
     ][: request.limit]
 
-    def scenarios(labels: Mapping[Role, str]) -> list[FormRun]:
-        return runs
-
     described = as_json(
         [[profile.name, profile.description, profile.answers] for profile in profiles]
     )
@@ -136,7 +133,7 @@ def forms_simulation(simulations: ProjectSimulations, request: SimulationRequest
     }
     sampling = BY_SCHEMA if rules.schemas else Sampling()
     asks: dict[Role, Sampling] = {"assistant": sampling, "user": sampling}
-    return simulations.simulation(KIND, scenarios, params, asks, request, texts)
+    return simulations.simulation(KIND, lambda labels: runs, params, asks, request, texts)
 
 
 def rules_of(request: SimulationRequest) -> Rules:
@@ -164,10 +161,17 @@ def forms_of(request: SimulationRequest) -> list[Form]:
 
 
 def profiles_of(request: SimulationRequest) -> tuple[Profile, ...]:
-    """Returns the profiles that users are drawn from; see `load_profiles`."""
+    """Returns the profiles that users are drawn from: bundled ones, those of the paper, or those of a file.
+
+    Raises:
+        UsageError: The file cannot be read or holds no profiles.
+    """
+    if request.profiles is None:
+        return known_profiles()
     if request.profiles == PAPER_PEOPLE:
         return people_of_paper()
-    return load_profiles(Path(os.path.expanduser(request.profiles)) if request.profiles else None)
+    path = Path(os.path.expanduser(request.profiles))
+    return profiles_of_file(str(path), _text(path))
 
 
 def rules_as_json(rules: Rules) -> dict[str, Any]:
@@ -225,15 +229,6 @@ def load_forms(names: Sequence[str]) -> list[Form]:
         UsageError: A file cannot be read, or is not a form.
     """
     return [known_form(name) if name in ALL_FORMS else _form(name) for name in dict.fromkeys(names)]
-
-
-def load_profiles(path: Path | None) -> tuple[Profile, ...]:
-    """Returns the profiles of users in a file; None takes the bundled ones.
-
-    Raises:
-        UsageError: The file cannot be read or holds no profiles.
-    """
-    return known_profiles() if path is None else profiles_of_file(str(path), _text(path))
 
 
 def _form(name: str) -> Form:

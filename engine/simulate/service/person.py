@@ -11,9 +11,10 @@ from typing import Any
 from engine.base.number_format import counted
 from engine.formats.form_scores import FormScores
 from engine.jobs.runner import JobRunner
+from engine.model.asking import parsed_object
 from engine.model.chat import Role
 from engine.simulate.forms.form import Form, fields_under, known_profiles
-from engine.simulate.forms.form_session import Rules, parsed
+from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import QUESTION
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.live import Person, live_line
@@ -155,7 +156,7 @@ def asked_fields(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...
     """Returns the fields that the latest question asks for, as named by the module that wrote it; empty if it named
     none."""
     made = next((line for line in reversed(lines) if line.module == QUESTION.name), None)
-    reply = None if made is None else parsed(made.text)
+    reply = None if made is None else parsed_object(made.text, strict=False)
     labels = None if reply is None else reply.get("fields")
     if not isinstance(labels, list):
         return ()

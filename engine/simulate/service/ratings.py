@@ -30,7 +30,7 @@ from engine.model.asking import (
     seed_from,
     shortened,
 )
-from engine.model.chat import Call, ChatMessage, Completion, Role
+from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.interface import Sampling
 from engine.model.prompt_texts import filled
 from engine.project.project import Project
@@ -240,11 +240,10 @@ def rating_simulation(
             if len(annotated) == options.limit:
                 break
 
-    def scenarios(labels: Mapping[Role, str]) -> list[RatingScenario]:
-        return annotated
-
     params = {"parts": list(parts), "temperature": temperature, "seed": options.seed}
-    return simulations.simulation(KIND, scenarios, params, {"judge": BY_SCHEMA}, options, texts)
+    return simulations.simulation(
+        KIND, lambda labels: annotated, params, {"judge": BY_SCHEMA}, options, texts
+    )
 
 
 def _is_chinese(texts: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.conversations.tables import conversations
 from engine.model.asking import TRIES, Ending, Play, ask_json, dialogue, object_schema, seed_from
-from engine.model.chat import Call, ChatMessage, Role
+from engine.model.chat import Call, ChatMessage
 from engine.model.interface import Sampling
 from engine.model.prompt_texts import filled
 from engine.project.project import Project
@@ -92,25 +92,20 @@ def asking_simulation(
         UsageError: A model does not exist or cannot be used.
     """
     texts = simulations.texts(KIND)
+    scenarios = []
     with project.reading() as conn:
-        scenarios_of_all = [
-            RequestStartScenario(
-                key,
-                tuple(
-                    (index, message.role, message.seen)
-                    for index, message in enumerate(messages)
-                    if not message.hidden and message.role in ("user", "assistant")
-                ),
-                texts,
+        for key, messages in conversations.conversations_for(conn, ids):
+            turns = tuple(
+                (index, message.role, message.seen)
+                for index, message in enumerate(messages)
+                if not message.hidden and message.role in ("user", "assistant")
             )
-            for key, messages in conversations.conversations_for(conn, ids)
-        ]
-    with_questions = [message for message in scenarios_of_all if message.expected]
-
-    def scenarios(labels: Mapping[Role, str]) -> list[RequestStartScenario]:
-        return with_questions
-
-    return simulations.simulation(KIND, scenarios, {}, {"judge": BY_SCHEMA}, options, texts)
+            scenario = RequestStartScenario(key, turns, texts)
+            if scenario.expected:
+                scenarios.append(scenario)
+    return simulations.simulation(
+        KIND, lambda labels: scenarios, {}, {"judge": BY_SCHEMA}, options, texts
+    )
 
 
 def starts_by_conversation(rows: Sequence[PlayRow]) -> dict[int, list[int]]:

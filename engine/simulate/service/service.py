@@ -77,7 +77,7 @@ class SimulationService:
 
     def offers(self) -> SimulationOffers:
         """Returns the choices for a new request."""
-        requests = self._kept()
+        requests = self._stored_requests()
         try:
             last = as_request(requests["last"]) if "last" in requests else None
         except UsageError:
@@ -99,7 +99,7 @@ class SimulationService:
         Raises:
             UsageError: The request cannot be played.
         """
-        return self._made(request).play.estimate()
+        return self._simulation_of(request).play.estimate()
 
     def start(self, request: SimulationRequest) -> int:
         """Starts the plays that are left in the background and stores the request; returns the id of the job.
@@ -107,7 +107,7 @@ class SimulationService:
         Raises:
             UsageError: The request cannot be played.
         """
-        return self._begin(request, self._made(request))
+        return self._begin(request, self._simulation_of(request))
 
     def go_on(self, config_hash: str) -> int:
         """Starts the rest of a set in the background; returns the id of the job.
@@ -115,37 +115,37 @@ class SimulationService:
         Raises:
             UsageError: The request of the set is not stored, or it would give another set now.
         """
-        requests = self._kept().get("sets", {})
+        requests = self._stored_requests().get("sets", {})
         if config_hash not in requests:
             raise UsageError(
                 "It is not known here what was asked for.",
                 "The command that started it goes on with it; a form that you were filling, F in Simulation.",
             )
         request = as_request(requests[config_hash])
-        made = self._made(request)
-        if made.play.config_hash != config_hash:
+        simulation = self._simulation_of(request)
+        if simulation.play.config_hash != config_hash:
             raise UsageError(
                 "A prompt, a model or the program has changed since, so this would be another set.",
                 "Start a new simulation.",
             )
-        return self._begin(request, made)
+        return self._begin(request, simulation)
 
-    def _made(self, request: SimulationRequest) -> Simulation:
+    def _simulation_of(self, request: SimulationRequest) -> Simulation:
         return _SIMULATIONS[request.kind](self._simulations, request)
 
-    def _begin(self, request: SimulationRequest, made: Simulation) -> int:
-        made.play.on_reply = partial(self._live.add, made)
-        job = self._runner.start(made.stages)
-        requests = self._kept()
+    def _begin(self, request: SimulationRequest, simulation: Simulation) -> int:
+        simulation.play.on_reply = partial(self._live.add, simulation)
+        job = self._runner.start(simulation.stages)
+        requests = self._stored_requests()
         requests["last"] = request_as_json(request)
-        if (
-            not made.before
-        ):  # tuning may change the name of the model, and with it the config hash of the set
-            requests.setdefault("sets", {})[made.play.config_hash] = request_as_json(request)
+        if not simulation.before:
+            # Tuning may change the name of the model, and with it the config hash of the set.
+            requests.setdefault("sets", {})[simulation.play.config_hash] = request_as_json(request)
         self._project.write(lambda conn: settings.put(conn, SETTING, requests))
         return job
 
-    def _kept(self) -> dict[str, Any]:
+    def _stored_requests(self) -> dict[str, Any]:
+        """Returns the `last` request, and under `sets` that of each set by its config hash."""
         with self._project.reading() as conn:
             return dict(settings.get(conn, SETTING, {}))
 
@@ -153,9 +153,9 @@ class SimulationService:
 
     def sets(self) -> list[PlayedSet]:
         """Returns all sets of plays, the newest first."""
-        requests = self._kept().get("sets", {})
-        settings = self._simulations.settings()
-        return [_set(setting, setting.config_hash in requests) for setting in reversed(settings)]
+        requests = self._stored_requests().get("sets", {})
+        newest_first = reversed(self._simulations.settings())
+        return [_set(setting, setting.config_hash in requests) for setting in newest_first]
 
     def results(self, config_hash: str) -> SetResults:
         """Returns the tables and the plays of a set."""
@@ -217,10 +217,10 @@ class SimulationService:
         Raises:
             UsageError: The form cannot be read, or the model cannot do this.
         """
-        (read_form,) = load_forms([form if form in ALL_FORMS else os.path.expanduser(form)])
-        begun = filling(self._simulations, read_form, cast(Variant, variant), model)
-        on_reply = partial(self._live.add, begun)
-        return PersonSession(begun, self._runner, self._simulations, on_reply)
+        (blank,) = load_forms([form if form in ALL_FORMS else os.path.expanduser(form)])
+        session = filling(self._simulations, blank, cast(Variant, variant), model)
+        on_reply = partial(self._live.add, session)
+        return PersonSession(session, self._runner, self._simulations, on_reply)
 
 
 def _values(row: ReportRow) -> list[Cell]:

@@ -176,7 +176,7 @@ def _idle(trace: Trace) -> int:
 
 
 _CATEGORY = object_schema(response_type={"type": "string", "enum": list(CATEGORIES)})
-_BY_NAME: Mapping[str, Category] = {one: one for one in CATEGORIES}
+_BY_NAME: Mapping[str, Category] = {name: name for name in CATEGORIES}
 _CATEGORY_TOKENS = 60
 
 Step = Generator[Call, Completion, bool]
@@ -335,13 +335,13 @@ def _classified(case: Case, reply: str, index: int) -> Generator[Call, Completio
         max_tokens=_CATEGORY_TOKENS,
         seed=case.seed("classify", index),
     )
-    named = yield from ask_json(call, _CATEGORY, _category, TRIES[:2])
-    return _BY_NAME.get(named or "", "discussion")
+    name = yield from ask_json(call, _CATEGORY, _category, TRIES[:2])
+    return _BY_NAME.get(name or "", "discussion")
 
 
 def _category(reply: Mapping[str, Any]) -> str | None:
-    named = reply.get("response_type")
-    return named if named in CATEGORIES else None
+    name = reply.get("response_type")
+    return name if name in CATEGORIES else None
 
 
 def _scored(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
