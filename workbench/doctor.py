@@ -25,8 +25,11 @@ from engine.model.catalog_file import cpu_name
 from engine.model.hub.pulls import unfinished
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
-from engine.model.service.facts import ModelFacts, model_facts
-from engine.model.service.memory import machine_memory
+from engine.model.service.facts import (
+    ModelFacts,
+    machine_memory,
+    model_facts,
+)
 from engine.project.health import examine, sqlite_facts
 
 Status = Literal["ok", "warn", "bad"]

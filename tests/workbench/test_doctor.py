@@ -21,7 +21,9 @@ import pytest
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
 from engine.model.hub.pulls import PullPlan
 from engine.model.manifest import PULLED, Manifest, PartFile
-from engine.model.service.memory import MachineMemory
+from engine.model.service.facts import (
+    MachineMemory,
+)
 from engine.project import runs
 from engine.project.project import Project
 from tests.engine.model.small_adapters import adapter_file

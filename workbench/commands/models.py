@@ -18,20 +18,23 @@ from engine.model.http.fleet import Prices
 from engine.model.hub.pulls import unfinished
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tune
-from engine.model.service import checking
+from engine.model.service import adding
 from engine.model.service.adding import add_file
 from engine.model.service.endpoints import endpoint_json, endpoint_summary
 from engine.model.service.facts import (
     AdapterFacts,
+    MachineMemory,
     ModelFacts,
     adapter_facts,
     find,
     ggufs_in,
+    machine_memory,
     model_facts,
 )
-from engine.model.service.memory import MachineMemory, machine_memory
 from engine.model.service.pulls import Pulls
-from engine.model.service.tuning import sample_text
+from engine.model.service.run_setup import (
+    sample_text,
+)
 from workbench.commands.options import above_zero
 from workbench.narration import ask_first, narrate, print_json, print_text
 from workbench.result import FAILED
@@ -130,7 +133,7 @@ def verify(arguments: argparse.Namespace) -> int:
     found = []
     for entry in entries:
         try:
-            found.append({"name": entry.name, "ok": True, "said": checking.verify(catalog, entry)})
+            found.append({"name": entry.name, "ok": True, "said": adding.verify(catalog, entry)})
         except ModelFileError as error:
             found.append({"name": entry.name, "ok": False, "said": str(error)})
     if arguments.json:
@@ -161,10 +164,10 @@ def remove(arguments: argparse.Namespace) -> int:
         Pulls(catalog.data).give_up(name)
     else:
         entry = find(catalog, name)
-        done = checking.removal(entry)
+        done = adding.removal(entry)
         if entry.origin == "pulled":
             ask_first(done, arguments.yes)
-        checking.remove(catalog, entry)
+        adding.remove(catalog, entry)
     if arguments.json:
         print_json({"removed": name, "done": done})
     else:

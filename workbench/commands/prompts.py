@@ -8,7 +8,10 @@ from pathlib import Path
 
 from engine.base.errors import UsageError
 from engine.base.text import display_safe
-from engine.model.service.prompts import names, shipped
+from engine.model.service.run_setup import (
+    names,
+    shipped,
+)
 from engine.opener.open_project import OpenProject
 from workbench.narration import narrate, print_json, print_text
 

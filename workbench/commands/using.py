@@ -10,7 +10,9 @@ from engine.base.kinds_of_work import WORKS
 from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL
 from engine.model.service.endpoints import Endpoints
-from engine.model.service.in_use import ModelsInUse
+from engine.model.service.run_setup import (
+    ModelsInUse,
+)
 from engine.project.project import Project
 from engine.training import adapter_in_use
 from workbench.commands.models import open_catalog

@@ -16,7 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from engine.model.embedders.threads import one_thread
+from engine.model.embedders.tfidf import (
+    one_thread,
+)
 from engine.model.embedders.vectors import (
     BLOCK,
     Floats,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from engine.goals.clusters.kmeans import canonical_order
-from engine.model.embedders.threads import one_thread
+from engine.model.embedders.tfidf import (
+    one_thread,
+)
 from engine.model.embedders.vectors import Floats, Vectors, blocks, has_vector
 
 FIT_ROWS = 50_000

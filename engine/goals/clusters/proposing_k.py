@@ -9,7 +9,9 @@ import numpy as np
 
 from engine.base.errors import NotYet
 from engine.goals.clusters.kmeans import canonical_order, closest, solve, sums_of
-from engine.model.embedders.threads import one_thread
+from engine.model.embedders.tfidf import (
+    one_thread,
+)
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector
 
 SAMPLE = 4_000

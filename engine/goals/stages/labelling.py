@@ -25,13 +25,15 @@ from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import LabelEntry, StoredCluster, StoredClustering
 from engine.goals.views.goal_inputs import Ids, read_vectors, source_of, stored_clustering
 from engine.jobs.contract import OnProgress, Progress
-from engine.model.block_stage import BlockStage
 from engine.model.embedders.vectors import Vectors
 from engine.model.model_work import RunModel
 from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt
+from engine.model.stages import (
+    BlockStage,
+)
 from engine.project.project import Project
 
 BLOCK = 8

@@ -20,12 +20,14 @@ from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.goal_inputs import source_of, stored_clustering
 from engine.goals.views.merge_queue_cache import MergeQueueCache
 from engine.jobs.contract import OnProgress, Progress
-from engine.model.block_stage import ModelStage
 from engine.model.model_work import RunModel
 from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt
+from engine.model.stages import (
+    ModelStage,
+)
 from engine.project import runs
 from engine.project.project import Project
 

@@ -15,12 +15,14 @@ from engine.goals.questions.questions import read_summary
 from engine.goals.tables import texts as goals
 from engine.goals.tables.texts import GoalEntry
 from engine.jobs.contract import OnProgress, Progress, blocks
-from engine.model.block_stage import BlockStage
 from engine.model.model_work import RunModel
 from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt
+from engine.model.stages import (
+    BlockStage,
+)
 from engine.project.project import Project
 
 Item = tuple[tuple[str, ...], int]
