@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -33,7 +32,7 @@ from screens.shell.exporting import copy
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import Column, Piece, RowTable
+from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
 NOTHING = EmptyState(
     "Nothing is compared yet.",
@@ -49,13 +48,11 @@ class Row:
     """A line of the table.
 
     Attributes:
-        at: Its place, from 0.
         values: Texts of the columns, by key.
         wanted: The filter of the conversations behind it; None where no filter selects them.
         bright: Whether its difference is significant.
     """
 
-    at: int
     values: dict[str, str]
     wanted: str | None
     bright: bool
@@ -75,17 +72,10 @@ class ComparisonScreen(WorkbenchScreen[None]):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self._asked: str | tuple[Filter, Filter] | None = None
         self._found: Comparison | Breakdown | None = None
-        self._rows: list[Row] = []
-        self.table = RowTable[Row](
-            _COMPARED,
-            lambda ids: [self._rows[at] for at in ids if at < len(self._rows)],
-            lambda row: row.at,
-            id="rows",
-        )
+        self.table = ItemTable(_COMPARED, id, id="rows")
 
     def compose_body(self) -> ComposeResult:
         """The sides, the table, how it is to be read; or, before anything was compared, what can be."""
@@ -172,18 +162,16 @@ class ComparisonScreen(WorkbenchScreen[None]):
                 f"{letter}  {side_text(one)}" for letter, one in zip("AB", found.sides, strict=True)
             )
             summary, told = Content("\n".join(sides)), comparison_notes(found)
-            self._rows = [
-                _of_difference(at, one, found) for at, one in enumerate(found.differences)
-            ]
+            rows = [_of_difference(difference, found) for difference in found.differences]
             columns = _COMPARED
         else:
             summary, told = Content.styled(f"by {found.field}", "bold"), breakdown_notes(found)
-            self._rows = [_of_part(at, part) for at, part in enumerate(found.parts)]
+            rows = [_of_part(part) for part in found.parts]
             columns = _BY_FIELD + (_ENTROPY if has_trees(found) else [])
         self.query_one("#summary", Static).update(summary)
         self.query_one("#notes", Static).update(Content("\n".join(told)))
         self.table.show_columns(columns)
-        self.table.show(array("q", range(len(self._rows))))
+        self.table.show_items(rows)
         self.table.focus()
 
     def action_copy(self) -> None:
@@ -198,14 +186,14 @@ class ComparisonScreen(WorkbenchScreen[None]):
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Lists the conversations behind a line."""
-        row = self._rows[message.row_id]
-        if row.wanted is None:
+        row = self.table.item(message.row_id)
+        if row is None or row.wanted is None:
             self.notify("No filter selects these conversations.", markup=False)
         else:
             self.open_conversations(parse_filter(row.wanted))
 
 
-def _of_difference(at: int, one: Difference, found: Comparison) -> Row:
+def _of_difference(one: Difference, found: Comparison) -> Row:
     side = found.sides[one.examples_in].filter
     wanted = side
     if side is not None and one.goal is not None:
@@ -214,17 +202,17 @@ def _of_difference(at: int, one: Difference, found: Comparison) -> Row:
         )
     keys = ("name", "first", "second", "change", "p", "needed")
     values = dict(zip(keys, difference_cells(one), strict=True))
-    return Row(at, values, wanted, one.significant)
+    return Row(values, wanted, one.significant)
 
 
-def _of_part(at: int, part: Part) -> Row:
+def _of_part(part: Part) -> Row:
     keys = ("name", "count", "scored", "complete", "corrected", "change", "p")
     values = dict(zip(keys, completion_cells(part), strict=True))
     _, _, *entropies = entropy_cells(part)
     values |= zip(("entropy", "entropy_change", "entropy_p"), entropies, strict=True)
     changes = (part.change, part.entropy_change)
     bright = any(one is not None and one.significant for one in changes)
-    return Row(at, values, part.filter, bright)
+    return Row(values, part.filter, bright)
 
 
 def _column(key: str, title: str, width: int, keep: int = 9, *, right: bool = True) -> Column[Row]:

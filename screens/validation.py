@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -36,20 +35,270 @@ from screens.shell.workbench_screen import (
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.line_plot import Line, LinePlot, Scale
-from screens.widgets.report_columns import NO_COLUMNS, Listed, first_figure, report_columns
-from screens.widgets.row_table import RowTable
+from screens.widgets.report_columns import NO_COLUMNS, first_figure, report_columns
+from screens.widgets.row_table import ItemTable, RowTable
 
-# Texts of the validation screen. Without widgets.
-
+POLL_SECONDS = 0.2
+WHOLE = Scale(0.0, 1.0)
+OTHER_LINES = 10
+"""Lines of title, summary, footer, jobs bar and the smallest curves: the table gets the others."""
+LEAST_LINES = 5
 LONGEST = 400
 LONGEST_NAME = 60
-
 METRICS = {
     "goals": "goals: groups against gold goals",
     "completeness": "completeness",
     "verdicts": "completeness",
     "trees": "uncertainty",
 }
+
+
+class ValidationScreen(WorkbenchScreen[None]):
+    """Shows tables of every metric against the truth, a page each; nothing here asks a model."""
+
+    PLACE = "validation"
+    FIRST_KEYS = ("validation.next-table", "validation.copy", "validation.leave")
+    CSS_PATH = "validation.tcss"
+    AUTO_FOCUS = "#rows"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "right_square_bracket,right,l", "turn(1)", "Next table", key_display="→", priority=True
+        ),
+        Binding(
+            "left_square_bracket,left,h", "turn(-1)", "Table before", key_display="←", priority=True
+        ),
+        Binding("r", "again", "Work out", tooltip="Work everything out again"),
+        Binding("y", "copy", "Copy", tooltip="Copy the table and its conclusions"),
+        Binding("X", "export", "Export", tooltip="Write everything to a JSON file"),
+        Binding("escape,q,V", "leave", "Back", tooltip="Cancel the work, or go back"),
+    ]
+
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
+        super().__init__(services, feed, mode)
+        self._report: ValidationReport | None = None
+        self._progress: ValidationProgress | None = None
+        self._outdated = False
+        self._page = 0
+        self.table = ItemTable(NO_COLUMNS, id, id="rows")
+
+    def compose_body(self) -> ComposeResult:
+        """Summary, table, curves, conclusions; or what is missing."""
+        yield Static(id="summary")
+        yield self.table
+        with Horizontal(id="plots"):
+            yield LinePlot(id="first")
+            yield LinePlot(id="second")
+        with VerticalScroll(id="conclusions"):
+            yield Static(id="words")
+        yield Static(classes="empty")
+
+    def on_mount(self) -> None:
+        """Starts the validation and shows its progress."""
+        super().on_mount()
+        self.query_one(TitleLine).say(Content.styled("Validation", "bold"))
+        self.set_class(True, "-empty")
+        self.set_interval(POLL_SECONDS, self._show_progress)
+
+    def on_unmount(self) -> None:
+        """Cancels the validation."""
+        if self._progress is not None:
+            self._progress.cancelled = True
+
+    # Computing
+
+    def refresh_data(self) -> None:
+        """Starts the validation the first time; later, when the project changed, shows that the tables are outdated."""
+        if self._report is None and self._progress is None:
+            self.action_again()
+        elif self._report is not None:
+            self._outdated = True
+            self._show_summary()
+
+    def action_again(self) -> None:
+        """Starts the validation, unless it is running."""
+        if self._progress is not None:
+            return
+        progress = self._progress = ValidationProgress()
+        validation = self.services.validation
+        self.in_background(
+            lambda: validation.report(progress), self._show, group="report", failed=self._failed
+        )
+        self._show_progress()
+
+    def _show_progress(self) -> None:
+        if self._progress is None:
+            return
+        doing = one_line(self._progress.step, 100) or "reading the project"
+        state = "stopping" if self._progress.cancelled else f"working it out: {doing}"
+        text = Content.assemble((f"{state} … ", "$tone-accent"), ("escape cancels", "$tone-muted"))
+        where = "#summary" if self._report is not None else ".empty"
+        self.query_one(where, Static).update(text)
+
+    def _failed(self, error: WorkbenchError) -> None:
+        self._progress = None
+        if self._report is not None:
+            self._show_summary()
+        else:
+            again = "Cancelled." if isinstance(error, Cancelled) else one_line(str(error), 400)
+            self.show_empty(
+                EmptyState(again, "works it out again", "again", needs_no_conversations=True)
+            )
+        if not isinstance(error, Cancelled):
+            self.show_error(error)
+
+    def _show(self, report: ValidationReport) -> None:
+        self._progress, self._report, self._outdated = None, report, False
+        self.set_class(not report.tables, "-empty")
+        if not report.tables:
+            self.query_one("#summary", Static).update("")
+            self.show_empty(empty_state(report.missing))
+            return
+        self._turn_to(min(self._page, pages(report) - 1))
+
+    # Pages
+
+    @property
+    def _table_here(self) -> ReportTable | None:
+        report = self._report
+        if report is None or self._page >= len(report.tables):
+            return None
+        return report.tables[self._page]
+
+    def action_turn(self, by: int) -> None:
+        """Shows the next table, or the one before."""
+        report = self._report
+        if report is not None and report.tables:
+            self._turn_to((self._page + by) % pages(report))
+
+    def _turn_to(self, page: int) -> None:
+        self._page = page
+        table = self._table_here
+        self._show_summary()
+        self.set_class(table is None, "-missing")
+        self.set_class(table is not None and not table.plots, "-no-plots")
+        self.query_one("#conclusions", VerticalScroll).scroll_home(animate=False)
+        if table is None:
+            missing = () if self._report is None else self._report.missing
+            self.query_one("#words", Static).update(missing_content(missing))
+            self.query_one("#conclusions", VerticalScroll).focus()
+            return
+        self._fit()
+        self.table.show_columns(report_columns(table))
+        self.table.show_items(table.rows)
+        self.table.focus()
+        self._show_row()
+
+    def _fit(self) -> None:
+        """Gives the table as many lines as it has rows, and leaves room for curves and conclusions."""
+        if self._table_here is not None:
+            room = max(LEAST_LINES, (self.size.height - OTHER_LINES) // 2)
+            self.table.styles.height = min(len(self._table_here.rows) + 1, room)
+
+    def on_resize(self) -> None:
+        """More or fewer rows have room."""
+        self._fit()
+
+    def _show_summary(self) -> None:
+        if self._report is None or not self._report.tables:
+            return
+        text = summary(self._report, self._page)
+        if self._outdated:
+            old = Content.styled(
+                "the project has changed, r works it out again · ", "$tone-incomplete"
+            )
+            text = Content.assemble(old, text)
+        self.query_one("#summary", Static).update(text)
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter lists the conversations that the table compares, as far as a filter can name them."""
+        table = self._table_here
+        if table is not None:
+            figures = figures_of(table)
+            values = self.services.conversations
+
+            def counted(found: list[Figure]) -> None:
+                choose_figure(self, table.title, found)
+
+            self.in_background(
+                lambda: [
+                    replace(one, count=len(values.ids(ListQuery(one.wanted)))) for one in figures
+                ],
+                counted,
+                group="figures",
+            )
+
+    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
+        """Draws the row under the cursor."""
+        self._show_row()
+
+    @property
+    def row_here(self) -> ReportRow | None:
+        """The row under the cursor."""
+        return None if self._table_here is None else self.table.here
+
+    def _show_row(self) -> None:
+        table, row = self._table_here, self.row_here
+        if table is None or row is None:
+            return
+        compared = compared_row(table, row)
+        self.query_one("#words", Static).update(conclusions_content(table, row, compared))
+        for nth, (place, plot) in enumerate(zip(("#first", "#second"), table.plots, strict=False)):
+            other = () if compared is None else compared.curves[nth]
+            self._draw(self.query_one(place, LinePlot), plot, row, row.curves[nth], other)
+
+    def _draw(
+        self,
+        where: LinePlot,
+        plot: Plot,
+        row: ReportRow,
+        curve: Sequence[tuple[float, float]],
+        other: Sequence[tuple[float, float]],
+    ) -> None:
+        where.show(
+            [
+                (f" {one_line(plot.title, 40)} ", "tone--bright"),
+                (name_of(row), "tone--accent"),
+            ],
+            [
+                Line(tuple(plot.chance), "tone--muted"),
+                Line(tuple(other), "tone--muted"),
+                Line(tuple(curve), "tone--accent"),
+            ],
+            WHOLE,
+            1.0,
+            empty="no curve",
+            across=one_line(plot.across, 40),
+        )
+
+    # Copy and export
+
+    def action_copy(self) -> None:
+        """Copies the table that is shown, with tabs, and its conclusions."""
+        table = self._table_here
+        if table is not None:
+            copy(self, tab_separated(table, table.rows), "the table")
+
+    def action_export(self) -> None:
+        """Asks for a file and writes everything to it."""
+        report = self._report
+        if report is None:
+            return
+
+        validation = self.services.validation
+        ask_file(
+            self,
+            "Write all tables to",
+            "validation.json",
+            lambda path: validation.export(report, path),
+        )
+
+    def action_leave(self) -> None:
+        """Cancels a running validation; else goes back."""
+        if self._progress is not None and not self._progress.cancelled:
+            self._progress.cancelled = True
+            self._show_progress()
+        else:
+            self.dismiss(None)
 
 
 def summary(report: ValidationReport, page: int) -> Content:
@@ -173,279 +422,3 @@ def figures_of(table: ReportTable) -> list[Figure]:
         Figure(f"{table.title}, {how}", parse_filter(f"{term} {measured}"))
         for how, term in (("yes", holds), ("no", fails))
     ]
-
-
-POLL_SECONDS = 0.2
-WHOLE = Scale(0.0, 1.0)
-OTHER_LINES = 10
-"""Lines of title, summary, footer, jobs bar and the smallest curves: the table gets the others."""
-LEAST_LINES = 5
-
-
-class ValidationScreen(WorkbenchScreen[None]):
-    """Shows tables of every metric against the truth, a page each; nothing here asks a model."""
-
-    PLACE = "validation"
-    FIRST_KEYS = ("validation.next-table", "validation.copy", "validation.leave")
-    CSS_PATH = "validation.tcss"
-    AUTO_FOCUS = "#rows"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "right_square_bracket,right,l", "turn(1)", "Next table", key_display="→", priority=True
-        ),
-        Binding(
-            "left_square_bracket,left,h", "turn(-1)", "Table before", key_display="←", priority=True
-        ),
-        Binding("r", "again", "Work out", tooltip="Work everything out again"),
-        Binding("y", "copy", "Copy", tooltip="Copy the table and its conclusions"),
-        Binding("X", "export", "Export", tooltip="Write everything to a JSON file"),
-        Binding("escape,q,V", "leave", "Back", tooltip="Cancel the work, or go back"),
-    ]
-
-    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
-        self._report: ValidationReport | None = None
-        self._progress: ValidationProgress | None = None
-        self._outdated = False
-        self._page = 0
-        self.table = RowTable[Listed](
-            NO_COLUMNS,
-            self._fetch,
-            lambda listed: listed[0],
-            id="rows",
-        )
-
-    def compose_body(self) -> ComposeResult:
-        """Summary, table, curves, conclusions; or what is missing."""
-        yield Static(id="summary")
-        yield self.table
-        with Horizontal(id="plots"):
-            yield LinePlot(id="first")
-            yield LinePlot(id="second")
-        with VerticalScroll(id="conclusions"):
-            yield Static(id="words")
-        yield Static(classes="empty")
-
-    def on_mount(self) -> None:
-        """Starts the validation and shows its progress."""
-        super().on_mount()
-        self.query_one(TitleLine).say(Content.styled("Validation", "bold"))
-        self.set_class(True, "-empty")
-        self.set_interval(POLL_SECONDS, self._show_progress)
-
-    def on_unmount(self) -> None:
-        """Cancels the validation."""
-        if self._progress is not None:
-            self._progress.cancelled = True
-
-    # Computing
-
-    def refresh_data(self) -> None:
-        """Starts the validation the first time; later, when the project changed, shows that the tables are outdated."""
-        if self._report is None and self._progress is None:
-            self.action_again()
-        elif self._report is not None:
-            self._outdated = True
-            self._show_summary()
-
-    def action_again(self) -> None:
-        """Starts the validation, unless it is running."""
-        if self._progress is not None:
-            return
-        progress = self._progress = ValidationProgress()
-        validation = self.services.validation
-        self.in_background(
-            lambda: validation.report(progress), self._show, group="report", failed=self._failed
-        )
-        self._show_progress()
-
-    def _show_progress(self) -> None:
-        if self._progress is None:
-            return
-        doing = one_line(self._progress.step, 100) or "reading the project"
-        state = "stopping" if self._progress.cancelled else f"working it out: {doing}"
-        text = Content.assemble((f"{state} … ", "$tone-accent"), ("escape cancels", "$tone-muted"))
-        where = "#summary" if self._report is not None else ".empty"
-        self.query_one(where, Static).update(text)
-
-    def _failed(self, error: WorkbenchError) -> None:
-        self._progress = None
-        if self._report is not None:
-            self._show_summary()
-        else:
-            again = "Cancelled." if isinstance(error, Cancelled) else one_line(str(error), 400)
-            self.show_empty(
-                EmptyState(again, "works it out again", "again", needs_no_conversations=True)
-            )
-        if not isinstance(error, Cancelled):
-            self.show_error(error)
-
-    def _show(self, report: ValidationReport) -> None:
-        self._progress, self._report, self._outdated = None, report, False
-        self.set_class(not report.tables, "-empty")
-        if not report.tables:
-            self.query_one("#summary", Static).update("")
-            self.show_empty(empty_state(report.missing))
-            return
-        self._turn_to(min(self._page, pages(report) - 1))
-
-    # Pages
-
-    @property
-    def _table_here(self) -> ReportTable | None:
-        report = self._report
-        if report is None or self._page >= len(report.tables):
-            return None
-        return report.tables[self._page]
-
-    def action_turn(self, by: int) -> None:
-        """Shows the next table, or the one before."""
-        report = self._report
-        if report is not None and report.tables:
-            self._turn_to((self._page + by) % pages(report))
-
-    def _turn_to(self, page: int) -> None:
-        self._page = page
-        table = self._table_here
-        self._show_summary()
-        self.set_class(table is None, "-missing")
-        self.set_class(table is not None and not table.plots, "-no-plots")
-        self.query_one("#conclusions", VerticalScroll).scroll_home(animate=False)
-        if table is None:
-            missing = () if self._report is None else self._report.missing
-            self.query_one("#words", Static).update(missing_content(missing))
-            self.query_one("#conclusions", VerticalScroll).focus()
-            return
-        self._fit()
-        self.table.show_columns(report_columns(table))
-        # Row ids continue through all tables, so that a row is never taken for one of another table.
-        first = self._first()
-        self.table.show(array("q", range(first, first + len(table.rows))))
-        self.table.focus()
-        self._show_row()
-
-    def _fit(self) -> None:
-        """Gives the table as many lines as it has rows, and leaves room for curves and conclusions."""
-        if self._table_here is not None:
-            room = max(LEAST_LINES, (self.size.height - OTHER_LINES) // 2)
-            self.table.styles.height = min(len(self._table_here.rows) + 1, room)
-
-    def on_resize(self) -> None:
-        """More or fewer rows have room."""
-        self._fit()
-
-    def _first(self) -> int:
-        tables = () if self._report is None else self._report.tables
-        return sum(len(table.rows) for table in tables[: self._page])
-
-    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
-        report = self._report
-        rows = [] if report is None else [row for table in report.tables for row in table.rows]
-        return [(number, rows[number]) for number in ids if number < len(rows)]
-
-    def _show_summary(self) -> None:
-        if self._report is None or not self._report.tables:
-            return
-        text = summary(self._report, self._page)
-        if self._outdated:
-            old = Content.styled(
-                "the project has changed, r works it out again · ", "$tone-incomplete"
-            )
-            text = Content.assemble(old, text)
-        self.query_one("#summary", Static).update(text)
-
-    def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Enter lists the conversations that the table compares, as far as a filter can name them."""
-        table = self._table_here
-        if table is not None:
-            figures = figures_of(table)
-            values = self.services.conversations
-
-            def counted(found: list[Figure]) -> None:
-                choose_figure(self, table.title, found)
-
-            self.in_background(
-                lambda: [
-                    replace(one, count=len(values.ids(ListQuery(one.wanted)))) for one in figures
-                ],
-                counted,
-                group="figures",
-            )
-
-    def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
-        """Draws the row under the cursor."""
-        self._show_row()
-
-    @property
-    def row_here(self) -> ReportRow | None:
-        """The row under the cursor."""
-        table, at = self._table_here, self.table.cursor_id
-        if table is None or at is None:
-            return None
-        nth = at - self._first()
-        return table.rows[nth] if 0 <= nth < len(table.rows) else None
-
-    def _show_row(self) -> None:
-        table, row = self._table_here, self.row_here
-        if table is None or row is None:
-            return
-        compared = compared_row(table, row)
-        self.query_one("#words", Static).update(conclusions_content(table, row, compared))
-        for nth, (place, plot) in enumerate(zip(("#first", "#second"), table.plots, strict=False)):
-            other = () if compared is None else compared.curves[nth]
-            self._draw(self.query_one(place, LinePlot), plot, row, row.curves[nth], other)
-
-    def _draw(
-        self,
-        where: LinePlot,
-        plot: Plot,
-        row: ReportRow,
-        curve: Sequence[tuple[float, float]],
-        other: Sequence[tuple[float, float]],
-    ) -> None:
-        where.show(
-            [
-                (f" {one_line(plot.title, 40)} ", "tone--bright"),
-                (name_of(row), "tone--accent"),
-            ],
-            [
-                Line(tuple(plot.chance), "tone--muted"),
-                Line(tuple(other), "tone--muted"),
-                Line(tuple(curve), "tone--accent"),
-            ],
-            WHOLE,
-            1.0,
-            empty="no curve",
-            across=one_line(plot.across, 40),
-        )
-
-    # Copy and export
-
-    def action_copy(self) -> None:
-        """Copies the table that is shown, with tabs, and its conclusions."""
-        table = self._table_here
-        if table is not None:
-            copy(self, tab_separated(table, table.rows), "the table")
-
-    def action_export(self) -> None:
-        """Asks for a file and writes everything to it."""
-        report = self._report
-        if report is None:
-            return
-
-        validation = self.services.validation
-        ask_file(
-            self,
-            "Write all tables to",
-            "validation.json",
-            lambda path: validation.export(report, path),
-        )
-
-    def action_leave(self) -> None:
-        """Cancels a running validation; else goes back."""
-        if self._progress is not None and not self._progress.cancelled:
-            self._progress.cancelled = True
-            self._show_progress()
-        else:
-            self.dismiss(None)

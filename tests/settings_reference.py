@@ -20,7 +20,7 @@ from engine.goals.tables import measurements
 from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.recommended import Recommended
 from screens.shell.keymap import PRESETS
-from workbench.preferences import Chosen
+from workbench.launcher import Chosen
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PAGE = REPOSITORY / "docs" / "reference" / "settings.md"

@@ -31,11 +31,11 @@ class HubTokenizer:
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
         """See `engine.model.interface.Tokenizer.tokenize`."""
         options = {"add_special_tokens": False, "split_special_tokens": not special}
-        found: list[int] = self._tokenizer(text, **options)["input_ids"]
+        tokens: list[int] = self._tokenizer(text, **options)["input_ids"]
         if not start:
-            return found
+            return tokens
         opening: list[int] = self._tokenizer("", add_special_tokens=True)["input_ids"]
-        return [token for token in opening if token != self.end_token] + found
+        return [token for token in opening if token != self.end_token] + tokens
 
     def token_bytes(self, token: int) -> bytes:
         """See `engine.model.interface.Tokenizer.token_bytes`."""
@@ -43,21 +43,21 @@ class HubTokenizer:
 
     def text(self, tokens: Sequence[int]) -> str:
         """The text of tokens, without control tokens."""
-        found: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
-        return found
+        text: str = self._tokenizer.decode(tokens, skip_special_tokens=True)
+        return text
 
     def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
         """See `engine.model.interface.Tokenizer.render_chat`."""
-        found: str = self._tokenizer.apply_chat_template(
+        text: str = self._tokenizer.apply_chat_template(
             list(messages), tokenize=False, add_generation_prompt=True
         )
-        return found
+        return text
 
     @property
     def end_token(self) -> int:
         """Id of the end token."""
-        found: int = self._tokenizer.eos_token_id
-        return found
+        token: int = self._tokenizer.eos_token_id
+        return token
 
     @property
     def stop_tokens(self) -> frozenset[int]:

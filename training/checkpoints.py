@@ -13,8 +13,8 @@ from typing import Any
 from transformers.trainer import TRAINER_STATE_NAME
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
-from engine.base.atomic_files import sync_tree, write_atomically
 from engine.base.errors import WorkbenchError
+from engine.base.files import sync_tree, write_atomically
 from training.validation import Validation, best_validation
 
 VALIDATION = "validation"

@@ -191,8 +191,10 @@ def write_samples(
     for log in [log for log in logs if len(log.item.boundaries) > 1][:CONVERSATIONS]:
         last = len(log.item.boundaries) - 1
         points = curve(model, tokenizer, log, limit, end_tag)
-        for at in (last // 2, last):
-            _write_sample(events, step, model, tokenizer, _cut_after(log, at), points[at], limit)
+        for boundary in (last // 2, last):
+            _write_sample(
+                events, step, model, tokenizer, _cut_after(log, boundary), points[boundary], limit
+            )
 
 
 def _cut_after(log: Log, boundary: int) -> Log:

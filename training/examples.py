@@ -87,13 +87,13 @@ def read_logs(path: Path) -> list[Log]:
     return logs
 
 
-def _log(found: Any) -> Log:
+def _log(line: Any) -> Log:
     item = LogItem(
-        tuple(map(str, found["texts"])), tuple(map(int, found["boundaries"])), int(found["kept"])
+        tuple(map(str, line["texts"])), tuple(map(int, line["boundaries"])), int(line["kept"])
     )
     if not item.boundaries or item.boundaries[-1] >= len(item.texts):
         raise ValueError("a boundary is not the index of a piece")
-    return Log(str(found["id"]), item)
+    return Log(str(line["id"]), item)
 
 
 def token_windows(tokenizer: Tokenizer, item: LogItem, limit: int) -> Iterator[TokenWindow]:
@@ -193,8 +193,8 @@ def make_examples(
         example = make_example(
             tokenizer, log.item, recipe, limit, balance=balance, words=words, end_tag=end_tag
         )
-        labels = [example.tokens[at] for at in example.targets]
-        ends = sum(labels[at : at + len(tag)] == tag for at in range(len(labels)))
+        labels = [example.tokens[index] for index in example.targets]
+        ends = sum(labels[start : start + len(tag)] == tag for start in range(len(labels)))
         if not example.targets or example.targets[0] < 1:
             raise DataError(f"Conversation {log.id} has nothing to learn.")
         if ends != (recipe != "no-end-tag"):

@@ -19,15 +19,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.atomic_files import replacing
 from engine.base.errors import AdapterError, ModelError
-from engine.model.adapter_files import (
-    LORA_A,
-    LORA_B,
-    AdapterOrigin,
-    Sizes,
-    fingerprint,
-)
+from engine.base.files import replacing
+from engine.model.adapter_files import LORA_A, LORA_B, AdapterOrigin, Sizes, fingerprint
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Expand, ReadTokens, TokenDistribution, Tokenize
@@ -109,13 +103,13 @@ def architecture_of(config: BaseConfig) -> Architecture:
     Raises:
         ModelError: Adapters for it cannot be converted.
     """
-    found = _ARCHITECTURES.get(config.model_type)
-    if found is None:
+    architecture = _ARCHITECTURES.get(config.model_type)
+    if architecture is None:
         raise AdapterError(
             f"An adapter for the architecture {config.model_type!r} cannot be converted for llama.cpp.",
             f"Train on a base of one of these: {', '.join(_ARCHITECTURES)}.",
         )
-    return found
+    return architecture
 
 
 def fingerprint_of(model: Any) -> str:
@@ -127,10 +121,10 @@ def fingerprint_of(model: Any) -> str:
     config: BaseConfig = model.config
     norms = {}
     for name, weight in model.named_parameters():
-        found = _NORM.fullmatch(name)
-        if found is None or (found[1] and found[2] not in _NORMS):
+        match = _NORM.fullmatch(name)
+        if match is None or (match[1] and match[2] not in _NORMS):
             continue
-        ours = f"blk.{found[1]}.{_NORMS[found[2]]}" if found[1] else "output_norm"
+        ours = f"blk.{match[1]}.{_NORMS[match[2]]}" if match[1] else "output_norm"
         norms[f"{ours}.weight"] = weight.detach().float().cpu().numpy()
     sizes = Sizes(
         layers=config.num_hidden_layers,
@@ -164,7 +158,7 @@ def convert(
     settings = json.loads((adapter / "adapter_config.json").read_text("utf-8"))
     alpha = _alpha(settings)
     loaded = load_file(adapter / "adapter_model.safetensors")
-    matrices = _renamed({name: one.float().numpy() for name, one in loaded.items()})
+    matrices = _renamed({name: matrix.float().numpy() for name, matrix in loaded.items()})
     _check_ranks(matrices, settings)
     if architecture.reordered:
         heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
@@ -215,14 +209,14 @@ def _alpha(settings: Mapping[str, Any]) -> float:
 def _renamed(tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
     matrices = {}
     for name, values in tensors.items():
-        found = _TENSOR.fullmatch(name)
-        if found is None or found[2] not in _MODULES:
+        match = _TENSOR.fullmatch(name)
+        if match is None or match[2] not in _MODULES:
             raise AdapterError(
                 f"The adapter changes {name}, which is not converted.",
                 f"Train one that changes these only: {', '.join(TARGETS)}.",
             )
-        suffix = LORA_A if found[3] == "A" else LORA_B
-        matrices[f"blk.{found[1]}.{_MODULES[found[2]]}.weight{suffix}"] = values
+        suffix = LORA_A if match[3] == "A" else LORA_B
+        matrices[f"blk.{match[1]}.{_MODULES[match[2]]}.weight{suffix}"] = values
     if not matrices:
         raise AdapterError("The adapter changes nothing.")
     return matrices
@@ -398,8 +392,10 @@ def _compare(
     max_dp = moved = 0.0
     for log, places in zip(logs, readings, strict=True):
         following = [*log[1:], end]
-        compared = np.array([[at.top, to, end] for at, to in zip(places, following, strict=True)])
-        llama_cpp = np.exp([[at.top_log_p, _next_log_p(at), *at.also] for at in places])
+        compared = np.array(
+            [[place.top, to, end] for place, to in zip(places, following, strict=True)]
+        )
+        llama_cpp = np.exp([[place.top_log_p, _next_log_p(place), *place.also] for place in places])
         top, peft = _probabilities(tuned, log, compared)
         with tuned.disable_adapter():
             _, untuned = _probabilities(tuned, log, compared)

@@ -44,8 +44,8 @@ class ExampleDataset(torch.utils.data.Dataset[dict[str, Any]]):
     def __len__(self) -> int:
         return len(self._examples)
 
-    def __getitem__(self, at: int) -> dict[str, Any]:
-        example = self._examples[at]
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        example = self._examples[index]
         tokens = torch.tensor(example.tokens)
         labels = torch.full_like(tokens, IGNORED)
         labels[example.targets] = tokens[example.targets]

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from transformers import set_seed
 
-from engine.base.atomic_files import sync_tree, write_atomically
 from engine.base.errors import AdapterError
+from engine.base.files import sync_tree, write_atomically
 from engine.model.adapter_files import AdapterOrigin, refuse_without_numbers
 from engine.training.config import TrainConfig
 from engine.training.events import EventLog, RunDirectory, read_events
@@ -114,7 +114,7 @@ def _write_started(
     events: EventLog, config: TrainConfig, data: Datasets, tokenizer: HubTokenizer, step: int
 ) -> None:
     examples = data.examples
-    labels = [example.tokens[at] for example in examples for at in example.targets]
+    labels = [example.tokens[index] for example in examples for index in example.targets]
     tag = end_tokens(tokenizer, config.end_tag)
     ends = 0 if config.recipe == "no-end-tag" else len(examples) * len(tag)
     events.write(
@@ -156,8 +156,8 @@ def _finish(
     )
     convert(run.adapter, model.config, run.adapter_gguf, origin)
     refuse_without_numbers(run.adapter_gguf)
-    validations = [one for one in read_events(run.events)[0] if one["event"] == "valid"]
-    best = next(one for one in reversed(validations) if one["step"] == state.best_global_step)
+    validations = [event for event in read_events(run.events)[0] if event["event"] == "valid"]
+    best = next(event for event in reversed(validations) if event["step"] == state.best_global_step)
     card = {
         **asdict(origin),
         # File names without folders: the card is passed on with the adapter.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.errors import ModelError
-from engine.base.statistics.classification import figures
+from engine.base.statistics.bootstrap import figures
 from engine.base.statistics.ranking import auroc_error
 from engine.completeness.truncation import truncate
 from engine.model.prompt_files import opening_tokens
@@ -77,10 +77,14 @@ def _points(
     # before it changes.
     tokens = [*window.tokens, *opening[:-1]]
     tokens += [padding] * (padded_length(len(tokens)) - len(tokens))
-    places = [at - 1 + offset for at in window.boundaries for offset in range(len(opening))]
-    for at in window.boundaries[:-1]:
-        if tokens[at : at + len(opening)] != list(opening):
-            raise ModelError(f"The log does not continue with a step header after token {at}.")
+    places = [
+        boundary - 1 + offset for boundary in window.boundaries for offset in range(len(opening))
+    ]
+    for boundary in window.boundaries[:-1]:
+        if tokens[boundary : boundary + len(opening)] != list(opening):
+            raise ModelError(
+                f"The log does not continue with a step header after token {boundary}."
+            )
     device = model.device
     with torch.inference_mode():
         logits = model(
@@ -158,7 +162,7 @@ def validate(
     if not test.pairs:
         return Validation(loss, None, None, 0)
     measured = figures(test.values, test.complete)
-    return Validation(loss, measured.auroc, measured.f1, len(test.pairs))
+    return Validation(loss, measured["auroc"], measured["f1"], len(test.pairs))
 
 
 # Which checkpoint becomes the adapter: that of the best validation

@@ -56,15 +56,15 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}")
     try:
-        found = getattr(import_module(_MODULES[name]), name)
+        member = getattr(import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
         if name != "inspect_scorer" or (error.name or "").partition(".")[0] != "inspect_ai":
             raise
         from engine.base.errors import PackageMissing
 
         raise PackageMissing("Inspect is not installed.", "pip install inspect-ai") from error
-    globals()[name] = found
-    return found
+    globals()[name] = member
+    return member
 
 
 def __dir__() -> list[str]:

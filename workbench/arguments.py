@@ -201,7 +201,7 @@ def share(text: str) -> float:
     return number
 
 
-def probability(text: str) -> float:
+def unit_interval(text: str) -> float:
     """Reads a number from 0 to 1."""
     number = float(text)
     if not 0 <= number <= 1:

@@ -22,10 +22,8 @@ from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, OutputLost, UsageError, WorkbenchError
 from engine.base.text import as_json, display_safe
 from workbench.command_table import COMMANDS, GROUPS, Command
-from workbench.interruption import like_ctrl_c
 from workbench.result import CANCELLED, DONE, FAILED, USAGE, Result
-from workbench.standard_streams import checked
-from workbench.terminal import on_terminal
+from workbench.surroundings import checked, like_ctrl_c, on_terminal
 
 DESCRIPTION = """\
 Offline terminal workbench for conversations between users and LLM systems: what users wanted, whether they
@@ -269,9 +267,9 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
     except SystemExit as stop:  # after --help
         if topic:
             explaining = import_module("workbench.commands.explaining")
-            for found in explaining.topics_of(topic[0]):
-                more = f"More: `workbench help {found.name}.md`\n"
-                print(f"\n{more if found.kind == 'page' else found.text}", end="")
+            for explained in explaining.topics_of(topic[0]):
+                more = f"More: `workbench help {explained.name}.md`\n"
+                print(f"\n{more if explained.kind == 'page' else explained.text}", end="")
         return int(stop.code or 0)
     if arguments.version:
         from workbench.version import version_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -15,7 +15,6 @@ from engine.base.errors import Cancelled, UsageError
 from engine.base.events import Event, JobEnded, JobProgress, JobStarted, ModelRestarted
 from engine.base.number_format import duration
 from engine.base.text import as_json, display_safe, one_line
-from engine.conversations.text_checks import Kind, replaced_text
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft, in_words
 from engine.opener.open_project import OpenProject
@@ -32,12 +31,6 @@ def narrate(text: str) -> None:
     """Prints one line of narration on standard error."""
     sys.stderr.write(display_safe(text) + "\n")
     sys.stderr.flush()
-
-
-def narrate_redacted(counts: Mapping[Kind, int] | None) -> None:
-    """Says how many pieces of personal data were replaced, and what cannot be found; nothing for None."""
-    if counts is not None:
-        narrate(replaced_text(counts))
 
 
 def print_json(result: Any) -> None:

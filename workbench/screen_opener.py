@@ -87,10 +87,12 @@ class ScreenOpener:
 
         return CalibrationScreen(self.services, self.feed, mode)
 
-    def conversations_behind(self, wanted: Filter, mode: str) -> Screen[Any]:
-        from screens.conversations.behind_screen import ConversationsBehindScreen
+    def conversations_behind(self, filter: Filter, mode: str) -> Screen[Any]:
+        from screens.conversations.screen import (
+            ConversationsBehindScreen,
+        )
 
-        return ConversationsBehindScreen(self.services, self.feed, wanted, mode)
+        return ConversationsBehindScreen(self.services, self.feed, filter, mode)
 
     def members(self, group_id: str | None, mode: str) -> Screen[Any]:
         from screens.goals.members_screen import GoalMembersScreen
@@ -98,6 +100,8 @@ class ScreenOpener:
         return GoalMembersScreen(self.services, self.feed, group_id, mode)
 
     def similar(self, conversation_id: int, name: str) -> Screen[ReadingOrder | None]:
-        from screens.goals.similar_dialog import SimilarDialog
+        from screens.goals.dialogs import (
+            SimilarDialog,
+        )
 
         return SimilarDialog(self.services.goals, conversation_id, name)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from engine.base.atomic_files import make_file, make_folder
 from engine.base.errors import WorkbenchError
+from engine.base.files import make_file, make_folder
 
 APP = "conversation-workbench"
 

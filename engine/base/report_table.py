@@ -9,7 +9,6 @@ from typing import Any, Literal
 from engine.base.interval import Interval
 from engine.base.statistics.records import (
     Curve,
-    Metric,
 )
 
 CellKind = Literal["text", "count", "number", "mean", "share", "percent", "interval", "difference"]
@@ -110,3 +109,6 @@ class ReportTable:
     conclusions: tuple[str, ...] = ()
     metric: Metric | None = None
     plots: tuple[Plot, ...] = ()
+
+
+Metric = Literal["goals", "completeness", "verdicts", "trees"]

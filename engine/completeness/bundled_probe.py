@@ -32,7 +32,7 @@ class BundledProbe:
     Attributes:
         weights: Shape (dimensions,); the log-odds of an end are `states @ weights + intercept`.
         conversations: Number of conversations that it was fitted to.
-        base_fingerprint: Fingerprint of the model whose states it reads; see `engine.model.base_fingerprint`.
+        base_fingerprint: Fingerprint of the model whose states it reads; see `engine.model.adapter_files`.
     """
 
     weights: States

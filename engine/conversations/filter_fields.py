@@ -79,18 +79,9 @@ def set_fields(fields: Iterable[Field]) -> None:
 
 
 COUNTED = (
-    "state",
-    "verdict",
-    "annotator",
-    "disagreement",
-    "goal",
-    "also",
-    "tool",
-    "model",
-    "source",
-    "date",
+    "state", "verdict", "annotator", "disagreement", "goal", "also", "tool", "model", "source", "date",
     "tag",
-)
+)  # fmt: skip
 """Fields by whose values conversations can be counted, beside those of `DOTTED`; dates by month."""
 
 TEXT = "text"

@@ -10,14 +10,9 @@ from typing import Any
 from engine.base.conversation import Conversation
 from engine.formats.json_values import json_text, kind_of
 from engine.formats.messages.chat_message import UNKNOWN_ROLE
-from engine.formats.messages.normalise import (
-    RENDERED_CALLS,
-)
+from engine.formats.messages.normalise import RENDERED_CALLS
 from engine.formats.messages.parts import part_kind
-from engine.formats.messages.times import (
-    TIMES,
-    falls,
-)
+from engine.formats.messages.times import TIMES, falls
 from engine.formats.opening.framing import Envelope
 from engine.formats.paths import json_within
 from engine.formats.records import Account, ParsedRecord, Place
@@ -26,18 +21,9 @@ _STRUCTURE = frozenset(("role", "speaker", "type", "object"))
 """Keys whose texts say what a value is; they are read and not kept as text."""
 
 _UNREADABLE = (
-    ".signature",
-    ".thoughtSignature",
-    ".thought_signature",
-    ".encrypted_content",
-    ".bytes",
-    ".file_data",
-    "source.data",
-    "inlineData.data",
-    "inline_data.data",
-    "input_audio.data",
-    "parts[].state",
-)
+    ".signature", ".thoughtSignature", ".thought_signature", ".encrypted_content", ".bytes", ".file_data",
+    "source.data", "inlineData.data", "inline_data.data", "input_audio.data", "parts[].state",
+)  # fmt: skip
 """Ends of paths to what no person reads: signatures, bytes of files, and the state of a part of the Vercel AI SDK."""
 
 _IDS = frozenset(

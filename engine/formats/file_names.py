@@ -6,25 +6,13 @@ import os
 import stat
 from pathlib import Path
 
-from engine.base.atomic_files import UNFINISHED
+from engine.base.files import UNFINISHED
 from engine.formats.opening.containers import is_other
 
-LOG_SUFFIXES = frozenset(
-    (
-        ".json",
-        ".jsonl",
-        ".ndjson",
-        ".csv",
-        ".tsv",
-        ".parquet",
-        ".db",
-        ".sqlite",
-        ".sqlite3",
-        ".vtt",
-        ".traj",
-        ".eval",
-    )
-)
+LOG_SUFFIXES = frozenset((
+    ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".db", ".sqlite", ".sqlite3", ".vtt",
+    ".traj", ".eval",
+))  # fmt: skip
 """Endings of logs; a file of a folder or an archive with such an ending that fits no format is reported as refused."""
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")

@@ -24,129 +24,32 @@ from engine.formats.records import Leak
 
 STOP_TOKENS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
 
-TRUTH_FIELDS = frozenset(
-    (
-        "reward",
-        "rewards",
-        "reward_info",
-        "score",
-        "scores",
-        "success",
-        "successful",
-        "succeeded",
-        "solved",
-        "resolved",
-        "passed",
-        "correct",
-        "is_correct",
-        "rating",
-        "ratings",
-        "stars",
-        "grade",
-        "csat",
-        "nps",
-        "satisfaction",
-        "feedback",
-        "thumbs",
-        "winner",
-        "complete",
-        "completed",
-        "is_complete",
-        "completion",
-        "completion_level",
-        "complete_basis",
-        "task_completed",
-        "task_success",
-        "goal_achieved",
-        "finished",
-        "done",
-        "outcome",
-        "status",
-        "exit_status",
-        "termination_reason",
-        "end_reason",
-        "end_marker",
-        "finish_reason",
-        "stop_reason",
-        "truth",
-        "label",
-        "labels",
-        "gold",
-        "ground_truth",
-        "gold_answer",
-        "expected_answer",
-        "reference_answer",
-        "evaluation",
-        "eval_result",
-        "verdict",
-        "judgment",
-        "judgement",
-        "hallucination",
-        "hallucinations",
-    )
-)
+TRUTH_FIELDS = frozenset((
+    "reward", "rewards", "reward_info", "score", "scores", "success", "successful", "succeeded", "solved",
+    "resolved", "passed", "correct", "is_correct", "rating", "ratings", "stars", "grade", "csat", "nps",
+    "satisfaction", "feedback", "thumbs", "winner", "complete", "completed", "is_complete", "completion",
+    "completion_level", "complete_basis", "task_completed", "task_success", "goal_achieved", "finished",
+    "done", "outcome", "status", "exit_status", "termination_reason", "end_reason", "end_marker",
+    "finish_reason", "stop_reason", "truth", "label", "labels", "gold", "ground_truth", "gold_answer",
+    "expected_answer", "reference_answer", "evaluation", "eval_result", "verdict", "judgment", "judgement",
+    "hallucination", "hallucinations",
+))  # fmt: skip
 """Names of record fields that state an outcome, in lower case with underscores."""
 
-FINISH_CALLS = frozenset(
-    (
-        "finish",
-        "finished",
-        "done",
-        "submit",
-        "submit_answer",
-        "final_answer",
-        "complete_task",
-        "task_complete",
-        "task_completed",
-        "finish_task",
-        "end_task",
-        "end_conversation",
-        "end_chat",
-        "terminate",
-        "attempt_completion",
-        "mark_complete",
-        "mark_task_complete",
-    )
-)
+FINISH_CALLS = frozenset((
+    "finish", "finished", "done", "submit", "submit_answer", "final_answer", "complete_task",
+    "task_complete", "task_completed", "finish_task", "end_task", "end_conversation", "end_chat",
+    "terminate", "attempt_completion", "mark_complete", "mark_task_complete",
+))  # fmt: skip
 """Names of tools whose call does nothing but end the episode, in lower case with underscores."""
 
-_OUTCOMES = frozenset(
-    (
-        "reward",
-        "rewards",
-        "score",
-        "success",
-        "successful",
-        "succeeded",
-        "solved",
-        "resolved",
-        "passed",
-        "won",
-        "correct",
-        "is_correct",
-        "complete",
-        "completed",
-        "is_complete",
-        "completion_level",
-        "task_completed",
-        "task_success",
-        "goal_achieved",
-        "finished",
-        "done",
-        "outcome",
-        "status",
-        "exit_status",
-        "exit_code",
-        "exit_reason",
-        "termination_reason",
-        "terminate_reason",
-        "terminated",
-        "truncated",
-        "end_reason",
-        "stop_reason",
-        "verdict",
-    )
-)
+_OUTCOMES = frozenset((
+    "reward", "rewards", "score", "success", "successful", "succeeded", "solved", "resolved", "passed",
+    "won", "correct", "is_correct", "complete", "completed", "is_complete", "completion_level",
+    "task_completed", "task_success", "goal_achieved", "finished", "done", "outcome", "status",
+    "exit_status", "exit_code", "exit_reason", "termination_reason", "terminate_reason", "terminated",
+    "truncated", "end_reason", "stop_reason", "verdict",
+))  # fmt: skip
 """Names whose values say how a conversation ended, in lower case with underscores."""
 
 _ENDS = (
@@ -180,17 +83,8 @@ _STOP_TOKEN = re.compile("|".join(map(re.escape, STOP_TOKENS)))
 
 _SCORE_PAGE = re.compile(r"Your score \(min [\d.]+, max [\d.]+\)", re.IGNORECASE)
 _NAMES_OUTCOME = (
-    "score",
-    "reward",
-    "episode",
-    "success",
-    "solved",
-    "resolved",
-    "passed",
-    "completed",
-    "exit",
-    "done",
-)
+    "score", "reward", "episode", "success", "solved", "resolved", "passed", "completed", "exit", "done",
+)  # fmt: skip
 _EPISODE_OVER = r"episode[ \t]+(?:is[ \t]+)?(?:finished|done|over|ended)[ \t]*[,.;:!]*[ \t]*"
 _SCORE_LINE = re.compile(
     rf"^[ \t*>\[(]*(?:observation:[ \t]*)?{_EPISODE_OVER}\Z|"

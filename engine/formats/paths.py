@@ -36,7 +36,7 @@ class Found(NamedTuple):
     trail: Trail | None
 
 
-class BadPath(Exception):
+class BadPath(ValueError):
     """A path that cannot be read; the text says why."""
 
 
@@ -62,12 +62,14 @@ class _Key:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class Path:
     """A path that was read from its text; `choices` are tried in order."""
 
-    text: str
-    choices: tuple[tuple[_Key | _Step, ...], ...]
+    __slots__ = ("choices", "text")
+
+    def __init__(self, text: str, choices: tuple[tuple[_Key | _Step, ...], ...]) -> None:
+        self.text = text
+        self.choices = choices
 
     def find(self, value: Any, record: Any = None, outer: Any = None) -> list[Found]:
         """Returns what the path leads to, without what is null; [] if nothing is there.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.goals.questions.asker import Answer, LogProb
+from engine.goals.questions import Answer, LogProb
 from engine.jobs.contract import (
     OnProgress,
 )
@@ -18,7 +18,7 @@ from engine.model.prompt_files import Prompt
 
 
 class ProcessAsker:
-    """An `engine.goals.questions.asker.Asker`; each call is one request, so it is answered or cancelled as a whole."""
+    """An `engine.goals.questions.Asker`; each call is one request, so it is answered or cancelled as a whole."""
 
     def __init__(self, process: ModelClient, progress: OnProgress | None = None) -> None:
         self._process, self._progress = process, progress

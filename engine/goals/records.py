@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
 
 from engine.base.outcomes import (
     State,
@@ -47,7 +50,7 @@ DecisionKind = Literal["merge", "apart", "never", "split", "move", "rename", "pi
 
 MergeOrder = Literal["similarity", "probability", "informative"]
 """Which proposal comes first: the most similar (Soroka et al.), the most probable, or the one whose decision has the
-largest expected error reduction (`engine.goals.merges.order`)."""
+largest expected error reduction (`engine.goals.merges.merge_probability`)."""
 
 MemberOrder = Literal["central", "doubtful", "name"]
 
@@ -55,6 +58,9 @@ NAMELESS = "a group without a label"
 
 LIKELY = 0.05
 """Merge probability from which a pair is shown to a person before the others."""
+
+Ids = npt.NDArray[np.int64]
+"""Conversation ids."""
 
 Pair = tuple[str, str]
 """Ids of two groups."""
@@ -168,30 +174,19 @@ def model_says_yes(yes: float | None, yes_reversed: float | None) -> bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """The evidence for and against merging two groups.
+class PairAnswer:
+    """The answer of a model on two groups; None or empty for what was not asked.
 
     Attributes:
-        probability: Merge probability: all evidence combined by a model that is fitted to the decisions so far.
-        description_similarity, member_similarity: Cosine of the vectors of the descriptions, and of the centres.
-        member_threshold: Member similarity from which two such groups are more probably one goal than two, as the
-            clusters alone tell (`engine.goals.clusters.granularity`).
-        overlap: Share of the nearest neighbours of the members of one group that lie in the other, in [0, 1].
         likelihood_ratio: Gain in log-probability of the texts of one group after those of the other instead of mixed
-            ones, in nats per token, mean of both directions; None before the model was asked.
-        yes, yes_reversed: Probability that the model answers yes, with A first and with B first; None before it was
-            asked.
-        reason: Given by the model; may be empty.
-        label, description: Of the merged group, given by the model; may be empty.
-        model: Name of the model that answered; empty before it was asked.
-        features: Inputs of the merge probability by name, None if unknown; stored with a decision, they are what the
-            merge probability is fitted to.
+            ones, in nats per token, mean of both directions.
+        yes, yes_reversed: Probability that the model answers yes to "one goal?", with the larger group first and with
+            the smaller one first.
+        reason: Why they are one goal.
+        label, description: Of the merged group.
+        model: Name of the model.
     """
 
-    probability: float
-    description_similarity: float
-    member_similarity: float
-    overlap: float
     likelihood_ratio: float | None = None
     yes: float | None = None
     yes_reversed: float | None = None
@@ -199,8 +194,45 @@ class Evidence:
     label: str = ""
     description: str = ""
     model: str = ""
+
+
+NOT_ASKED = PairAnswer()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The evidence for and against merging two groups.
+
+    Attributes:
+        probability: Merge probability: all evidence combined by a model that is fitted to the decisions so far.
+        description_similarity, member_similarity: Cosine of the vectors of the descriptions, and of the centers.
+        overlap: Share of the nearest neighbors of the members of one group that lie in the other, in [0, 1].
+        answer: What a language model said of the pair.
+        features: Inputs of the merge probability by name, None if unknown; stored with a decision, they are what the
+            merge probability is fitted to.
+        member_threshold: Member similarity from which two such groups are more probably one goal than two, as the
+            clusters alone tell (`engine.goals.clusters.granularity`).
+    """
+
+    probability: float
+    description_similarity: float
+    member_similarity: float
+    overlap: float
+    answer: PairAnswer = NOT_ASKED
     features: Mapping[str, float | None] = field(default_factory=dict)
     member_threshold: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the evidence as JSON values in one level, as decisions store it and commands print it."""
+        return {
+            "probability": self.probability,
+            "description_similarity": self.description_similarity,
+            "member_similarity": self.member_similarity,
+            "overlap": self.overlap,
+            **asdict(self.answer),
+            "features": dict(self.features),
+            "member_threshold": self.member_threshold,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +308,8 @@ class GoalDecision:
         names: (label, description) of each group that a merge or split makes, or of a renamed group.
         parts: Conversation ids: of each part of a split, or of what moves.
         probability: Merge probability that the person was shown; None if none was.
-        evidence: The evidence that the person was shown, by field of `Evidence`; None if none was. `at_once` is the
-            merge probability above or below which a whole list was decided in one act.
+        evidence: The evidence that the person was shown, as `Evidence.as_json` gives it; None if none was.
+            `at_once` is the merge probability above or below which a whole list was decided in one act.
         source_id: Id of the decision on an earlier clustering that this one repeats.
         labels: Labels of `sides` when it was given.
         id: Part of the group ids that it makes, `d40` and `d40.1`; 0 before it is stored.
@@ -432,7 +464,7 @@ SecondGoalState = Literal["proposed", "confirmed", "removed"]
 
 
 LEAST_SHARE = 0.15
-"""Share from which a second goal counts, as in `engine.goals.clusters.membership`."""
+"""Share from which a second goal counts, as in `engine.goals.clusters.clustering`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.atomic_files import make_folder, replacing
 from engine.base.errors import AdapterError, ModelFileError
+from engine.base.files import make_folder, replacing
 from engine.model.gguf_file import BF16, F16, F32, GgufFile, read_gguf
 
 _VERSION = "n1"
@@ -108,7 +108,7 @@ class AdapterOrigin:
     """How an adapter was trained, from its file and its card.
 
     Attributes:
-        base_fingerprint: See `engine.model.base_fingerprint`; empty for adapters from elsewhere.
+        base_fingerprint: See `engine.model.adapter_files`; empty for adapters from elsewhere.
         base_name: Name of the base model; for display only.
         data_fingerprint: SHA-256 of the training data; empty if unknown.
         recipe: Recipe of the training; empty if unknown.

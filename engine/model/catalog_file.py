@@ -13,8 +13,8 @@ import platform
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.base.atomic_files import make_folder, write_atomically
 from engine.base.errors import ModelFileError
+from engine.base.files import make_folder, write_atomically
 from engine.model.manifest import known_sha256
 
 Measured = Literal["tuning", "speed"]

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.base.atomic_files import write_atomically
+from engine.base.files import write_atomically
 
 SUFFIX = ".manifest.json"
 PULLED = "models"

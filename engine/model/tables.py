@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from engine.base.atomic_files import make_file, make_folder
+from engine.base.files import make_file, make_folder
 
 MOST_BYTES = 2_000_000_000
 """Size above which the least recently used replies are deleted when the file is opened."""

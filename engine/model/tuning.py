@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.atomic_files import make_folder, private_folder
 from engine.base.errors import Cancelled, OutOfMemory
+from engine.base.files import make_folder, private_folder
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
 from engine.model.llamacpp import LlamaModel, gpu_offload, quantize

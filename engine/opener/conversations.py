@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.conversation import LogPiece, render_log
-from engine.base.outcomes import (
-    State,
-    Verdict,
-)
+from engine.base.outcomes import State, Verdict
 from engine.completeness.records.scores import (
     DecisionRule,
     Histogram,
@@ -40,6 +37,7 @@ from engine.conversations.tables.conversations import (
     messages_of,
     original,
 )
+from engine.conversations.tables.earlier_states import verdict_sql
 from engine.conversations.tables.selecting import matching
 from engine.goals.records import GoalOfConversation
 from engine.goals.tables import groups as goal_groups
@@ -48,7 +46,7 @@ from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
-from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of, verdict_sql
+from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of
 from engine.results.comparison import field_values
 
 
@@ -157,7 +155,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
     with snapshot(conn):
         within = matching(conn, (query or ListQuery()).filter)
         chosen, flags = within.condition("id")
-        messages, turns, sources = conn.execute(
+        messages, turns, source_count = conn.execute(
             "SELECT coalesce(sum(messages), 0), coalesce(sum(turns), 0), count(DISTINCT source_id)"
             f" FROM conversation WHERE {chosen}",
             flags,
@@ -173,7 +171,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
             conversations=len(within),
             messages=messages,
             turns=turns,
-            sources=sources,
+            sources=source_count,
             complete=states[State.COMPLETE],
             incomplete=states[State.INCOMPLETE],
             borderline=states[State.BORDERLINE],
@@ -232,10 +230,10 @@ class ConversationService:
         with self._project.reading() as conn:
             return selecting.ids(conn, query)
 
-    def named(self, external_id: str) -> list[int]:
-        """Ids of the conversations that were imported with this id, of any source."""
+    def named(self, external_id: str, source: str | None = None) -> list[int]:
+        """Ids of the conversations that were imported with this id, of a source with this label or of any."""
         with self._project.reading() as conn:
-            return by_name(conn, external_id)
+            return by_name(conn, external_id, source)
 
     def rows(self, ids: Sequence[int]) -> list[ConversationRow]:
         """Rows for these ids in the order asked."""

@@ -72,10 +72,9 @@ class JobService:
         most_unpacked: int | None = None,
     ) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""
-        from engine.conversations.stages.checking import CheckStage
-        from engine.conversations.stages.importing import ImportStage
+        from engine.conversations.service.imports import import_stages
 
-        stage = ImportStage(
+        stages = import_stages(
             self._project,
             paths,
             format,
@@ -83,7 +82,7 @@ class JobService:
             replace=replace,
             most_unpacked=most_unpacked,
         )
-        return self._runner.start([stage, CheckStage(self._project)])
+        return self._runner.start(stages)
 
     def cancel(self, job_id: int) -> None:
         """Quick. Asks a job to stop; what it committed stays, and a later run goes on from there."""

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from engine.base.atomic_files import replacing
 from engine.base.errors import ProjectDamaged, ProjectError
+from engine.base.files import replacing
 from engine.base.number_format import counted
 from engine.completeness.tables import score_sets
 from engine.conversations.tables import facets

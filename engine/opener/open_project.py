@@ -18,7 +18,6 @@ from engine.base import folders
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.events import DataChanged, Event, Listener, ModelRestarted
 from engine.conversations.service.saved import SavedViews
-from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversations import ConversationService
 from engine.opener.filter_fields import declare_fields
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
     from engine.completeness.service.requests import RequestService
     from engine.completeness.service.runs import ScoringRuns
     from engine.completeness.service.sets import ScoreSets
-    from engine.goals.service.run_stages import GoalStages
+    from engine.goals.service.runs import GoalStages
     from engine.goals.service.service import GoalService
-    from engine.goals.views.merge_queue_cache import MergeQueueCache
+    from engine.goals.views.merge_queue import MergeQueueCache
     from engine.jobs.contract import Stage
     from engine.model.catalog import Catalog
     from engine.model.process.process import (
@@ -128,11 +127,6 @@ class OpenProject:
         self.runner = JobRunner(
             self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
         )
-        try:
-            self._complete_goal_index()
-        except BaseException:
-            self.close()
-            raise
 
     def __enter__(self) -> OpenProject:
         return self
@@ -162,15 +156,6 @@ class OpenProject:
             self.endpoints.close()
         self.network.close()
         self.project.close()
-
-    def _complete_goal_index(self) -> None:
-        """Stores the groups of clusterings that an earlier version made."""
-        with self.project.reading() as conn:
-            missing = goal_groups.missing(conn)
-        if missing:
-            from engine.goals.views.decision_log import complete_goal_index
-
-            complete_goal_index(self.project)
 
     # Parts
 
@@ -247,7 +232,7 @@ class OpenProject:
     def merge_queue_cache(self) -> MergeQueueCache:
         """The views of the clusterings, read once until something of them changes."""
         from engine.goals.views.decision_log import DecisionLog
-        from engine.goals.views.merge_queue_cache import MergeQueueCache
+        from engine.goals.views.merge_queue import MergeQueueCache
 
         folder = folders.cache_dir() / "neighbours"
         return MergeQueueCache(self.project, DecisionLog(self.project), folder)
@@ -431,7 +416,7 @@ class OpenProject:
 
     def goal_stages(self) -> GoalStages:
         """The stages of goal runs, made for this project."""
-        from engine.goals.service.run_stages import GoalStages
+        from engine.goals.service.runs import GoalStages
 
         return GoalStages(self.run_setup, self.merge_queue_cache)
 

@@ -48,7 +48,7 @@ from engine.results.paper_figures import (
     tree_figures,
     with_best_leaf,
 )
-from engine.results.validation.all_metrics import validation_blocks
+from engine.results.validation.service import validation_blocks
 from engine.trees.records import TreeItem
 
 MOST_GOALS = 30

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from engine.base.atomic_files import remove_leftovers
 from engine.base.errors import (
     NameTaken,
     NotAProject,
@@ -26,6 +25,7 @@ from engine.base.errors import (
     ProjectTooNew,
     ProjectTooOld,
 )
+from engine.base.files import remove_leftovers
 from engine.project import project_id, runs
 from engine.project.file.backups import copy_whole, free_name
 from engine.project.file.failures import damaged, translate_file_errors, translate_sqlite_errors

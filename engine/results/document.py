@@ -123,8 +123,10 @@ class Document:
             change(self.title),
             change(self.subtitle),
             tuple(
-                Section(change(one.title), tuple(_mapped(block, change) for block in one.blocks))
-                for one in self.sections
+                Section(
+                    change(section.title), tuple(_mapped(block, change) for block in section.blocks)
+                )
+                for section in self.sections
             ),
         )
 
@@ -135,14 +137,14 @@ def _mapped(block: Block, change: Callable[[str], str]) -> Block:
     if isinstance(block, Table):
         return replace(block, caption=change(block.caption), rows=_rows(block.rows, change))
     if isinstance(block, Quote):
-        said = tuple((who, change(text)) for who, text in block.messages)
-        return replace(block, source=change(block.source), messages=said)
+        messages = tuple((speaker, change(text)) for speaker, text in block.messages)
+        return replace(block, source=change(block.source), messages=messages)
     if isinstance(block, Bars):
         return replace(block, values=tuple((change(a), b, c) for a, b, c in block.values))
     if isinstance(block, Columns):
         return replace(block, values=tuple((change(a), b) for a, b in block.values))
     if isinstance(block, Ranges):
-        return replace(block, values=tuple((change(one[0]), *one[1:]) for one in block.values))
+        return replace(block, values=tuple((change(row[0]), *row[1:]) for row in block.values))
     if isinstance(block, Plot):
         lines = tuple((change(a), b) for a, b in block.lines)
         return replace(block, says=change(block.says), lines=lines)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from engine.base.number_format import counted
 from engine.base.text import one_line
-from engine.goals.clusters.stability import DISSOLVED, STABLE
+from engine.goals.clusters.validation import DISSOLVED, STABLE
 from engine.goals.tables.measurements import Measurements
 from engine.results.comparison.measured import Floats, Measured
 from engine.results.document import Bars, Block, Columns, Paragraph, Plot, Table
@@ -51,16 +51,16 @@ def largest_goals(sizes: Sequence[tuple[str, int]], total: int) -> Bars:
     )
 
 
-def clustering_figures(found: Measurements) -> Iterator[Block]:
+def clustering_figures(measurements: Measurements) -> Iterator[Block]:
     """Stability and distances of a clustering, as far as they were measured."""
-    yield from _stability(found)
-    if found.paper_goals is not None:
-        yield from side_by_side(found.paper_goals)
-    yield from _distances(found)
+    yield from _stability(measurements)
+    if measurements.paper_goals is not None:
+        yield from side_by_side(measurements.paper_goals)
+    yield from _distances(measurements)
 
 
-def _stability(found: Measurements) -> Iterator[Block]:
-    runs = found.agreements
+def _stability(measurements: Measurements) -> Iterator[Block]:
+    runs = measurements.agreements
     if not runs:
         yield Paragraph(
             "How stable the clusters are was not measured. `workbench run stability PROJECT` measures it."
@@ -73,7 +73,7 @@ def _stability(found: Measurements) -> Iterator[Block]:
     ):
         if aris := [ari for of, ari in runs if of == kind]:
             figures = (mean(aris), min(aris), max(aris))
-            rows.append((name, f"{len(aris)}", *(f"{one:.2f}" for one in figures)))
+            rows.append((name, f"{len(aris)}", *(f"{value:.2f}" for value in figures)))
     yield Table(
         "The clustering against others by k-means: adjusted Rand index (compare Figure 4 of Soroka et al.)",
         ("clustered again with", "times", "mean", "least", "greatest"),
@@ -81,8 +81,12 @@ def _stability(found: Measurements) -> Iterator[Block]:
         frozenset((1, 2, 3, 4)),
     )
     known = sorted(
-        ((one, found.jaccard[one.number]) for one in found.clusters if one.number in found.jaccard),
-        key=lambda one: one[1],
+        (
+            (cluster, measurements.jaccard[cluster.number])
+            for cluster in measurements.clusters
+            if cluster.number in measurements.jaccard
+        ),
+        key=lambda cluster: cluster[1],
     )
     yield Bars(
         "Clusters before merges, the least stable first: mean Jaccard similarity over bootstraps",
@@ -137,11 +141,11 @@ def _largest(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return sorted(run["groups"], key=lambda group: -int(group["size"]))[:LARGEST]
 
 
-def _distances(found: Measurements) -> Iterator[Block]:
+def _distances(measurements: Measurements) -> Iterator[Block]:
     """Table 4: mean distances to the centre of the own cluster, of a training part, of the rest and of all."""
     rows = []
-    table = None if found.paper_goals is None else found.paper_goals["table_4"]
-    held_out, clusters = found.hold_out, found.clusters
+    table = None if measurements.paper_goals is None else measurements.paper_goals["table_4"]
+    held_out, clusters = measurements.hold_out, measurements.clusters
     if table is not None:
         rows += [
             ("whole algorithm, training part", f"{table['clusters_train']:,}", *_far(table["train"])),
@@ -149,8 +153,10 @@ def _distances(found: Measurements) -> Iterator[Block]:
             ("whole algorithm, all", f"{table['clusters_full']:,}", *_far(table["full"])),
         ]  # fmt: skip
     if held_out is not None:
-        inside = sum(one.size for one in clusters)
-        spread = sum(one.size * one.spread for one in clusters) / inside if inside else 0.0
+        inside = sum(cluster.size for cluster in clusters)
+        spread = (
+            sum(cluster.size * cluster.spread for cluster in clusters) / inside if inside else 0.0
+        )
         rows += [
             ("k-means, training part", f"{held_out['clusters']:,}", f"{held_out['train']:,}",
              f"{held_out['cosine_train']:.3f}", f"{held_out['euclidean_train']:.3f}"),
@@ -172,11 +178,12 @@ def _distances(found: Measurements) -> Iterator[Block]:
     )
 
 
-def _far(found: Mapping[str, Any]) -> tuple[str, str, str]:
+def _far(distances: Mapping[str, Any]) -> tuple[str, str, str]:
     cosine, euclidean = (
-        "" if found[name] is None else f"{found[name]:.3f}" for name in ("cosine", "euclidean")
+        "" if distances[name] is None else f"{distances[name]:.3f}"
+        for name in ("cosine", "euclidean")
     )
-    return f"{found['rows']:,}", cosine, euclidean
+    return f"{distances['rows']:,}", cosine, euclidean
 
 
 # Response trees
@@ -237,7 +244,7 @@ def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) 
     places: dict[str, list[TreeItem]] = defaultdict(list)
     for item in trees:
         places[source_of[item.row.conversation_id]].append(item)
-    listed = sorted(places.items(), key=lambda one: -len(one[1]))
+    listed = sorted(places.items(), key=lambda source: -len(source[1]))
     rows = [
         (
             one_line(source, 50),
@@ -258,10 +265,10 @@ def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) 
 
 
 def _quartiles(values: Sequence[float | None], form: str) -> str:
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     if not known:
         return "–"
-    low, middle, high = (form.format(one) for one in np.percentile(known, (25, 50, 75)))
+    low, middle, high = (form.format(bound) for bound in np.percentile(known, (25, 50, 75)))
     return f"{middle} ({low} to {high})"
 
 

@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.base.interval import Interval
-from engine.base.report_table import ReportTable
-from engine.base.statistics.records import Classification, Contrast, Curve, Metric
+from engine.base.report_table import (
+    Metric,
+    ReportTable,
+)
+from engine.base.statistics.records import (
+    Classification,
+    Contrast,
+    Curve,
+)
 from engine.completeness.records.scores import SetMode
 
 RowKind = Literal["scores", "keywords", "position"]
@@ -48,7 +55,7 @@ class TruncationRow:
     name: str
     kind: RowKind
     scored: int
-    found: Classification
+    metrics: Classification
     matched: Interval | None = None
     matched_pairs: int = 0
     mode: SetMode | None = None

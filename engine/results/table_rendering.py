@@ -1,6 +1,6 @@
-"""Cells of tables of results as text, and the tables as JSON and with tabs.
+"""Tables of results as JSON, with tabs between the cells, and as blocks of a document.
 
-`workbench.text_tables` prints tables, `screens.widgets.report_columns` draws them.
+The command line prints tables (`workbench.text_tables`), screens draw them (`screens.widgets.report_columns`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNKNOWN = "–"
 
 
 def format_cell(kind: CellKind, cell: Cell) -> str:
-    """A cell as text, without the ends of its interval; a dash for None."""
+    """Returns a cell as text, without the ends of its interval; a dash for None."""
     if cell is None:
         return UNKNOWN
     if isinstance(cell, str):
@@ -34,44 +34,38 @@ def format_cell(kind: CellKind, cell: Cell) -> str:
 
 
 def row_as_json(table: ReportTable, row: ReportRow) -> dict[str, Any]:
-    """A row by the keys of its columns, intervals in `ci` as [low, high], and its details."""
-    cells = dict(zip((one.key for one in table.columns), row.cells, strict=True))
+    """Returns a row by the keys of its columns, intervals in `ci` as [low, high], and its details."""
+    cells = dict(zip((cell.key for cell in table.columns), row.cells, strict=True))
     return {
-        **{key: one.value if isinstance(one, Interval) else one for key, one in cells.items()},
+        **{key: cell.value if isinstance(cell, Interval) else cell for key, cell in cells.items()},
         **row.details,
-        "ci": {key: [one.low, one.high] for key, one in cells.items() if isinstance(one, Interval)},
+        "ci": {
+            key: [cell.low, cell.high] for key, cell in cells.items() if isinstance(cell, Interval)
+        },
     }
 
 
 def tab_separated(table: ReportTable, rows: Sequence[ReportRow]) -> str:
-    """The columns that screens show, with tabs, and p where it was tested; conclusions and notes below.
+    """Returns the columns that screens show, with tabs, and p where it was tested; conclusions and notes below.
+
+    A figure is followed by both ends of its interval where it has one.
 
     Args:
         rows: Those of the table, in the order that is wanted.
     """
-    lines = tabbed_lines(table, rows, [one for one in table.columns if one.on_screen])
+    shown = [index for index, column in enumerate(table.columns) if column.on_screen]
+    lines = [[title for index in shown for title in _titles(table.columns[index])]]
+    lines += [
+        [text for index in shown for text in _texts(table.columns[index], row.cells[index])]
+        for row in rows
+    ]
     if table.metric is not None:
         tested = ["p", *("" if row.p is None else f"{row.p:.4f}" for row in rows)]
-        lines = [f"{line}\t{p}" for line, p in zip(lines, tested, strict=True)]
-    sentences = (*table.conclusions, *(one for row in rows for one in row.conclusions))
-    return "\n".join([*lines, *table.notes, *dict.fromkeys(sentences)])
-
-
-def tabbed_lines(
-    table: ReportTable, rows: Sequence[ReportRow], columns: Sequence[ReportColumn]
-) -> list[str]:
-    """A head and the rows with tabs between the cells; figures with both ends of their interval where they have one.
-
-    Args:
-        columns: Those of the table that are wanted.
-    """
-    lines = ["\t".join(part for one in columns for part in _titles(one))]
-    for row in rows:
-        cells = zip(table.columns, row.cells, strict=True)
-        lines.append(
-            "\t".join(part for one, cell in cells if one in columns for part in _parts(one, cell))
-        )
-    return lines
+        lines = [[*line, p] for line, p in zip(lines, tested, strict=True)]
+    conclusions = (*table.conclusions, *(one for row in rows for one in row.conclusions))
+    return "\n".join(
+        ["\t".join(line) for line in lines] + [*table.notes, *dict.fromkeys(conclusions)]
+    )
 
 
 def _titles(column: ReportColumn) -> list[str]:
@@ -79,34 +73,28 @@ def _titles(column: ReportColumn) -> list[str]:
     return [title, f"{title} low", f"{title} high"] if column.has_intervals else [title]
 
 
-def _parts(column: ReportColumn, cell: Cell) -> list[str]:
+def _texts(column: ReportColumn, cell: Cell) -> list[str]:
     if isinstance(cell, Interval):
-        return [f"{one:.4f}" for one in (cell.value, cell.low, cell.high)]
+        return [f"{end:.4f}" for end in (cell.value, cell.low, cell.high)]
     return [" ".join(format_cell(column.kind, cell).split())]
 
 
 def table_block(
     caption: str, table: ReportTable, columns: Sequence[ReportColumn], *, ends: bool = False
 ) -> Table:
-    """Some columns of a table; `ends` adds the ends of intervals."""
+    """Returns some columns of a table as a block of a document; `ends` adds the ends of intervals."""
+    indices = [table.columns.index(column) for column in columns]
+
+    def text(index: int, row: ReportRow) -> str:
+        kind, cell = table.columns[index].kind, row.cells[index]
+        value = format_cell(kind, cell)
+        if not (ends and isinstance(cell, Interval)):
+            return value
+        return f"{value} ({format_cell(kind, cell.low)} to {format_cell(kind, cell.high)})"
+
     return Table(
         caption,
         tuple(column.title for column in columns),
-        tuple(
-            tuple(_cell(column, _of(row, table, column), ends) for column in columns)
-            for row in table.rows
-        ),
-        frozenset(at for at, column in enumerate(columns) if column.kind != "text"),
+        tuple(tuple(text(index, row) for index in indices) for row in table.rows),
+        frozenset(n for n, column in enumerate(columns) if column.kind != "text"),
     )
-
-
-def _of(row: ReportRow, table: ReportTable, column: ReportColumn) -> Cell:
-    return row.cells[table.columns.index(column)]
-
-
-def _cell(column: ReportColumn, cell: Cell, ends: bool) -> str:
-    text = format_cell(column.kind, cell)
-    if not (ends and isinstance(cell, Interval)):
-        return text
-    low, high = (format_cell(column.kind, end) for end in (cell.low, cell.high))
-    return f"{text} ({low} to {high})"

@@ -44,25 +44,27 @@ def placed(excerpts: Sequence[str], text: str) -> list[Piece] | None:
     of its own if it has more than a few words, else it joins the piece before it (the first: after it), so that
     together the pieces hold every word of the text.
     """
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for excerpt in excerpts:
         words = excerpt.split()
         if not words:
             continue
         pattern = re.compile(r"\s+".join(map(re.escape, words)))
         spots = (Piece(*match.span()) for match in pattern.finditer(text))
-        free = next((spot for spot in spots if not any(_overlap(spot, one) for one in found)), None)
+        free = next(
+            (spot for spot in spots if not any(_overlap(spot, piece) for piece in pieces)), None
+        )
         if free is None:
             return None
-        found.append(free)
-    return _filled_up(sorted(found), text) if found else None
+        pieces.append(free)
+    return _filled_up(sorted(pieces), text) if pieces else None
 
 
 def lost(text: str, shards: Sequence[str]) -> list[str]:
     """Returns the numbers and names of a text that no shard contains, in order of the text."""
-    spoken = " ".join(shards)
-    numbers = set(_NUMBER.findall(spoken))
-    words = {word.casefold() for word in _WORD.findall(spoken)}
+    in_shards = " ".join(shards)
+    numbers = set(_NUMBER.findall(in_shards))
+    words = {word.casefold() for word in _WORD.findall(in_shards)}
     missing = [
         (match.start(), match.group())
         for match in _NUMBER.finditer(text)
@@ -83,9 +85,9 @@ def says_no_other(shard: str, piece: str) -> bool:
     return same_numbers and set(_MARKS.findall(shard)) <= set(piece)
 
 
-def _split(text: str, at: re.Pattern[str]) -> list[Piece]:
-    starts = [0, *(match.end() for match in at.finditer(text))]
-    ends = [*(match.start() for match in at.finditer(text)), len(text)]
+def _split(text: str, border: re.Pattern[str]) -> list[Piece]:
+    starts = [0, *(match.end() for match in border.finditer(text))]
+    ends = [*(match.start() for match in border.finditer(text)), len(text)]
     pieces = [_trimmed(Piece(*span), text) for span in zip(starts, ends, strict=True)]
     return [piece for piece in pieces if _WORD.search(piece.of(text))]
 
@@ -96,15 +98,15 @@ def _trimmed(piece: Piece, text: str) -> Piece:
     return Piece(start, max(start, piece.end - len(words) + len(words.rstrip())))
 
 
-def _overlap(one: Piece, other: Piece) -> bool:
-    return one.start < other.end and other.start < one.end
+def _overlap(piece: Piece, other: Piece) -> bool:
+    return piece.start < other.end and other.start < piece.end
 
 
 def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:
     whole: list[Piece] = []
-    at = 0
+    end = 0
     for piece in [*pieces, Piece(len(text), len(text))]:
-        gap = _trimmed(Piece(at, piece.start), text)
+        gap = _trimmed(Piece(end, piece.start), text)
         words = _WORD.findall(gap.of(text))
         joins = 0 < len(words) <= _FEW
         if words and not joins:
@@ -115,7 +117,7 @@ def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:
             piece = Piece(gap.start, piece.end)
         if piece.start < piece.end:
             whole.append(piece)
-        at = piece.end
+        end = piece.end
     return whole
 
 
@@ -175,7 +177,7 @@ class Draft:
     @property
     def lost(self) -> list[str]:
         """Numbers and names of the instruction that no candidate contains."""
-        return lost(self.text, [one.text for one in self.candidates])
+        return lost(self.text, [shard.text for shard in self.candidates])
 
     def decided(self, state: State) -> Draft:
         """Returns the draft with another state.
@@ -186,7 +188,7 @@ class Draft:
         if state == "approved":
             if not self.candidates:
                 raise BadInstruction(f"{self.task_id} has no shard to approve.")
-            if not all(one.text.strip() for one in self.candidates):
+            if not all(shard.text.strip() for shard in self.candidates):
                 raise BadInstruction(f"{self.task_id}: an empty shard cannot be approved.")
         return replace(self, state=state)
 
@@ -194,22 +196,22 @@ class Draft:
         """Returns the draft with another text for one shard; its state becomes `proposed`, as after every edit."""
         return self._with(
             [
-                replace(one, text=text, by="person") if one.shard_id == shard_id else one
-                for one in self.candidates
+                replace(shard, text=text, by="person") if shard.shard_id == shard_id else shard
+                for shard in self.candidates
             ]
         )
 
     def moved(self, shard_id: int, by: int) -> Draft:
         """Returns the draft with one shard moved by this many places (negative: earlier), at most to either end."""
         order = list(self.candidates)
-        at = next(n for n, one in enumerate(order) if one.shard_id == shard_id)
-        one = order.pop(at)
-        order.insert(max(0, min(len(order), at + by)), one)
+        index = next(n for n, shard in enumerate(order) if shard.shard_id == shard_id)
+        shard = order.pop(index)
+        order.insert(max(0, min(len(order), index + by)), shard)
         return self._with(order)
 
     def without(self, shard_id: int) -> Draft:
         """Returns the draft without one shard."""
-        return self._with([one for one in self.candidates if one.shard_id != shard_id])
+        return self._with([shard for shard in self.candidates if shard.shard_id != shard_id])
 
     def instruction(self) -> Instruction:
         """Returns the instruction with these shards, numbered from 1 in order."""
@@ -227,7 +229,7 @@ class Draft:
             "missing": self.missing,
             "lost": self.lost,
             "check": dict(self.check),
-            "pieces": [[one.piece.start, one.piece.end, one.by] for one in self.candidates],
+            "pieces": [[shard.piece.start, shard.piece.end, shard.by] for shard in self.candidates],
         }
         return {**self.instruction().record(), KEY: making}
 

@@ -203,8 +203,8 @@ class ReplyForecast:
         self._expected_taken += self._expected[played.key]
         self._kept += played.key in self._missing
 
-    def total(self, asked: int) -> int | None:
-        """Estimated replies of the whole run after `asked` replies; None before the first play is finished."""
+    def total(self, written: int) -> int | None:
+        """Returns the estimated replies of the whole run, after `written` of them; None before a play is finished."""
         if not self._expected_taken:
             return None
         scale = self._taken / self._expected_taken
@@ -212,4 +212,4 @@ class ReplyForecast:
         for key, lines in self._playing.live.items():
             rest = scale * self._expected[key] - lines
             left += rest if rest > 0 else max(LONGER * lines, 1)
-        return asked + round(left)
+        return written + round(left)

@@ -204,6 +204,6 @@ class SessionState:
     conversation_id: int | None = None
 
 
-def chosen_models(models: Sequence[str], at: int) -> str | None:
-    """The model at a position of a choice whose first entry is the default; None for the default."""
-    return None if at == 0 else models[at - 1]
+def chosen_models(models: Sequence[str], position: int) -> str | None:
+    """Returns the model at a position of a choice whose first entry is the default; None for the default."""
+    return None if position == 0 else models[position - 1]

@@ -38,7 +38,7 @@ BOTH = "both"
 
 
 def _temperature(default: float | None, help: str, *, words: str = "") -> Any:
-    """A sampling temperature; None is allowed where it is the default."""
+    """Declares a field for a sampling temperature; None is allowed where it is the default."""
     option = Option(
         help,
         default=words,
@@ -51,7 +51,7 @@ def _temperature(default: float | None, help: str, *, words: str = "") -> Any:
 
 
 def _choice(help: str, known: Sequence[str]) -> Option:
-    """One of some names."""
+    """Returns the option of a field for one of some names."""
     return Option(
         help,
         metavar=f"{{{','.join(known)}}}",
@@ -69,11 +69,14 @@ def _names(
     flag: str = "",
     several: Literal["", "repeated", "words"] = "",
 ) -> Any:
-    """Some of the known names, or any where None are known; written with commas between, in any case where known."""
+    """Declares a field for some of the known names, or for any where None are known; they are written with commas
+    between, in any case where known."""
 
     def convert(text: str) -> tuple[str, ...]:
-        found = (one.strip() for one in text.split(","))
-        return tuple(dict.fromkeys(one if known is None else one.lower() for one in found if one))
+        names = (name.strip() for name in text.split(","))
+        return tuple(
+            dict.fromkeys(name if known is None else name.lower() for name in names if name)
+        )
 
     option = Option(
         help,
@@ -143,7 +146,7 @@ class SimulationOptions:
         check(self)
 
     def model_of(self, role: Role) -> str | None:
-        """Name of the model that plays a role; None is the one that the project uses for simulations."""
+        """Returns the name of the model that plays a role; None is the one that the project uses for simulations."""
         chosen = {"user": self.user_model, "judge": self.judge_model, "assistant": None}[role]
         return chosen or self.model
 
@@ -327,7 +330,7 @@ FIELDS: Mapping[Kind, tuple[str, ...]] = {
 
 
 def read_request(kind: Kind, texts: Mapping[str, str]) -> SimulationRequest:
-    """The request that a person typed.
+    """Returns the request that a person typed.
 
     Args:
         texts: Texts by the names of the fields; one that is missing or empty takes its default.
@@ -339,13 +342,13 @@ def read_request(kind: Kind, texts: Mapping[str, str]) -> SimulationRequest:
 
 
 def as_request(value: Mapping[str, Any]) -> SimulationRequest:
-    """A request from its JSON.
+    """Returns a request from its JSON.
 
     Raises:
         UsageError: It is none; another version of the program may have written it.
     """
     known: dict[str, Any] = {
-        name: tuple(one) if isinstance(one, list) else one for name, one in value.items()
+        name: tuple(field) if isinstance(field, list) else field for name, field in value.items()
     }
     try:
         if known.get("kind") not in KINDS:
@@ -356,5 +359,5 @@ def as_request(value: Mapping[str, Any]) -> SimulationRequest:
 
 
 def request_as_json(request: SimulationRequest) -> dict[str, Any]:
-    """A request as JSON values."""
+    """Returns a request as JSON values."""
     return asdict(request)

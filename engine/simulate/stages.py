@@ -158,7 +158,9 @@ class Answering:
             try:
                 return work.each(
                     calls,
-                    lambda some: [_storable(one) for one in work.process.ask(Chat(some), report)],
+                    lambda some: [
+                        _storable(reply) for reply in work.process.ask(Chat(some), report)
+                    ],
                     FailedCall,
                 )
             except RequestRefused as error:
@@ -183,7 +185,7 @@ def _identity(work: ModelWork) -> dict[str, Any]:
 
 
 def _storable(reply: Completion) -> Completion:
-    """The reply without lone surrogates, which endpoints send when they cut inside of a character."""
+    """Returns the reply without lone surrogates, which endpoints send when they cut inside of a character."""
     return replace(reply, text=without_surrogates(reply.text))
 
 
@@ -267,13 +269,13 @@ class PlayStage:
         return self._scenarios(self._answering.labels)
 
     def missing(self) -> list[Scenario]:
-        """The scenarios whose plays have not ended."""
+        """Returns the scenarios whose plays have not ended."""
         with self._project.reading() as conn:
             ended = plays.ended_keys(conn, self.config_hash)
         return [scenario for scenario in self.scenarios if scenario.key not in ended]
 
     def estimate(self) -> PlayEstimate:
-        """The expected cost of the missing plays."""
+        """Returns the expected cost of the missing plays."""
         count = len(self.missing())
         models = self._models
         with self._project.reading() as conn:
@@ -364,7 +366,7 @@ class PlayStage:
             self._person.leave()
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Played {self.played:,} of {self._kind} in {self._answering.asked:,} replies"
         if self._answering.known:
             text += f", {self._answering.known:,} more were known"

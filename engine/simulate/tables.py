@@ -49,7 +49,7 @@ def add(conn: sqlite3.Connection, play: PlayRow, transcript: Sequence[Transcript
 
 
 def ended_keys(conn: sqlite3.Connection, config_hash: str) -> set[str]:
-    """Keys of the plays of a setting that ended."""
+    """Returns the keys of the plays of a setting that ended."""
     rows = conn.execute(
         "SELECT key FROM play WHERE config_hash = ? AND reason IS NULL", (config_hash,)
     )
@@ -57,7 +57,7 @@ def ended_keys(conn: sqlite3.Connection, config_hash: str) -> set[str]:
 
 
 def ended_keys_of_done_runs(conn: sqlite3.Connection, config_hash: str) -> set[str]:
-    """Keys of the plays of a setting that ended in a run whose state is `done`."""
+    """Returns the keys of the plays of a setting that ended in a run whose state is `done`."""
     rows = conn.execute(
         "SELECT key FROM play JOIN run ON run.id = run_id"
         " WHERE play.config_hash = ? AND reason IS NULL AND state = 'done'",
@@ -67,7 +67,7 @@ def ended_keys_of_done_runs(conn: sqlite3.Connection, config_hash: str) -> set[s
 
 
 def settings_of(conn: sqlite3.Connection, kind: str | None = None) -> list[PlaySetting]:
-    """Settings of one kind or of all, in the order of their first plays, with how many plays each has."""
+    """Returns the settings of one kind or of all, in the order of their first plays, with how many plays each has."""
     rows = conn.execute(
         "SELECT config_hash, kind, params, models, count(play.id), count(reason) FROM play_config"
         " LEFT JOIN play USING (config_hash) WHERE ?1 IS NULL OR kind = ?1"
@@ -81,13 +81,13 @@ def settings_of(conn: sqlite3.Connection, kind: str | None = None) -> list[PlayS
 
 
 def rows(conn: sqlite3.Connection, config_hash: str) -> list[PlayRow]:
-    """The plays of a setting in the order of their keys, numbers in them by their value."""
-    found = conn.execute(f"{_ROW} WHERE config_hash = ?", (config_hash,))
-    return sorted(map(_row, found), key=lambda row: _with_numbers(row.key))
+    """Returns the plays of a setting in the order of their keys, numbers in them by their value."""
+    plays = conn.execute(f"{_ROW} WHERE config_hash = ?", (config_hash,))
+    return sorted(map(_row, plays), key=lambda row: _with_numbers(row.key))
 
 
 def all_plays(conn: sqlite3.Connection, kind: str | None = None) -> Iterator[PlayRow]:
-    """All plays of one kind or of all, in the order in which they were stored."""
+    """Yields all plays of one kind or of all, in the order in which they were stored."""
     for row in conn.execute(f"{_ROW} WHERE ?1 IS NULL OR kind = ?1 ORDER BY play.id", (kind,)):
         yield _row(row)
 
@@ -96,17 +96,18 @@ _COUNTS = {"form", "length", "required", "optional", "turns", "repetitions"}
 
 
 def form_runs(conn: sqlite3.Connection) -> list[tuple[str, dict[str, Any]]]:
-    """The assistant's model and the result of every run of form filling: those that were played, then those that were
-    imported, whose result is their truth. The variant says where replies followed no schema (`modular, free`)."""
-    settings = {one.config_hash: one for one in settings_of(conn, "forms")}
-    played = [one for one in all_plays(conn, "forms") if one.reason is None]
-    own = {one.conversation_id for one in played}
+    """Returns the assistant's model and the result of every run of form filling: those that were played, then those
+    that were imported, whose result is their truth. The variant says where replies followed no schema (`modular,
+    free`)."""
+    settings = {setting.config_hash: setting for setting in settings_of(conn, "forms")}
+    played = [play for play in all_plays(conn, "forms") if play.reason is None]
+    played_conversations = {play.conversation_id for play in played}
     imported = [
         (str(truth.get("assistant_model", "unknown")), truth)
         for key, truth in truth_by_record(conn)
-        if key not in own and truth.keys() >= _COUNTS
+        if key not in played_conversations and truth.keys() >= _COUNTS
     ]
-    return [*(_form_run(settings[one.config_hash], one) for one in played), *imported]
+    return [*(_form_run(settings[play.config_hash], play) for play in played), *imported]
 
 
 def _form_run(setting: PlaySetting, row: PlayRow) -> tuple[str, dict[str, Any]]:
@@ -117,14 +118,15 @@ def _form_run(setting: PlaySetting, row: PlayRow) -> tuple[str, dict[str, Any]]:
 
 def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:
     """Plays that resulted in this conversation; several where models wrote the same text."""
-    found = conn.execute(f"{_ROW} WHERE conversation_id = ? ORDER BY play.id", (conversation_id,))
-    return [_row(row) for row in found]
+    plays = conn.execute(f"{_ROW} WHERE conversation_id = ? ORDER BY play.id", (conversation_id,))
+    return [_row(row) for row in plays]
 
 
 def latest_run(
     conn: sqlite3.Connection, kind: str, models: Mapping[str, str]
 ) -> tuple[int, int, float] | None:
-    """(plays ended, replies asked for, seconds) of the latest finished run of a kind with these models, or None."""
+    """Returns (plays ended, replies asked for, seconds) of the latest finished run of a kind with these models, or
+    None."""
     row = conn.execute(
         "SELECT count(play.id), run.done, 86400 * (julianday(finished_at) - julianday(started_at))"
         " FROM run JOIN play ON run_id = run.id AND reason IS NULL"
@@ -137,7 +139,7 @@ def latest_run(
 
 
 def transcript(conn: sqlite3.Connection, play_id: int) -> list[TranscriptLine]:
-    """The calls of a play with their replies, in order; empty where there is no such play."""
+    """Returns the calls of a play with their replies, in order; empty where there is no such play."""
     row = conn.execute("SELECT transcript FROM play WHERE id = ?", (play_id,)).fetchone()
     if row is None:
         return []
@@ -186,7 +188,7 @@ def _line(frame: dict[str, Any]) -> TranscriptLine:
 
 
 def _with_numbers(key: str) -> list[str | int]:
-    """A key in parts that alternate, text and number, so that 9 comes before 10."""
+    """Returns a key in parts that alternate, text and number, so that 9 comes before 10."""
     parts: list[str | int] = list(re.split("([0-9]+)", key))
     parts[1::2] = [int(number) for number in parts[1::2]]
     return parts

@@ -88,8 +88,8 @@ def chosen(project: Project, catalog: Catalog, model: str | None) -> ChosenAdapt
     """
     name = get(project)
     if name is not None:
-        found = find(project, catalog, name)
-        return found if model is None or found.model in (None, model) else None
+        adapter = find(project, catalog, name)
+        return adapter if model is None or adapter.model in (None, model) else None
     for entry in catalog.adapters():
         made_of = entry.made_of
         if (

@@ -117,12 +117,12 @@ def _shape_of_gguf(file: GgufFile) -> Shape | None:
 
 def _shape_of_folder(folder: Path) -> Shape | None:
     try:
-        found = json.loads((folder / "config.json").read_text("utf-8"))
+        config = json.loads((folder / "config.json").read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ModelFileError(
             f"{folder / 'config.json'} cannot be read: {error}.", "Get the folder again."
         ) from error
-    return _shape(found) if isinstance(found, dict) else None
+    return _shape(config) if isinstance(config, dict) else None
 
 
 def _shape(config: dict[str, Any]) -> Shape | None:

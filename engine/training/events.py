@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.base.atomic_files import make_file
+from engine.base.files import make_file
 from engine.training.config import LARGEST
 
 State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
@@ -158,9 +158,9 @@ def read_events(path: Path, offset: int = 0) -> tuple[list[Event], int]:
     events = []
     for line in whole.splitlines():
         with contextlib.suppress(ValueError, RecursionError):
-            found = json.loads(line)
-            if _is_event(found):
-                events.append(found)
+            event = json.loads(line)
+            if _is_event(event):
+                events.append(event)
     return events, offset + len(whole)
 
 
@@ -209,13 +209,13 @@ def is_out_of_memory(text: str) -> bool:
     return any(words in low for words in _OUT_OF_MEMORY)
 
 
-def _is_event(found: Any) -> bool:
+def _is_event(event: Any) -> bool:
     """Whether it is an event whose figures are figures, so that readers can add and format them."""
-    if not isinstance(found, dict) or not isinstance(found.get("event"), str):
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         return False
-    counts = (found[name] for name in _COUNTS & found.keys())
-    figures = (found[name] for name in _FIGURES & found.keys())
-    time = found.get("time")
+    counts = (event[name] for name in _COUNTS & event.keys())
+    figures = (event[name] for name in _FIGURES & event.keys())
+    time = event.get("time")
     return (
         all(value is None or _is_count(value) for value in counts)
         and all(value is None or isinstance(value, float) or _is_count(value) for value in figures)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.base.disk_full import DISK_FULL, FULL_HINT, is_disk_full
+from engine.base.files import DISK_FULL, FULL_HINT, is_disk_full
 from engine.training import process
 from engine.training.config import RETIRED_RECIPE, ConfigError, TrainConfig
 from engine.training.events import (
@@ -247,13 +247,13 @@ class RunHistory:
     def _seconds_left(self, event: Event, pid: int | None) -> float | None:
         """Returns what an event said is left, less the time to the last event, such as the end of a validation; None
         where that is over, or a process that resumes the run has said nothing yet."""
-        read, said = self._read, _finite(event.get("seconds_left"))
+        read, seconds_left = self._read, _finite(event.get("seconds_left"))
         time = float(event.get("time", read.last))
-        if said is None or (read.began is not None and time < read.began):
+        if seconds_left is None or (read.began is not None and time < read.began):
             return None
         if pid is not None and (read.started or {}).get("pid", pid) != pid:
             return None
-        left = said - max(0.0, read.last - time)
+        left = seconds_left - max(0.0, read.last - time)
         return left if left > 0 else None
 
     def _created(self) -> str:
@@ -287,8 +287,12 @@ def settings_of(config: TrainConfig | None) -> tuple[Setting, ...]:
     if config is None:
         return ()
     return tuple(
-        Setting(one.name, as_typed(getattr(config, one.name)), str(one.metadata.get("help", "")))
-        for one in fields(config)
+        Setting(
+            setting.name,
+            as_typed(getattr(config, setting.name)),
+            str(setting.metadata.get("help", "")),
+        )
+        for setting in fields(config)
     )
 
 
@@ -333,9 +337,9 @@ def _add_event(read: _Events, event: Event) -> None:
 
 def _undo_after(read: _Events, step: int) -> None:
     """Drops the events after a step, which a resumed process repeats."""
-    read.loss = {at: loss for at, loss in read.loss.items() if at <= step}
-    read.valid = {at: point for at, point in read.valid.items() if at <= step}
-    read.samples = {key: one for key, one in read.samples.items() if one.step <= step}
+    read.loss = {at_step: loss for at_step, loss in read.loss.items() if at_step <= step}
+    read.valid = {at_step: point for at_step, point in read.valid.items() if at_step <= step}
+    read.samples = {key: sample for key, sample in read.samples.items() if sample.step <= step}
     read.best = None
     for _, point in sorted(read.valid.items()):
         if point.best or read.best is None:
@@ -373,7 +377,7 @@ def _parity(event: Event) -> Parity:
 
 def _count(*known: Any) -> int:
     """Returns the first that is a number; 0 where none is. A manifest may be damaged."""
-    return next((one for one in known if isinstance(one, int)), 0)
+    return next((number for number in known if isinstance(number, int)), 0)
 
 
 def _finite(seconds: float | None) -> float | None:
@@ -386,5 +390,5 @@ def _thinned(points: list[LossPoint]) -> tuple[LossPoint, ...]:
     size = -(-len(points) // CURVE_POINTS)
     if size <= 1:
         return tuple(points)
-    groups = [points[at : at + size] for at in range(0, len(points), size)]
-    return tuple(LossPoint(g[-1].step, sum(one.loss for one in g) / len(g)) for g in groups)
+    groups = [points[start : start + size] for start in range(0, len(points), size)]
+    return tuple(LossPoint(g[-1].step, sum(point.loss for point in g) / len(g)) for g in groups)

@@ -82,7 +82,9 @@ class _Inputs:
     @property
     def longest(self) -> int:
         """Tokens of the longest log that is trained on."""
-        return round(max(one.chars for one in self.data.split.train) * self.per_char)
+        return round(
+            max(conversation.chars for conversation in self.data.split.train) * self.per_char
+        )
 
 
 class TrainingPlanner:
@@ -146,8 +148,10 @@ class TrainingPlanner:
             if known is None:
                 stride = 1 if key[1] else -(-len(ids) // SURVEYED)
                 read = ids[::stride]
-                found = tuple(one for page in usable(conn, read) for one in page)
-                known = _Survey(len(ids), found, len(ids) / len(read) if read else 1.0)
+                conversations = tuple(
+                    conversation for page in usable(conn, read) for conversation in page
+                )
+                known = _Survey(len(ids), conversations, len(ids) / len(read) if read else 1.0)
                 # Keeps one survey only, so that a filter that is being typed does not fill the memory.
                 self._surveys = {key: known}
         return known
@@ -230,7 +234,10 @@ class TrainingPlanner:
             return None
         stride = -(-len(train) // COUNTED)
         with self._project.reading() as conn:
-            logs = [item.texts for _, item in items(conn, [one.key for one in train[::stride]])]
+            logs = [
+                item.texts
+                for _, item in items(conn, [conversation.key for conversation in train[::stride]])
+            ]
         try:
             counts = self._count(base.path, logs)
         except ModelError:
@@ -269,7 +276,7 @@ def _config(request: TrainingRequest, inputs: _Inputs) -> TrainConfig:
 
 
 def _tokens(many: Sequence[Usable], config: TrainConfig, per_char: float) -> float:
-    return sum(min(one.chars * per_char, config.max_tokens) for one in many)
+    return sum(min(conversation.chars * per_char, config.max_tokens) for conversation in many)
 
 
 def _data_plan(request: TrainingRequest, survey: _Survey) -> DataPlan:
@@ -288,7 +295,9 @@ def _most_labels(config: TrainConfig, train: Sequence[Usable]) -> int:
     """Returns the largest number of labels that one log can have."""
     if config.recipe == "boundary":
         # At each boundary the opening of a step header, which has four tokens, and the words after it.
-        return (4 + (WORDS if config.words else 0)) * max(one.boundaries for one in train)
+        return (4 + (WORDS if config.words else 0)) * max(
+            conversation.boundaries for conversation in train
+        )
     return min(REPLY_TOKENS, config.max_tokens)
 
 

@@ -59,7 +59,7 @@ def microbatches(lengths: Sequence[int], budget: int) -> list[list[int]]:
         lengths: Tokens of each conversation.
         budget: See `token_budget`.
     """
-    order = sorted(range(len(lengths)), key=lambda at: -lengths[at])
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
     # For the first n rows: the lowest cost, and where their last microbatch begins.
     costs, begins = [0], [0]
     for end in range(1, len(order) + 1):
@@ -181,14 +181,14 @@ def memory_of(shape: Shape, config: TrainConfig, longest: int, labels: int, *, g
     # In 4 bits, with the scales of the blocks.
     linear = shape.linear * (0.5625 if config.four_bit else width)
     layer = _kept_in_a_layer(shape, config.rank, width)
-    kept = shape.layers * layer
+    activations = shape.layers * layer
     if config.recompute:
-        kept = shape.layers * shape.hidden * width + layer
+        activations = shape.layers * shape.hidden * width + layer
     return Memory(
         weights=int(linear + shape.embeddings * width),
         # The adapter, its gradient and the two moments of AdamW, all in single precision.
         adapter=16 * shape.adapter(config.rank),
-        activations=int(tokens * kept * (1 if gpu else CPU_KEPT)),
+        activations=int(tokens * activations * (1 if gpu else CPU_KEPT)),
         # Logits, their softmax and their gradient, in single precision.
         logits=int(12 * shape.vocabulary * labels * tokens / read),
         libraries=LIBRARIES if gpu else CPU_LIBRARIES,
@@ -233,39 +233,13 @@ class Preset:
 PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (
-        Preset(
-            "cpu", None, False, 2048, "No GPU: two conversations a step, a small base.", batch=2
-        ),
-        Preset(
-            "8g",
-            8 * GIB,
-            True,
-            2048,
-            "A GPU with 8 GB: bases up to 1.5B, from a folder in 4 bits up to 4B.",
-        ),
-        Preset(
-            "16g",
-            16 * GIB,
-            True,
-            2048,
-            "A GPU with 16 GB: bases up to 4B, from a folder in 4 bits up to 14B.",
-        ),
-        Preset(
-            "24g",
-            24 * GIB,
-            True,
-            4096,
-            "A GPU with 24 GB: bases up to 8B, logs up to 4,096 tokens.",
-        ),
-        Preset(
-            "80g",
-            80 * GIB,
-            True,
-            8192,
-            "A GPU with 80 GB: bases up to 14B, logs up to 8,192 tokens.",
-        ),
+        Preset("cpu", None, False, 2048, "No GPU: two conversations a step, a small base.", batch=2),
+        Preset("8g", 8 * GIB, True, 2048, "A GPU with 8 GB: bases up to 1.5B, from a folder in 4 bits up to 4B."),
+        Preset("16g", 16 * GIB, True, 2048, "A GPU with 16 GB: bases up to 4B, from a folder in 4 bits up to 14B."),
+        Preset("24g", 24 * GIB, True, 4096, "A GPU with 24 GB: bases up to 8B, logs up to 4,096 tokens."),
+        Preset("80g", 80 * GIB, True, 8192, "A GPU with 80 GB: bases up to 14B, logs up to 8,192 tokens."),
     )
-}
+}  # fmt: skip
 
 ROWS = (8, 4, 2, 1)
 """Values of `TrainConfig.rows` to try, the fastest first."""
@@ -313,9 +287,9 @@ def fitted(
     budget = preset.memory or available
     if shape is None or budget is None:
         return set_to(rows=1, recompute=preset.gpu, four_bit=False)
-    for one in ladder:
-        if memory_of(shape, one, longest, labels, gpu=preset.gpu).total <= ROOM * budget:
-            return one
+    for candidate in ladder:
+        if memory_of(shape, candidate, longest, labels, gpu=preset.gpu).total <= ROOM * budget:
+            return candidate
     return ladder[-1]
 
 
@@ -356,7 +330,7 @@ def with_settings(config: TrainConfig, settings: Mapping[str, str]) -> TrainConf
     Raises:
         UsageError: A field does not exist, or a value cannot be used.
     """
-    known = {one.name: one for one in fields(TrainConfig)}
+    known = {setting.name: setting for setting in fields(TrainConfig)}
     values: dict[str, Any] = asdict(config)
     for name, text in settings.items():
         if name not in known:

@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.base.atomic_files import make_file, write_atomically
 from engine.base.errors import UsageError, WorkbenchError
+from engine.base.files import make_file, write_atomically
 from engine.base.network_guard import child_environment
 from engine.base.number_format import counted
 from engine.training.config import ConfigError, TrainConfig
@@ -79,13 +79,13 @@ def check_libraries(config: TrainConfig | None, gpus: int) -> None:
     missing = missing_libraries()
     if missing:
         raise UsageError(missing, INSTALL)
-    wanted = [
+    needing = [
         name for name in ("eight_bit", "four_bit") if config and gpus and getattr(config, name)
     ]
-    if wanted and importlib.util.find_spec(EIGHT_BIT) is None:
-        without = " and ".join(f"--set {name}=false" for name in wanted)
+    if needing and importlib.util.find_spec(EIGHT_BIT) is None:
+        without = " and ".join(f"--set {name}=false" for name in needing)
         raise UsageError(
-            f"On a GPU, {' and '.join(wanted)} need{'s' if len(wanted) == 1 else ''} {EIGHT_BIT}.",
+            f"On a GPU, {' and '.join(needing)} need{'s' if len(needing) == 1 else ''} {EIGHT_BIT}.",
             f"`pip install 'conversation-workbench[gpu]'` installs it; {without} does without, with more memory.",
         )
 
@@ -158,12 +158,12 @@ def was_started(run: RunDirectory) -> bool:
 def exit_code(run: RunDirectory) -> int | None:
     """Returns the exit code of the last process (-N for signal N); None if this program did not see it end."""
     try:
-        found = json.loads(_exit_file(run).read_text("utf-8"))
+        ended = json.loads(_exit_file(run).read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or found.get("pid") != _started(run):
+    if not isinstance(ended, dict) or ended.get("pid") != _started(run):
         return None
-    code = found.get("code")
+    code = ended.get("code")
     return code if isinstance(code, int) else None
 
 
@@ -315,8 +315,8 @@ def _last_event(run: RunDirectory) -> float:
 
 def _started(run: RunDirectory) -> int | None:
     try:
-        found = json.loads(_pid_file(run).read_text("utf-8"))
-        return int(found["pid"])
+        process = json.loads(_pid_file(run).read_text("utf-8"))
+        return int(process["pid"])
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from engine.base.errors import UsageError
@@ -17,7 +17,7 @@ from engine.base.request_options import (
     options_of,
     read_values,
 )
-from engine.conversations.filters import Filter
+from engine.conversations.filters import Filter, parse_filter
 from engine.training.config import RECIPES, TrainConfig
 from engine.training.presets import PRESETS
 
@@ -33,15 +33,14 @@ class TrainingRequest:
         UsageError: A value cannot be used.
     """
 
-    filter: Filter = field(
-        default_factory=Filter,
-        metadata={
-            "option": Option(
-                "conversations to train on and to hold out, as in the list: source:web turns>5 -tag:spam",
-                default="all",
-                metavar="F",
-            )
-        },
+    filter: Filter = declared(
+        Filter(),
+        Option(
+            "conversations to train on and to hold out, as in the list: source:web turns>5 -tag:spam",
+            default="all",
+            metavar="F",
+            convert=parse_filter,
+        ),
     )
     name: str = declared(
         "", Option("name of the run and of its folder", default="base and recipe, numbered")
@@ -163,10 +162,10 @@ def read_settings(words: Sequence[str]) -> tuple[tuple[str, str], ...]:
     Raises:
         UsageError: A text does not have this form.
     """
-    found = []
+    settings = []
     for word in words:
         name, _, value = word.partition("=")
         if not name.strip() or not value:
             raise UsageError(f"A setting is written field=value; {word!r} is not.", "Like rank=32.")
-        found.append((name.strip(), value))
-    return tuple(found)
+        settings.append((name.strip(), value))
+    return tuple(settings)

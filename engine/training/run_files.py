@@ -15,9 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engine.base.atomic_files import make_folder, private_folder, sync_tree
-from engine.base.disk_full import disk_full, is_disk_full
 from engine.base.errors import NameTaken, NotFound, NotYet, ProjectError, UsageError
+from engine.base.files import disk_full, is_disk_full, make_folder, private_folder, sync_tree
 from engine.base.folders import version
 from engine.base.text import one_line
 from engine.completeness.block import LogItem
@@ -94,8 +93,8 @@ def run_named(project: Path, name: str) -> RunDirectory:
     Raises:
         UsageError: There is none.
     """
-    found, hidden = runs_and_hidden(project)
-    runs = {run.path.name: run for run in found}
+    listed, hidden = runs_and_hidden(project)
+    runs = {run.path.name: run for run in listed}
     if name not in runs:
         for other in hidden:
             if other.run.path.name == name:
@@ -123,10 +122,10 @@ def runs_and_hidden(project: Path) -> tuple[list[RunDirectory], list[HiddenRun]]
                 continue
             owner = _owner(run)
             # A run of an early version has no id; it is taken to be of the project beside it.
-            own = owner.get("id") == known if owner.get("id") else folder == home
-            if own and path.name not in runs:
+            is_own = owner.get("id") == known if owner.get("id") else folder == home
+            if is_own and path.name not in runs:
                 runs[path.name] = run
-            elif own:
+            elif is_own:
                 hidden.append(HiddenRun(run, "another run of this project has its name"))
             elif folder == home:
                 other = str(owner.get("name", ""))
@@ -157,10 +156,10 @@ def _identity(project: Path) -> tuple[str | None, Path | None]:
             known, last = project_id.get(conn), settings.get(conn, FOLDER)
     except ProjectError:
         return None, None
-    found = known, Path(last) if isinstance(last, str) else None
+    identity = known, Path(last) if isinstance(last, str) else None
     # An id stays; a project that has none gets it by a write, which may be only in the log.
-    _identities[path] = (file, log if known is None else None), found
-    return found
+    _identities[path] = (file, log if known is None else None), identity
+    return identity
 
 
 def _log_of(path: str) -> tuple[int, int]:
@@ -180,8 +179,8 @@ _identities: dict[str, tuple[tuple[_File, _Log | None], tuple[str | None, Path |
 
 def free_name(project: Path, stem: str) -> str:
     """Returns the first name of `stem-1`, `stem-2`, ... that no run has."""
-    taken = _taken(project)
-    return next(f"{stem}-{n}" for n in range(1, len(taken) + 2) if f"{stem}-{n}" not in taken)
+    names = _taken(project)
+    return next(f"{stem}-{n}" for n in range(1, len(names) + 2) if f"{stem}-{n}" not in names)
 
 
 def check_name(project: Path, name: str) -> None:
@@ -275,10 +274,10 @@ def delete(run: RunDirectory) -> None:
 def manifest_of(run: RunDirectory) -> Mapping[str, Any]:
     """Returns the manifest of a run; {} if it has none or it cannot be read."""
     try:
-        found = json.loads(run.manifest.read_text("utf-8"))
+        manifest = json.loads(run.manifest.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return manifest if isinstance(manifest, dict) else {}
 
 
 def held_out_by(run: RunDirectory) -> frozenset[str]:
@@ -376,8 +375,8 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
             "cut": len(cuts),
         },
         "chars": {"train": _chars(split.train), "valid": _chars(split.selection)},
-        "train": [one.name for one in split.train],
-        "valid": [one.name for one in split.selection],
+        "train": [conversation.name for conversation in split.train],
+        "valid": [conversation.name for conversation in split.selection],
         "test": split.test_names(),
         "held_out": split.held_out_names(),
     }
@@ -390,7 +389,7 @@ def _lines(
     cuts: Collection[int],
     plan: DataPlan,
 ) -> Iterator[bytes]:
-    names = {one.key: one.name for one in chosen}
+    names = {conversation.key: conversation.name for conversation in chosen}
     for key, item in logs:
         log = cut(item, plan.seed) if key in cuts else item
         line = {
@@ -412,8 +411,8 @@ def _write_lines(path: Path, lines: Iterable[bytes]) -> str:
 
 
 def _keys(many: Iterable[Usable]) -> list[int]:
-    return [one.key for one in many]
+    return [conversation.key for conversation in many]
 
 
 def _chars(many: Iterable[Usable]) -> int:
-    return sum(one.chars for one in many)
+    return sum(conversation.chars for conversation in many)

@@ -53,8 +53,6 @@ from engine.trees.reports import stored_tree_line
 from engine.trees.stages import Below, GrowOnStage, TreeStage
 from engine.trees.tree import ROOT, Tree
 
-# Runs that grow response trees: a request becomes stages, with the model that it names.
-
 
 class TreeRuns:
     """Makes the runs of one project that grow trees."""

@@ -18,8 +18,6 @@ from engine.base.errors import UsageError
 from engine.base.request_options import Option, choice, declared, share, whole_number
 from engine.model.interface import Logits, LogProbs
 
-# The sampler's transform of the next token's distribution: top-k, top-p, min-p and temperature.
-
 
 @dataclass(frozen=True, slots=True)
 class Transform:

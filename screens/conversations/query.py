@@ -1,14 +1,20 @@
-"""The query behind the list and its result: filter, order and counts. Knows nothing of Textual."""
+"""The query behind the list and its result: filter, order, counts and hits, also as text."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from textual.content import Content
+from textual.dom import DOMNode
+
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
 from engine.base.outcomes import (
     State,
 )
+from engine.base.text import one_line
 from engine.completeness.records.scores import (
     DecisionRule,
 )
@@ -19,6 +25,9 @@ from engine.opener.conversations import (
     Counts,
 )
 from engine.opener.open_project import OpenProject
+from screens.widgets.background import background
+from screens.widgets.empty_state import EmptyState
+from screens.widgets.formatting import STATE_LOOKS
 
 STATE_CYCLE: tuple[State | None, ...] = (
     None,
@@ -109,3 +118,108 @@ def sort_of_column(column: str) -> SortKey | None:
 def searched(wanted: Filter) -> Filter:
     """The words and phrases that a filter searches for, without terms on fields and negated terms."""
     return Filter(tuple(term for term in wanted.of(TEXT) if not term.negated))
+
+
+Count = Callable[[int, Filter], list[int]]
+
+
+class HitCounts:
+    """Counts on another thread, a batch at a time. Where counting failed the number stays unknown and is not tried
+    again.
+    """
+
+    def __init__(self, node: DOMNode, count: Count, counted: Callable[[], None]) -> None:
+        """`counted` is called when there are new numbers."""
+        self._node, self._count, self._counted = node, count, counted
+        self._filter = Filter()
+        self._known: dict[int, int | None] = {}
+        self._wanted: dict[int, None] = {}
+        self._reading = False
+
+    def look_for(self, wanted: Filter) -> None:
+        """Forgets what is known and counts these words from now on."""
+        self._filter = wanted
+        self._known.clear()
+        self._wanted.clear()
+
+    def of(self, conversation_id: int) -> int | None:
+        """The number, or None while it is not known: it is counted then."""
+        if conversation_id not in self._known:
+            self._known[conversation_id] = None
+            self._wanted[conversation_id] = None
+            if not self._reading:
+                self._reading = True
+                self._node.call_later(self._read)
+        return self._known[conversation_id]
+
+    def _read(self) -> None:
+        ids, wanted = list(self._wanted), self._filter
+        self._wanted.clear()
+        self._reading = bool(ids)
+        if not ids:
+            return
+
+        def arrived(found: dict[int, int]) -> None:
+            if wanted is self._filter:
+                self._known.update(found)
+                self._counted()
+            self._read()
+
+        def failed(error: WorkbenchError) -> None:
+            self._read()
+
+        background(
+            self._node,
+            lambda: {row_id: len(self._count(row_id, wanted)) for row_id in ids},
+            arrived,
+            failed,
+            group="hits",
+        )
+
+
+def format_counts(shown: int, counts: ListCounts) -> str:
+    """`812 of 2,000 · 71% [68, 74] complete, ≥ .50 (96% scored)`; the rate is over scored conversations only, and left
+    out where they were chosen by their outcome."""
+    words = f"{shown:,} of {counts.everything.conversations:,}"
+    found = counts.matching
+    if found.scored and counts.has_rate:
+        scored = 100 * found.scored / found.conversations
+        words += (
+            f" · {number_format.rate(found.above, found.scored)} complete,"
+            f" {number_format.at_least(counts.rule.threshold)} ({scored:.0f}% scored)"
+        )
+    return words
+
+
+def summary_content(listing: Listing, marked: int) -> Content:
+    """How many conversations are marked and listed, and how many of those that match have each state."""
+    parts: list[Content | tuple[str, str] | str] = []
+    if marked:
+        parts.append((f"{marked:,} marked · ", "bold $tone-accent"))
+    if listing.counts is None:
+        parts.append(f"{len(listing.ids):,} listed · counting …")
+        return Content.assemble(*parts)
+    found = listing.counts.matching
+    parts.append(format_counts(len(listing.ids), listing.counts))
+    if found.conversations and not found.scored:
+        parts.append(" · no scores yet, r scores them and says first how long it takes")
+    for look, number in zip(
+        STATE_LOOKS.values(),
+        (found.complete, found.incomplete, found.borderline, found.unscored),
+        strict=True,
+    ):
+        parts.append((f"  {look.glyph} {number:,}", look.tone_variable))
+    if listing.counts.scores:
+        parts.append((f"  {listing.counts.scores}", "$tone-muted"))
+    return Content.assemble(*parts)
+
+
+def no_match(total: int, query: ListQuery) -> EmptyState:
+    """That nothing matches the filter, of so many conversations."""
+    shown = one_line(str(query.filter), 80)
+    return EmptyState(
+        f"None of {total:,} conversations matches: {shown}",
+        "changes the filter",
+        "edit_filter",
+        others=(("conversations.clear", "clears it"),),
+    )

@@ -23,16 +23,17 @@ from engine.opener.conversations import (
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
 from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns
-from screens.conversations.formatting import no_match, summary_content
-from screens.conversations.hit_counts import HitCounts
 from screens.conversations.marked import ask_tag, copy_marked_names
 from screens.conversations.query import (
     SORT_TITLES,
+    HitCounts,
     Listing,
     next_state,
+    no_match,
     read_counts,
     searched,
     sort_of_column,
+    summary_content,
     toggle_sort,
 )
 from screens.conversations.saved_filters import ask_filter_name, choose_filter
@@ -445,3 +446,27 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
     def _show_preview(self, facts: Facts) -> None:
         self.query_one(Evidence).show(facts)
         self.query_one(Transcript).show(facts.messages, facts.leaks, at_end=True)
+
+
+class ConversationsBehindScreen(ConversationsScreen):
+    """The list of conversations with the filter of a figure. Nothing of it is remembered; escape goes back."""
+
+    PLACE = "behind"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", "Back", key_display="esc"),
+    ]
+
+    def __init__(self, services: OpenProject, feed: EngineFeed, wanted: Filter, mode: str) -> None:
+        super().__init__(services, feed)
+        self.MODE = mode  # type: ignore[misc]
+        self._wanted = wanted
+
+    def _restore(self) -> None:
+        self._restored = True
+        self.query_shown = ListQuery(self._wanted)
+        self.query_one(FilterLine).put(self._wanted)
+        self._look_for()
+        self._read()
+
+    def _remember(self) -> None:
+        """Keeps the view of the list as it was."""

@@ -30,10 +30,10 @@ from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
 from screens.goals.columns import ORDERS, Listed, group_columns, ordered, rate_of
 from screens.goals.detail_pane import DetailPane, read_detail
+from screens.goals.dialogs import MergeDialog
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.group_map import LETTERS, Dot, GroupMap
 from screens.goals.members_screen import GoalMembersScreen
-from screens.goals.merge_dialog import MergeDialog
 from screens.goals.merge_tree_screen import GoalTreeScreen
 from screens.goals.run_form import TEXTS, GoalRunForm
 from screens.shell.dialogs import ChoiceDialog, ask_order

@@ -25,19 +25,24 @@ from engine.goals.records import (
 )
 from engine.opener.open_project import OpenProject
 from screens.merge_review import formatting
-from screens.merge_review.bulk_dialogs import (
+from screens.merge_review.cursor import ReviewCursor, ReviewSnapshot, ShownProposal, read_review
+from screens.merge_review.dialogs import (
     BulkDialog,
+    Letter,
     ListedPairs,
     MergeAllDialog,
     RefuseAllDialog,
+    SettleDialog,
+    SideDialog,
+    ask_least_similarity,
+    ask_move,
+    ask_pair,
 )
-from screens.merge_review.cursor import ReviewCursor, ReviewSnapshot, ShownProposal, read_review
-from screens.merge_review.group_pane import SidePane
 from screens.merge_review.history_screen import MergeHistoryScreen
-from screens.merge_review.merged_pane import MergedPane
-from screens.merge_review.questions import ask_least_similarity, ask_move, ask_pair
-from screens.merge_review.settle_dialog import SettleDialog
-from screens.merge_review.side_dialog import Letter, SideDialog
+from screens.merge_review.panes import (
+    MergedPane,
+    SidePane,
+)
 from screens.shell.dialogs import ask_which_first
 from screens.shell.goal_dialogs import DecisionScreen, ask_label, split_group
 from screens.shell.title_line import (

@@ -1,4 +1,4 @@
-"""Formats models and pulls for the models screen, as text and `Content`. Without widgets."""
+"""Models and pulls as text, as Textual `Content`, and as columns of their list. Without widgets."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.kinds_of_work import WORKS, Work
 from engine.base.text import one_line
 from engine.model.service.records import (
+    WORKS,
     Fact,
     HubFileRow,
     HubPage,
@@ -19,6 +19,7 @@ from engine.model.service.records import (
     PullRow,
     PullState,
     Recommendation,
+    Work,
 )
 from screens.widgets.formatting import Look, facts_table
 from screens.widgets.row_table import Column, Piece
@@ -28,7 +29,6 @@ FACT_CHARACTERS = 400
 FILE_CHARACTERS = 38
 DASH = "–"
 BAR_WIDTH = 16
-
 PULLS: dict[PullState, Look] = {
     "waiting": Look("▸", "begins", "accent"),
     "pulling": Look("▸", "pulling", "accent"),
@@ -43,6 +43,7 @@ ENDPOINT = Look("⇄", "endpoint", "accent")
 BROKEN = Look("✗", "unusable", "incomplete")
 TOO_LARGE = Look("!", "too large", "borderline")
 WORKING: frozenset[PullState] = frozenset({"waiting", "pulling", "checking"})
+Item = ModelRow | PullRow
 
 
 def name_of(row: ModelRow | PullRow, limit: int = NAME_CHARACTERS) -> str:
@@ -181,9 +182,6 @@ def summary(rows: Sequence[ModelRow], pulls: Sequence[PullRow], busy: str) -> Co
     return Content.assemble(*parts)
 
 
-# The hub
-
-
 def recommended_content(row: Recommendation) -> Content:
     """A recommended model in one line."""
     return Content.assemble(
@@ -247,42 +245,30 @@ def as_text(row: ModelRow, facts: Sequence[Fact]) -> str:
     return "\n".join([row.name, *(f"{fact.name}\t{fact.value}" for fact in facts)])
 
 
-# The columns of the list of models. Without Textual.
-
-
-Item = ModelRow | PullRow
-Listed = tuple[int, Item]
-"""A number that identifies an item while the list is shown, and the item."""
-
-
-def model_columns() -> list[Column[Listed]]:
+def model_columns() -> list[Column[Item]]:
     """Name, state, sizes, speed, and where it is from."""
 
-    def of_model(cell: Callable[[ModelRow], Piece]) -> Callable[[Listed], Sequence[Piece]]:
+    def of_model(cell: Callable[[ModelRow], Piece]) -> Callable[[Item], Sequence[Piece]]:
         dash = (DASH, "tone--muted")
-        return lambda row: [cell(row[1]) if isinstance(row[1], ModelRow) else dash]
+        return lambda item: [cell(item) if isinstance(item, ModelRow) else dash]
 
-    def name(row: Listed) -> Sequence[Piece]:
-        return [(one_line(row[1].name, 200), "")]
+    def name(item: Item) -> Sequence[Piece]:
+        return [(one_line(item.name, 200), "")]
 
-    def state(row: Listed) -> Sequence[Piece]:
-        item = row[1]
+    def state(item: Item) -> Sequence[Piece]:
         if isinstance(item, PullRow):
             look, word = PULLS[item.state], pull_word(item)
         else:
             look, word = look_of(item), state_word(item)
         return [(f"{look.glyph} {word}", look.tone_class)]
 
-    def size(row: Listed) -> Sequence[Piece]:
-        item = row[1]
+    def size(item: Item) -> Sequence[Piece]:
         return [(number_format.size(item.size if isinstance(item, ModelRow) else item.total), "")]
 
-    def origin(row: Listed) -> Sequence[Piece]:
-        item = row[1]
+    def origin(item: Item) -> Sequence[Piece]:
         return [(one_line(item.origin if isinstance(item, ModelRow) else "hub", 20), "tone--muted")]
 
-    def source(row: Listed) -> Sequence[Piece]:
-        item = row[1]
+    def source(item: Item) -> Sequence[Piece]:
         if isinstance(item, PullRow):
             return [(one_line(item.repository, 120), "tone--muted")]
         detail = (one_line(item.note or item.source, 120), "tone--muted")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
 
@@ -13,18 +12,22 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
-from engine.base.kinds_of_work import Work
 from engine.base.text import one_line
-from engine.model.service.records import Fact, ModelRow, PullRow
+from engine.model.service.records import (
+    Fact,
+    ModelRow,
+    PullRow,
+    Work,
+)
 from engine.opener.open_project import OpenProject
 from screens.models import formatting as words
-from screens.models.formatting import Item, Listed, model_columns
+from screens.models.formatting import Item, model_columns
 from screens.models.hub_dialog import HubDialog, HubRequest
-from screens.shell.dialogs import ChoiceDialog, TextDialog
+from screens.shell.dialogs import ChoiceDialog, TextDialog, ask, confirm
 from screens.shell.exporting import copy
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import ItemTable, RowTable
 
 T = TypeVar("T")
 
@@ -57,12 +60,10 @@ class ModelsScreen(WorkbenchScreen[None]):
         self.models = services.models
         self.rows: Sequence[ModelRow] = ()
         self.pulls: Sequence[PullRow] = ()
-        self._numbers: dict[tuple[type[Item], str], int] = {}
-        self._by_number: dict[int, Item] = {}
         self._facts: tuple[str, Sequence[Fact]] = ("", ())
         self._busy = ""
-        self._wanted: str | None = None
-        self.table = RowTable[Listed](model_columns(), self._fetch, lambda row: row[0], id="models")
+        self._pulled: str | None = None
+        self.table = ItemTable(model_columns(), lambda item: (type(item), item.name), id="models")
 
     def compose_body(self) -> ComposeResult:
         """Summary, list, and the facts about the item under the cursor."""
@@ -125,29 +126,19 @@ class ModelsScreen(WorkbenchScreen[None]):
     def _list(self) -> None:
         """Puts models, adapters and unfinished pulls into the table."""
         items: list[Item] = [*(p for p in self.pulls if p.state != "done"), *self.rows]
-        for item in items:
-            self._numbers.setdefault((type(item), item.name), len(self._numbers))
-        numbered = [(self._numbers[type(item), item.name], item) for item in items]
-        self._by_number = dict(numbered)
-        self.table.show(array("q", (number for number, _ in numbered)))
-        if self._wanted is not None and (PullRow, self._wanted) in self._numbers:
-            self.table.move_to_id(self._numbers[PullRow, self._wanted])
-            self._wanted = None
+        self.table.show_items(items)
+        if self._pulled is not None and self.table.move_to_key((PullRow, self._pulled)):
+            self._pulled = None
         self._update_summary()
         self._show_here()
 
     def _update_summary(self) -> None:
         self.query_one("#summary", Static).update(words.summary(self.rows, self.pulls, self._busy))
 
-    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
-        by_number = self._by_number
-        return [(number, by_number[number]) for number in ids if number in by_number]
-
     @property
     def here(self) -> Item | None:
         """What is under the cursor."""
-        number = self.table.cursor_id
-        return None if number is None else self._by_number.get(number)
+        return self.table.here
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows what is under the cursor."""
@@ -215,14 +206,12 @@ class ModelsScreen(WorkbenchScreen[None]):
         self.in_background(self.models.hub, self._open_hub, group="hub")
 
     def _open_hub(self, host: str) -> None:
-        self.app.push_screen(HubDialog(self.models, host), self._begin)
+        ask(self, HubDialog(self.models, host), self._begin)
 
-    def _begin(self, request: HubRequest | None) -> None:
-        if request is None:
-            return
+    def _begin(self, request: HubRequest) -> None:
 
         def begun(name: str) -> None:
-            self._wanted = name
+            self._pulled = name
             self.notify("It goes on in the background; p pauses it.", markup=False)
 
         self._act(
@@ -260,16 +249,12 @@ class ModelsScreen(WorkbenchScreen[None]):
             text = ", ".join(one_line(name, 60) for name in names)
             self.notify(f"{text} added.", markup=False)
 
-        def chosen(path: str | None) -> None:
-            if path is not None and path.strip():
+        def chosen(path: str) -> None:
+            if path.strip():
                 self._act("loading it once …", lambda: self.models.add(path.strip()), added)
 
-        self.app.push_screen(
-            TextDialog(
-                "Add models", placeholder="a .gguf file, a folder of them, or a training run"
-            ),
-            chosen,
-        )
+        placeholder = "a .gguf file, a folder of them, or a training run"
+        ask(self, TextDialog("Add models", placeholder=placeholder), chosen)
 
     def _model_here(self, what: str) -> ModelRow | None:
         """The model or adapter under the cursor, or None if nothing can be done with it now."""
@@ -309,17 +294,15 @@ class ModelsScreen(WorkbenchScreen[None]):
             return
         name = row.name
 
-        def chosen(works: tuple[Work, ...] | None) -> None:
-            if works:
-                self._act(
-                    f"choosing {words.name_of(row)} …",
-                    lambda: self.models.use(name, works),
-                    lambda _: self.notify(words.format_use(name, works), markup=False),
-                )
+        def chosen(works: tuple[Work, ...]) -> None:
+            self._act(
+                f"choosing {words.name_of(row)} …",
+                lambda: self.models.use(name, works),
+                lambda _: self.notify(words.format_use(name, works), markup=False),
+            )
 
-        self.app.push_screen(
-            ChoiceDialog(f"Use {words.name_of(row)} for", words.works_to_choose(self.rows)), chosen
-        )
+        title = f"Use {words.name_of(row)} for"
+        ask(self, ChoiceDialog(title, words.works_to_choose(self.rows)), chosen)
 
     def action_remove(self) -> None:
         """Removes what is under the cursor, once that is confirmed."""
@@ -340,15 +323,12 @@ class ModelsScreen(WorkbenchScreen[None]):
             self._if_sure(text, lambda: self.models.give_up(name))
 
     def _if_sure(self, text: str, act: Callable[[], None]) -> None:
-        """Asks for confirmation; the first choice changes nothing."""
+        """Asks before it removes; `text` says what is removed."""
 
-        def answered(sure: bool | None) -> None:
-            if sure:
-                self._act("removing …", act, lambda _: self.notify("It is gone.", markup=False))
+        def remove() -> None:
+            self._act("removing …", act, lambda _: self.notify("It is gone.", markup=False))
 
-        self.app.push_screen(
-            ChoiceDialog("Remove?", [(False, "keep it"), (True, one_line(text, 300))]), answered
-        )
+        confirm(self, "Remove?", remove, yes=one_line(text, 300))
 
     def action_copy(self) -> None:
         """Copies what is known of the model under the cursor."""

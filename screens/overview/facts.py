@@ -17,7 +17,7 @@ from engine.completeness.records.scores import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filter_fields import NONE
 from engine.conversations.filters import Filter, ListQuery, parse_filter
-from engine.conversations.service.import_accounts import badly_read
+from engine.conversations.service.imports import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import ClusteringRow, GoalGroup, LowestGoal
 from engine.opener.conversations import (

@@ -20,8 +20,12 @@ from engine.opener.conversations import (
     ConversationRow,
 )
 from engine.opener.open_project import OpenProject
-from screens.reader.exporting import copy_log, copy_message, open_in_program
-from screens.reader.external_programs import ProgramKind
+from screens.reader.exporting import (
+    ProgramKind,
+    copy_log,
+    copy_message,
+    open_in_program,
+)
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import TextDialog

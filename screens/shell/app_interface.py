@@ -1,4 +1,4 @@
-"""How a screen opens a screen of another folder without importing it: the app provides the functions that make them."""
+"""What screens know of the app: the settings it remembers, and the functions that open the screens of other folders."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from textual.screen import Screen
 
 from engine.base.errors import ProjectMoved
 from engine.conversations.filters import Filter
-
-# What the app remembers across projects: theme, keys, recent projects.
 
 
 @dataclass(frozen=True, slots=True)

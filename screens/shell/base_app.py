@@ -1,4 +1,4 @@
-"""What both apps share: how they end when they are told to or fail, and a clipboard that takes any text."""
+"""What both apps share: how they end, what they bear of a lost or continued terminal, and what it may be sent."""
 
 from __future__ import annotations
 
@@ -24,8 +24,67 @@ from textual.worker import WorkerFailed
 from engine.base.conversation import without_surrogates
 from engine.base.text import MAX_COMBINING_MARKS, display_safe
 
-# What the apps do when they are told to end, or when their terminal is gone: a window that
-# closes, a dropped ssh.
+ResultT = TypeVar("ResultT")
+
+
+class BaseApp(App[ResultT], inherit_bindings=False):
+    """Copies any text. Writes the traceback of an exception that ends the app to the log and the terminal, without the
+    values of variables: API keys and conversations may be among them, and people paste tracebacks into reports.
+
+    Attributes:
+        interrupted: Whether the app ends because a signal said so, or because its terminal is gone.
+    """
+
+    interrupted = False
+
+    async def run_async(self, **options: Any) -> ResultT | None:
+        """Runs the app until it ends; SIGTERM and SIGHUP end it as `ctrl+q` does."""
+        with calling_when_ended(self.interrupt):
+            return await super().run_async(**options)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Returns the driver class of Textual, for a terminal the one that bears its loss."""
+        driver = super().get_driver_class()
+        return TerminalDriver if driver is LinuxDriver else driver
+
+    def interrupt(self) -> None:
+        """Ends the app at once, whatever it shows."""
+        self.interrupted = True
+        self.call_later(self.action_quit_at_once)
+
+    async def action_quit_at_once(self) -> None:
+        """Ends the app without a question."""
+        self.exit()
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copies a text; a lone surrogate in it, which no terminal takes, becomes U+FFFD."""
+        super().copy_to_clipboard(without_surrogates(text))
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Logs the exception before Textual ends the app. While it ends, keys and work on their way find screens whose
+        widgets are gone, or no screen: that is no fault."""
+        log = logging.getLogger(__name__)
+        cause = error.error if isinstance(error, WorkerFailed) else error
+        if self._exit and isinstance(cause, (NoMatches, ScreenStackError)):
+            log.info("while the app closed: %s", error)
+            self._close_messages_no_wait()
+            return
+        log.error("the app ended", exc_info=error)
+        super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        """As Textual does it, but without the values of variables."""
+        # imported where it is used: it brings the colouring of code, which no first frame needs
+        import rich
+        from rich.segment import Segments
+        from rich.traceback import Traceback
+
+        self.bell()
+        traceback = Traceback(show_locals=False, suppress=[rich])
+        self._exit_renderables.append(
+            Segments(self.console.render(traceback, self.console.options))
+        )
+        self._close_messages_no_wait()
 
 
 @contextmanager
@@ -82,9 +141,6 @@ class _MayBeGone:
         return self._terminal.fileno()
 
 
-# What an app does when it was suspended with `ctrl+z` and is continued.
-
-
 def draw_when_continued(app: App[Any]) -> None:
     """Draws the whole screen again each time the program is continued. Call it once, when the app is mounted.
 
@@ -100,18 +156,15 @@ def draw_when_continued(app: App[Any]) -> None:
         )
 
 
-# A second guard after `display_safe`: no control byte reaches the terminal, whatever a widget was
-# given.
-# Every widget makes untrusted text safe where it takes it in, before widths are measured. This
-# filter sees each line just before it goes to the terminal and catches what slipped through. Not
-# covered: titles that the terminal driver writes itself, and text that a person copies out.
-
-
 class ControlGuard(LineFilter):
-    """Rewrites segments that hold control characters."""
+    """Rewrites segments that hold control characters, just before a line goes to the terminal.
+
+    This is a second guard: every widget makes untrusted text safe where it takes it in, before widths are measured.
+    Not covered: titles that the terminal driver writes itself, and text that a person copies out.
+    """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """The segments with every control character replaced; the same list when there was none."""
+        """Returns the segments with every control character replaced; the same list when there was none."""
         if not any(_suspect(segment.text) for segment in segments):
             return segments
         return [
@@ -135,66 +188,3 @@ def _suspect(text: str) -> bool:
 def _flat(text: str) -> str:
     """The text made safe, in as many cells as were measured for it, so that the rest of the line does not shift."""
     return set_cell_size(display_safe(text.replace("\n", " ").replace("\t", " ")), cell_len(text))
-
-
-ResultT = TypeVar("ResultT")
-
-
-class BaseApp(App[ResultT], inherit_bindings=False):
-    """Copies any text. Writes the traceback of an exception that ends the app to the log and the terminal, without the
-    values of variables: API keys and conversations may be among them, and people paste tracebacks into reports.
-
-    Attributes:
-        interrupted: Whether the app ends because a signal said so, or because its terminal is gone.
-    """
-
-    interrupted = False
-
-    async def run_async(self, **options: Any) -> ResultT | None:
-        """Runs the app until it ends; SIGTERM and SIGHUP end it as `ctrl+q` does."""
-        with calling_when_ended(self.interrupt):
-            return await super().run_async(**options)
-
-    def get_driver_class(self) -> type[Driver]:
-        """The driver, of a terminal one that bears its loss."""
-        found = super().get_driver_class()
-        return TerminalDriver if found is LinuxDriver else found
-
-    def interrupt(self) -> None:
-        """Ends the app at once, whatever it shows."""
-        self.interrupted = True
-        self.call_later(self.action_quit_at_once)
-
-    async def action_quit_at_once(self) -> None:
-        """Ends the app without a question."""
-        self.exit()
-
-    def copy_to_clipboard(self, text: str) -> None:
-        """Copies a text; a lone surrogate in it, which no terminal takes, becomes U+FFFD."""
-        super().copy_to_clipboard(without_surrogates(text))
-
-    def _handle_exception(self, error: Exception) -> None:
-        """Logs the exception before Textual ends the app. While it ends, keys and work on their way find screens whose
-        widgets are gone, or no screen: that is no fault."""
-        log = logging.getLogger(__name__)
-        cause = error.error if isinstance(error, WorkerFailed) else error
-        if self._exit and isinstance(cause, (NoMatches, ScreenStackError)):
-            log.info("while the app closed: %s", error)
-            self._close_messages_no_wait()
-            return
-        log.error("the app ended", exc_info=error)
-        super()._handle_exception(error)
-
-    def _fatal_error(self) -> None:
-        """As Textual does it, but without the values of variables."""
-        # imported where it is used: it brings the colouring of code, which no first frame needs
-        import rich
-        from rich.segment import Segments
-        from rich.traceback import Traceback
-
-        self.bell()
-        traceback = Traceback(show_locals=False, suppress=[rich])
-        self._exit_renderables.append(
-            Segments(self.console.render(traceback, self.console.options))
-        )
-        self._close_messages_no_wait()

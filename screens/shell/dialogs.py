@@ -1,4 +1,4 @@
-"""Typed dialogs: a line of text, a choice, several choices, an error. Escape leaves each without an answer."""
+"""Dialogs with a typed answer: a line of text, a choice, several choices; and the one that shows an error."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.dom import DOMNode
 from textual.geometry import Offset
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
@@ -21,7 +22,9 @@ from engine.base.text import display_safe, one_line
 from screens.widgets.controls import Choices, LineInput
 from screens.widgets.keyed import Keyed
 
-# What a screen does with keys and clicks that come late.
+T = TypeVar("T")
+MOST_CHARACTERS = 4_000
+"""Characters of a text that a dialog shows at most; more than a screen holds."""
 
 
 class IgnoresLateEvents:
@@ -37,24 +40,9 @@ class IgnoresLateEvents:
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         """As Textual, but nothing where the widget was removed, which is drawn until the next layout: it has no parent
         to look up."""
-        found: tuple[Widget | None, Offset | None]
-        found = super().get_widget_and_offset_at(x, y)  # type: ignore[misc]
-        widget, _ = found
-        return found if widget is None or widget.is_attached else (None, None)
-
-
-T = TypeVar("T")
-
-MOST_CHARACTERS = 4_000
-"""Characters of a text that a dialog shows at most; more than a screen holds."""
-
-
-def hint_line(*pairs: tuple[str, str]) -> Content:
-    """Keys and what they do, as the last line of a dialog."""
-    parts: list[tuple[str, str]] = []
-    for key, meaning in pairs:
-        parts += [(key, "bold $tone-accent"), (f" {meaning}   ", "$tone-muted")]
-    return Content.assemble(*parts)
+        widget: Widget | None
+        widget, offset = super().get_widget_and_offset_at(x, y)  # type: ignore[misc]
+        return (widget, offset) if widget is None or widget.is_attached else (None, None)
 
 
 class Dialog(Keyed, IgnoresLateEvents, ModalScreen[T], Generic[T]):
@@ -63,6 +51,32 @@ class Dialog(Keyed, IgnoresLateEvents, ModalScreen[T], Generic[T]):
     def show_error(self, error: WorkbenchError) -> None:
         """Shows an error in a dialog over this one."""
         self.app.push_screen(ErrorDialog(error))
+
+
+def ask(node: DOMNode, dialog: Dialog[T | None], then: Callable[[T], object]) -> None:
+    """Shows a dialog; `then` gets its answer, unless it was closed without one."""
+
+    def answered(answer: T | None) -> None:
+        if answer is not None:
+            then(answer)
+
+    node.app.push_screen(dialog, answered)
+
+
+def confirm(
+    node: DOMNode, title: str, act: Callable[[], object], *, yes: str, no: str = "keep it"
+) -> None:
+    """Acts if a person says so; the answer that changes nothing comes first."""
+    choices = [(False, no), (True, yes)]
+    ask(node, ChoiceDialog(title, choices), lambda sure: act() if sure else None)
+
+
+def hint_line(*pairs: tuple[str, str]) -> Content:
+    """Keys and what they do, as the last line of a dialog."""
+    parts: list[tuple[str, str]] = []
+    for key, meaning in pairs:
+        parts += [(key, "bold $tone-accent"), (f" {meaning}   ", "$tone-muted")]
+    return Content.assemble(*parts)
 
 
 class TextDialog(Dialog[str | None]):
@@ -138,13 +152,10 @@ def ask_order(
         sort: Sorts it; by the same again, the other way round.
     """
 
-    def chosen(by: T | None) -> None:
-        if by is not None:
-            sort(by)
+    def chosen(by: T) -> None:
+        sort(by)
 
-    screen.app.push_screen(
-        ChoiceDialog("Sort by (the same again reverses it)", choices, now), chosen
-    )
+    ask(screen, ChoiceDialog("Sort by (the same again reverses it)", choices, now), chosen)
 
 
 def ask_which_first(
@@ -161,15 +172,14 @@ def ask_which_first(
         choose: Gets the order that is chosen.
     """
 
-    def chosen(order: T | None) -> None:
-        if order is not None:
-            choose(order)
+    def chosen(order: T) -> None:
+        choose(order)
 
     choices = [
         (order, Content.assemble(name, (f"  {reason}", "$tone-muted")))
         for order, (name, reason) in orders.items()
     ]
-    screen.app.push_screen(ChoiceDialog("Which first", choices, now), chosen)
+    ask(screen, ChoiceDialog("Which first", choices, now), chosen)
 
 
 class TicksDialog(Dialog[list[T] | None], Generic[T]):

@@ -1,10 +1,13 @@
-"""Asks for a file name, writes the file in a thread, and shows what was written or why it was not."""
+"""What leaves the program: copies on the clipboard, and files under a name that a person types."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
+
+from textual.app import App
+from textual.widget import Widget
 
 from engine.base import number_format
 from engine.base.text import one_line
@@ -15,13 +18,24 @@ if TYPE_CHECKING:
     from engine.opener.conversation_forms import ConversationForm
     from engine.opener.exports import ExportKind
 
-from textual.app import App
-from textual.widget import Widget
-
-# Copies text to the clipboard, and notifies what was copied.
 
 TERMINAL_LIMIT = 74_000
 """Characters that every common terminal accepts; some silently drop a longer text."""
+FORMS: tuple[tuple[ConversationForm, str], ...] = (
+    ("openai", "OpenAI: chat messages"),
+    ("anthropic", "Anthropic: Messages"),
+    ("sharegpt", "ShareGPT: turns from and value"),
+    ("inspect", "Inspect AI: a log"),
+    ("csv", "CSV: a row for each message"),
+    ("parquet", "Parquet: a row for each message"),
+    ("argilla", "Argilla: records to judge, and settings"),
+    ("label-studio", "Label Studio: tasks to judge, and labels"),
+    ("argilla-ratings", "Argilla: records to rate, and settings"),
+    ("label-studio-ratings", "Label Studio: tasks to rate, and labels"),
+)
+"""The forms that conversations can be written in. Losses are shown after the export."""
+LONG_NOTICE = 20
+"""Seconds for a notice of several sentences."""
 
 
 def copy(widget: Widget, text: str, what: str) -> None:
@@ -41,24 +55,6 @@ def copy_names(widget: Widget, names: Sequence[str]) -> None:
     app.copy_to_clipboard("\n".join(names))
     what = one_line(names[0], 60) if len(names) == 1 else f"{len(names):,} names"
     widget.notify(f"Copied {what}.", markup=False)
-
-
-FORMS: tuple[tuple[ConversationForm, str], ...] = (
-    ("openai", "OpenAI: chat messages"),
-    ("anthropic", "Anthropic: Messages"),
-    ("sharegpt", "ShareGPT: turns from and value"),
-    ("inspect", "Inspect AI: a log"),
-    ("csv", "CSV: a row for each message"),
-    ("parquet", "Parquet: a row for each message"),
-    ("argilla", "Argilla: records to judge, and settings"),
-    ("label-studio", "Label Studio: tasks to judge, and labels"),
-    ("argilla-ratings", "Argilla: records to rate, and settings"),
-    ("label-studio-ratings", "Label Studio: tasks to rate, and labels"),
-)
-"""The forms that conversations can be written in. Losses are shown after the export."""
-
-LONG_NOTICE = 20
-"""Seconds for a notice of several sentences."""
 
 
 def ask_file(
@@ -134,14 +130,15 @@ def _ask_form(screen: WorkbenchScreen[Any], ids: Sequence[int] | None) -> None:
         return " ".join([f"Wrote {number_format.counted(count, 'line')} to {places}.", *losses])
 
     def chosen(form: ConversationForm | None) -> None:
-        if form is not None:
-            from engine.opener.form_files import ENDINGS  # it brings all forms
+        if form is None:
+            return
+        from engine.opener.form_files import ENDINGS  # it brings all forms
 
-            ask_file(
-                screen,
-                f"Write conversations ({form}) to",
-                f"conversations-{form}.{ENDINGS[form]}",
-                lambda path: write(form, path),
-            )
+        ask_file(
+            screen,
+            f"Write conversations ({form}) to",
+            f"conversations-{form}.{ENDINGS[form]}",
+            lambda path: write(form, path),
+        )
 
     screen.app.push_screen(ChoiceDialog("Export conversations for", FORMS), chosen)

@@ -1,6 +1,4 @@
-"""The table of all keys: every place of the program, its actions and their keys. Help, docs/keys.md and the checks of
-a keymap are made from it.
-"""
+"""The keys: the table of all places with their actions, and keymap.toml, in which a person gives actions other keys."""
 
 from __future__ import annotations
 
@@ -34,6 +32,39 @@ _OTHER_NAMES = {
     "plus_sign": "plus",
 }
 """Names that Textual uses instead of the Unicode name of a character."""
+_HEAD = """\
+# Keys
+
+Written by `workbench keys --markdown`: the program's own table. The last column is the name by which `keymap.toml` in
+the config folder (`workbench keys` says where) gives an action other keys:
+
+```toml
+[preset]
+name = "vim"
+
+[keys]
+"app.help" = "question_mark,f1"
+```
+"""
+PRESETS: dict[str, dict[str, str]] = {
+    "vim": {
+        "table.first-row": "g",
+        "table.last-row": "G",
+        "table.page-up": "ctrl+b,ctrl+u",
+        "table.page-down": "ctrl+f,ctrl+d",
+        "table.open": "l",
+        "choices.first": "g",
+        "choices.last": "G",
+        "choices.page-up": "ctrl+b,ctrl+u",
+        "choices.page-down": "ctrl+f,ctrl+d",
+        "choices.select": "l",
+        "transcript.page-up": "ctrl+b,ctrl+u",
+        "transcript.page-down": "ctrl+f,ctrl+d",
+        "transcript.end": "G",
+        "reader.leave": "h",
+    }
+}
+"""Keys that a named set adds to the default ones; `k` and `j` are among the defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +144,6 @@ def _place(cls: type, keymap: Mapping[str, str]) -> Place:
     return Place(name, name.replace("-", " ").capitalize(), what, actions)
 
 
-# Keys
-
-
 def normal_keys(keys: str) -> tuple[str, ...]:
     """`/,ctrl+d` as Textual names it: `slash`, `ctrl+d`."""
     return tuple(_normal_key(key.strip()) for key in keys.split(",") if key.strip())
@@ -150,46 +178,6 @@ def markdown(places: Iterable[Place]) -> str:
             keys = " ".join(f"`{shown_key(key)}`" for key in action.keys).replace("|", "\\|")
             parts.append(f"| {keys} | {action.meaning} | `{action.id}` |\n")
     return "".join(parts)
-
-
-_HEAD = """\
-# Keys
-
-Written by `workbench keys --markdown`: the program's own table. The last column is the name by which `keymap.toml` in
-the config folder (`workbench keys` says where) gives an action other keys:
-
-```toml
-[preset]
-name = "vim"
-
-[keys]
-"app.help" = "question_mark,f1"
-```
-"""
-
-
-# `keymap.toml`: the keys a person wants. Reads, checks and explains; what is wrong leaves the default keys in force.
-
-
-PRESETS: dict[str, dict[str, str]] = {
-    "vim": {
-        "table.first-row": "g",
-        "table.last-row": "G",
-        "table.page-up": "ctrl+b,ctrl+u",
-        "table.page-down": "ctrl+f,ctrl+d",
-        "table.open": "l",
-        "choices.first": "g",
-        "choices.last": "G",
-        "choices.page-up": "ctrl+b,ctrl+u",
-        "choices.page-down": "ctrl+f,ctrl+d",
-        "choices.select": "l",
-        "transcript.page-up": "ctrl+b,ctrl+u",
-        "transcript.page-down": "ctrl+f,ctrl+d",
-        "transcript.end": "G",
-        "reader.leave": "h",
-    }
-}
-"""Keys that a named set adds to the default ones; `k` and `j` are among the defaults."""
 
 
 @dataclass(frozen=True, slots=True)

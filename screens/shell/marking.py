@@ -1,4 +1,4 @@
-"""Marking rows of a list."""
+"""Marked rows of a list, and the actions that mark them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 
 from screens.widgets.row_table import RowTable
 
-# The ids of the marked rows. Marks survive another order, another filter and a refresh.
-
 
 class Marks:
-    """A set of ids, and the index from which a range is marked.
+    """The ids of the marked rows; they survive another order, another filter and a refresh.
 
     Nothing here loops over ids in Python: marking a million of them is one call of the set.
     """

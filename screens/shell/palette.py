@@ -1,4 +1,4 @@
-"""The palette: every action of the screen in front and of the app, the modes, themes, projects and saved filters."""
+"""Ways to what can be done here: the palette of all commands, the help with the keys, a letter on each pane."""
 
 from __future__ import annotations
 
@@ -39,154 +39,6 @@ from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import in_thread
 from screens.widgets.controls import MOST_TYPED
 from screens.widgets.keyed import Keyed, shown_key
-
-# Jump mode: a letter on everything that can be focused; the letter goes there.
-
-LETTERS = "asdfjklghqwertyuiopzxcvbnm"
-
-
-def targets(screen: Screen[Any]) -> list[Widget]:
-    """The visible widgets that can be focused, from top to bottom, at most as many as there are letters."""
-    seen = screen.region
-    found = [widget for widget in screen.focus_chain if seen.overlaps(widget.region)]
-    found.sort(key=lambda widget: (widget.region.y, widget.region.x))
-    return found[: len(LETTERS)]
-
-
-class JumpScreen(Dialog[Widget | None]):
-    """Shown over a screen; answers with the chosen widget, or None."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,semicolon", "dismiss(None)", "Stay here")
-    ]
-    DEFAULT_CSS = """
-    JumpScreen .letter {
-        position: absolute;
-        width: 3;
-        height: 1;
-        color: $tone-tab;
-        background: $tone-tab-back;
-        text-style: bold;
-    }
-    """
-
-    def __init__(self, screen: Screen[Any]) -> None:
-        super().__init__()
-        self._targets = dict(zip(LETTERS, targets(screen), strict=False))
-
-    def compose(self) -> ComposeResult:
-        """A letter at the upper left corner of each target."""
-        for letter, widget in self._targets.items():
-            label = Static(Content(f" {letter} "), classes="letter")
-            label.styles.offset = (max(0, widget.region.x), max(0, widget.region.y))
-            yield label
-
-    def on_key(self, event: events.Key) -> None:
-        """A letter goes there; any other key leaves everything as it is."""
-        event.stop()
-        if self.is_current:
-            self.dismiss(self._targets.get(event.character or ""))
-
-
-# The keys that work where `?` was pressed, made from the bindings themselves.
-
-_TEXTUALS = {
-    (binding.action, binding.description)
-    for binding in Screen.BINDINGS
-    if isinstance(binding, Binding)
-}
-"""Keys that every screen of Textual has; where they do something, a screen says so in its own words."""
-
-
-class HelpScreen(Dialog[None]):
-    """A list of keys: those that matter first, the screen's others, those of the pane, those that work everywhere."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,enter", "dismiss(None)", "Close"),
-        Binding("down,j", "scroll(1)", "Line down", show=False),
-        Binding("up,k", "scroll(-1)", "Line up", show=False),
-        Binding("pagedown,space", "page(1)", "Page down", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-    ]
-
-    def __init__(self, screen: Screen[object]) -> None:
-        super().__init__()
-        first = screen.FIRST_KEYS if isinstance(screen, WorkbenchScreen) else ()
-        self._sections = sections(screen.active_bindings.values(), first)
-
-    def compose(self) -> ComposeResult:
-        """The list."""
-        with VerticalScroll(classes="dialog help", can_focus=False) as box:
-            box.border_title = Content("Keys")
-            for title, lines in self._sections:
-                if lines:
-                    yield Static(self._section(title, lines))
-            yield Static(
-                hint_line(
-                    ("escape", "closes"),
-                    ("ctrl+p", "all commands by name"),
-                    ("workbench keys", "every key, and where to change them"),
-                )
-            )
-
-    def _section(self, title: str, lines: list[tuple[list[str], str]]) -> Content:
-        parts: list[tuple[str, str] | str] = [(title, "bold $tone-accent")]
-        for keys, meaning in lines:
-            shown = " ".join(shown_key(key) for key in keys)
-            parts += [(f"\n  {shown:<18}", "bold"), f" {meaning}"]
-        return Content.assemble(*parts)
-
-    def action_scroll(self, lines: int) -> None:
-        """Scrolls by lines."""
-        box = self.query_one(VerticalScroll)
-        box.scroll_relative(y=lines, animate=False)
-
-    def action_page(self, pages: int) -> None:
-        """Scrolls by pages."""
-        box = self.query_one(VerticalScroll)
-        box.scroll_relative(y=pages * max(1, box.size.height - 2), animate=False)
-
-
-def sections(
-    bindings: Iterable[ActiveBinding], first: Sequence[str] = ()
-) -> list[tuple[str, list[tuple[list[str], str]]]]:
-    """Titles with keys and meanings: keys with the same effect are shown together.
-
-    Args:
-        first: Ids of the bindings that come before all others, in this order; those that do not work now are left out.
-    """
-    foremost: dict[str, list[str]] = {}
-    places: dict[str, int] = {}
-    here: dict[str, list[str]] = {}
-    moving: dict[str, list[str]] = {}
-    everywhere: dict[str, list[str]] = {}
-    for active in bindings:
-        meaning = active.binding.tooltip or active.binding.description
-        if not meaning or active.binding.system or (active.binding.action, meaning) in _TEXTUALS:
-            continue
-        if active.binding.id in first:
-            where = foremost
-        elif isinstance(active.node, App):
-            where = everywhere
-        elif isinstance(active.node, Screen) and not (active.binding.id or "").startswith(
-            "screen."
-        ):
-            where = here
-        else:
-            where = moving
-        where.setdefault(meaning, []).append(active.binding.key)
-        if where is foremost:
-            places[meaning] = first.index(str(active.binding.id))
-    foremost = dict(sorted(foremost.items(), key=lambda one: places[one[0]]))
-    return [
-        (title, [(keys, meaning) for meaning, keys in found.items()])
-        for title, found in (
-            ("Start with these", foremost),
-            ("On this screen", here),
-            ("Moving about", moving),
-            ("Everywhere", everywhere),
-        )
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,3 +192,148 @@ def _rank(active: ActiveBinding) -> int:
     if (active.binding.id or "").startswith("screen."):
         return 3
     return 0 if isinstance(active.node, Screen) else 1 if isinstance(active.node, App) else 2
+
+
+_TEXTUALS = {
+    (binding.action, binding.description)
+    for binding in Screen.BINDINGS
+    if isinstance(binding, Binding)
+}
+"""Keys that every screen of Textual has; where they do something, a screen says so in its own words."""
+
+
+class HelpScreen(Dialog[None]):
+    """A list of keys: those that matter first, the screen's others, those of the pane, those that work everywhere."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,enter", "dismiss(None)", "Close"),
+        Binding("down,j", "scroll(1)", "Line down", show=False),
+        Binding("up,k", "scroll(-1)", "Line up", show=False),
+        Binding("pagedown,space", "page(1)", "Page down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+    ]
+
+    def __init__(self, screen: Screen[object]) -> None:
+        super().__init__()
+        first = screen.FIRST_KEYS if isinstance(screen, WorkbenchScreen) else ()
+        self._sections = sections(screen.active_bindings.values(), first)
+
+    def compose(self) -> ComposeResult:
+        """The list."""
+        with VerticalScroll(classes="dialog help", can_focus=False) as box:
+            box.border_title = Content("Keys")
+            for title, lines in self._sections:
+                if lines:
+                    yield Static(self._section(title, lines))
+            yield Static(
+                hint_line(
+                    ("escape", "closes"),
+                    ("ctrl+p", "all commands by name"),
+                    ("workbench keys", "every key, and where to change them"),
+                )
+            )
+
+    def _section(self, title: str, lines: list[tuple[list[str], str]]) -> Content:
+        parts: list[tuple[str, str] | str] = [(title, "bold $tone-accent")]
+        for keys, meaning in lines:
+            shown = " ".join(shown_key(key) for key in keys)
+            parts += [(f"\n  {shown:<18}", "bold"), f" {meaning}"]
+        return Content.assemble(*parts)
+
+    def action_scroll(self, lines: int) -> None:
+        """Scrolls by lines."""
+        box = self.query_one(VerticalScroll)
+        box.scroll_relative(y=lines, animate=False)
+
+    def action_page(self, pages: int) -> None:
+        """Scrolls by pages."""
+        box = self.query_one(VerticalScroll)
+        box.scroll_relative(y=pages * max(1, box.size.height - 2), animate=False)
+
+
+def sections(
+    bindings: Iterable[ActiveBinding], first: Sequence[str] = ()
+) -> list[tuple[str, list[tuple[list[str], str]]]]:
+    """Titles with keys and meanings: keys with the same effect are shown together.
+
+    Args:
+        first: Ids of the bindings that come before all others, in this order; those that do not work now are left out.
+    """
+    foremost: dict[str, list[str]] = {}
+    places: dict[str, int] = {}
+    here: dict[str, list[str]] = {}
+    moving: dict[str, list[str]] = {}
+    everywhere: dict[str, list[str]] = {}
+    for active in bindings:
+        meaning = active.binding.tooltip or active.binding.description
+        if not meaning or active.binding.system or (active.binding.action, meaning) in _TEXTUALS:
+            continue
+        if active.binding.id in first:
+            where = foremost
+        elif isinstance(active.node, App):
+            where = everywhere
+        elif isinstance(active.node, Screen) and not (active.binding.id or "").startswith(
+            "screen."
+        ):
+            where = here
+        else:
+            where = moving
+        where.setdefault(meaning, []).append(active.binding.key)
+        if where is foremost:
+            places[meaning] = first.index(str(active.binding.id))
+    foremost = dict(sorted(foremost.items(), key=lambda one: places[one[0]]))
+    return [
+        (title, [(keys, meaning) for meaning, keys in found.items()])
+        for title, found in (
+            ("Start with these", foremost),
+            ("On this screen", here),
+            ("Moving about", moving),
+            ("Everywhere", everywhere),
+        )
+    ]
+
+
+LETTERS = "asdfjklghqwertyuiopzxcvbnm"
+
+
+def targets(screen: Screen[Any]) -> list[Widget]:
+    """The visible widgets that can be focused, from top to bottom, at most as many as there are letters."""
+    seen = screen.region
+    found = [widget for widget in screen.focus_chain if seen.overlaps(widget.region)]
+    found.sort(key=lambda widget: (widget.region.y, widget.region.x))
+    return found[: len(LETTERS)]
+
+
+class JumpScreen(Dialog[Widget | None]):
+    """Shown over a screen; answers with the chosen widget, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,semicolon", "dismiss(None)", "Stay here")
+    ]
+    DEFAULT_CSS = """
+    JumpScreen .letter {
+        position: absolute;
+        width: 3;
+        height: 1;
+        color: $tone-tab;
+        background: $tone-tab-back;
+        text-style: bold;
+    }
+    """
+
+    def __init__(self, screen: Screen[Any]) -> None:
+        super().__init__()
+        self._targets = dict(zip(LETTERS, targets(screen), strict=False))
+
+    def compose(self) -> ComposeResult:
+        """A letter at the upper left corner of each target."""
+        for letter, widget in self._targets.items():
+            label = Static(Content(f" {letter} "), classes="letter")
+            label.styles.offset = (max(0, widget.region.x), max(0, widget.region.y))
+            yield label
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter goes there; any other key leaves everything as it is."""
+        event.stop()
+        if self.is_current:
+            self.dismiss(self._targets.get(event.character or ""))

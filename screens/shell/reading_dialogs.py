@@ -1,4 +1,4 @@
-"""A dialog that shows one long text, with search and copy."""
+"""Dialogs that show one long text, with search and copy: the quarantine, shared text, the account of an import."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ from engine.base.errors import WorkbenchError
 from engine.base.number_format import counted
 from engine.base.text import end_of_path
 from engine.conversations.records import QuarantineRow
-from engine.conversations.service.import_accounts import stored_accounts, stored_files
+from engine.conversations.service.imports import stored_accounts, stored_files
 from engine.conversations.shared_text import SharedText
 from engine.opener.conversations import ConversationService
-from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
+from screens.shell.dialogs import ChoiceDialog, Dialog, ask, hint_line
 from screens.shell.exporting import copy
 from screens.shell.importing import MappingDialog
 from screens.widgets.background import background
 from screens.widgets.finding import FindingView, FindLine, plain_pattern
 from screens.widgets.text_pane import TextPane
+
+MOST_RECORDS = 200
+"""Records that are shown; `workbench status` counts all."""
+MOST_CHARACTERS = 2_000
+"""Characters that are shown of a record."""
 
 
 class ReadingDialog(Dialog[None]):
@@ -97,15 +102,6 @@ class ReadingDialog(Dialog[None]):
         self.query_one(FindLine).say(message.words)
 
 
-# The dialog with the records that could not be imported: where each stands, why, and its text.
-
-
-MOST_RECORDS = 200
-"""Records that are shown; `workbench status` counts all."""
-MOST_CHARACTERS = 2_000
-"""Characters that are shown of a record."""
-
-
 class QuarantineDialog(ReadingDialog):
     """Lists the records in the quarantine, in the order of import."""
 
@@ -153,9 +149,6 @@ def quarantine_text(rows: Sequence[QuarantineRow], count: int) -> str:
     return "\n\n".join(parts)
 
 
-# The dialog with the texts that many conversations share, whole.
-
-
 class SharedTextDialog(ReadingDialog):
     """Shows each shared text with the number of conversations that contain it, those of most words in sum first."""
 
@@ -196,9 +189,6 @@ def shared_text_text(shared: SharedText) -> str:
         for one in shared.shown
     ]
     return "\n\n".join(parts)
-
-
-# The dialog with the account of what was imported: for each source the format and why, and where its text went.
 
 
 class SourcesDialog(ReadingDialog):
@@ -267,9 +257,8 @@ class SourcesDialog(ReadingDialog):
         if path is None:
             return
 
-        def saved(name: str | None) -> None:
-            if name is not None:
-                self.dismiss(None)
-                self._import(path, name)
+        def saved(name: str) -> None:
+            self.dismiss(None)
+            self._import(path, name)
 
-        self.app.push_screen(MappingDialog(path), saved)
+        ask(self, MappingDialog(path), saved)

@@ -14,27 +14,6 @@ from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.project.network import NetworkService
 
-# Says whether the network may be used, why not, and what a change of the project's setting means.
-
-OWN = "this project's setting"
-
-
-def reason_of(network: NetworkService) -> str | None:
-    """Why no network connection is made, in one sentence; None where connections are allowed."""
-    on = [*([OWN] if network.stays_offline() else []), *network.others()]
-    return f"No network is used, by {' and '.join(on)}." if on else None
-
-
-def offline_notice(network: NetworkService) -> str:
-    """The notice after the project's setting was changed."""
-    reason = reason_of(network)
-    if reason is None:
-        return "The network may be used, only for endpoints and hubs that you named, while you ask for them."
-    if network.stays_offline():
-        return "This project uses no network, not even for endpoints and hubs that you named."
-    return f"This project's setting is off. {reason}"
-
-
 MODES = (
     ("overview", "1", "Overview"),
     ("conversations", "2", "Conversations"),
@@ -47,12 +26,8 @@ MODES = (
     ("simulation", "9", "Simulation"),
 )
 """The modes of the app: name, key and title."""
-
-
 TABS = (*MODES, ("validation", "V", "Valid"))
 """The tabs of the title line: the modes, and validation, which opens over the mode that is present."""
-
-
 SHORT_TITLES = {
     "overview": "Over",
     "conversations": "List",
@@ -60,8 +35,6 @@ SHORT_TITLES = {
     "simulation": "Sim",
 }
 """Titles of modes where the whole ones do not fit."""
-
-
 TIGHT_TITLES = SHORT_TITLES | {
     "trees": "Tree",
     "goals": "Goal",
@@ -69,13 +42,11 @@ TIGHT_TITLES = SHORT_TITLES | {
     "validation": "Val",
 }
 """Titles of modes that leave room for the project's name, or a text of the screen, on a narrow terminal."""
-
-
 NAME_WIDTH = 40
-
-
 LEAST_NAME = 8
 """Cells of the project's name that are worth showing."""
+Length = Literal["whole", "short", "shorter", "tight", "key"]
+LENGTHS: tuple[Length, ...] = ("whole", "short", "shorter", "tight", "key")
 
 
 class TitleLine(Widget):
@@ -177,12 +148,6 @@ class TitleLine(Widget):
             self.notify(one_line(reason), title="Offline", markup=False)
 
 
-Length = Literal["whole", "short", "shorter", "tight", "key"]
-
-
-LENGTHS: tuple[Length, ...] = ("whole", "short", "shorter", "tight", "key")
-
-
 def titles_of(mode: str, length: Length) -> list[str]:
     """The titles of the tabs; `key` leaves of other modes only their keys."""
     titles = []
@@ -198,3 +163,22 @@ def titles_of(mode: str, length: Length) -> list[str]:
         else:
             titles.append(f"{key} {SHORT_TITLES.get(name, title)} ")
     return titles
+
+
+OWN = "this project's setting"
+
+
+def reason_of(network: NetworkService) -> str | None:
+    """Why no network connection is made, in one sentence; None where connections are allowed."""
+    on = [*([OWN] if network.stays_offline() else []), *network.others()]
+    return f"No network is used, by {' and '.join(on)}." if on else None
+
+
+def offline_notice(network: NetworkService) -> str:
+    """The notice after the project's setting was changed."""
+    reason = reason_of(network)
+    if reason is None:
+        return "The network may be used, only for endpoints and hubs that you named, while you ask for them."
+    if network.stays_offline():
+        return "This project uses no network, not even for endpoints and hubs that you named."
+    return f"This project's setting is off. {reason}"

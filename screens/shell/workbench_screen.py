@@ -1,4 +1,4 @@
-"""The base of every screen: title line, footer, jobs bar, and error dialogs."""
+"""The base of every screen: title line, footer, jobs bar, error dialogs, and ways to other screens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from engine.opener.conversations import (
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
 from screens.shell.app_interface import NamedConversations, RoutedApp, Routes
-from screens.shell.dialogs import ChoiceDialog, ErrorDialog, IgnoresLateEvents
+from screens.shell.dialogs import ChoiceDialog, ErrorDialog, IgnoresLateEvents, ask
 from screens.shell.run_form import RunDialog
 from screens.shell.title_line import TitleLine
 from screens.shell.tour import TourLine
@@ -39,11 +39,8 @@ from screens.widgets.transcript import Transcript
 
 ResultT = TypeVar("ResultT")
 T = TypeVar("T")
-
 REFRESH_SECONDS = 0.5
 """Seconds within which several changes are combined into one refresh."""
-
-
 FORMS = {
     **dict.fromkeys(
         ("embed", "summarise", "cluster", "label", "propose", "decide"), ("goals", "run_clustering")
@@ -83,8 +80,11 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
     FIRST_KEYS: ClassVar[tuple[str, ...]] = ()
     """Ids of the bindings that matter first here; help shows them above all others."""
 
-    def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str = "") -> None:
+        """`mode` is that of the screen from which a screen that is no mode itself is opened."""
         super().__init__()
+        if mode:
+            self.MODE = mode  # type: ignore[misc]
         self.services = services
         self.feed = feed
         self._stale = False
@@ -271,11 +271,10 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
     def ask_scoring(self, first: Mode, listed: Filter | None = None) -> None:
         """Asks for the mode and the conversations of a scoring run, and starts it."""
 
-        def chosen(answer: tuple[Mode, Filter] | None) -> None:
-            if answer is not None:
-                self._start(lambda: self.services.jobs.start_scoring(*answer))
+        def chosen(answer: tuple[Mode, Filter]) -> None:
+            self._start(lambda: self.services.jobs.start_scoring(*answer))
 
-        self.app.push_screen(RunDialog(self.services.jobs, first, listed), chosen)
+        ask(self, RunDialog(self.services.jobs, first, listed), chosen)
 
     def listed(self) -> Filter | None:
         """The filter of what the screen lists; None where it is no list."""
@@ -286,14 +285,13 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         if not self.may_write():
             return
 
-        def chosen(answer: tuple[str, str | None] | None) -> None:
-            if answer is not None:
-                path, form = answer
-                self._start(lambda: self.services.jobs.start_import([path], form))
+        def chosen(answer: tuple[str, str | None]) -> None:
+            path, form = answer
+            self._start(lambda: self.services.jobs.start_import([path], form))
 
         from screens.shell.importing import ImportDialog  # it brings the readers of all formats
 
-        self.app.push_screen(ImportDialog(), chosen)
+        ask(self, ImportDialog(), chosen)
 
     def resume(self, run: RunRow, mode: Mode) -> None:
         """Starts an interrupted run again, which goes on where it was; `mode` for runs that name none."""
@@ -338,7 +336,15 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         self.show_error(message.error)
 
 
-# Figures and the conversations behind them: a dialog that lists the figures of a pane.
+def edit_filter(screen: WorkbenchScreen[Any], *, words: bool = False) -> None:
+    """Opens the filter line of a screen that has one.
+
+    Args:
+        words: Puts the cursor behind the present filter, to add words to search for.
+    """
+    line = screen.query_one(FilterLine)
+    line.read_values = screen.services.conversations.values
+    line.edit(words=words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,27 +369,12 @@ def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Fi
         return
     choices = [(at, _content(figure)) for at, figure in enumerate(shown)]
 
-    def chosen(at: int | None) -> None:
-        if at is not None:
-            screen.open_conversations(shown[at].wanted)
+    def chosen(at: int) -> None:
+        screen.open_conversations(shown[at].wanted)
 
-    screen.app.push_screen(ChoiceDialog(title, choices), chosen)
+    ask(screen, ChoiceDialog(title, choices), chosen)
 
 
 def _content(figure: Figure) -> Content:
     number = "" if figure.count is None else f"{figure.count:,}"
     return Content.assemble((f"{number:>9}  ", "bold"), one_line(figure.label, 60))
-
-
-# Opens the filter line of a screen; values that occur in the project, with their counts, complete what is typed.
-
-
-def edit_filter(screen: WorkbenchScreen[Any], *, words: bool = False) -> None:
-    """Opens the filter line of a screen that has one.
-
-    Args:
-        words: Puts the cursor behind the present filter, to add words to search for.
-    """
-    line = screen.query_one(FilterLine)
-    line.read_values = screen.services.conversations.values
-    line.edit(words=words)

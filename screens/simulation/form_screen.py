@@ -128,8 +128,7 @@ class FormScreen(WorkbenchScreen[None]):
     def __init__(
         self, services: OpenProject, feed: EngineFeed, session: PersonSession, mode: str
     ) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self._session = session
         self._state = SessionState("", (), None)
         self._drawn = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -24,7 +23,7 @@ from screens.shell.workbench_screen import (
 )
 from screens.simulation import formatting
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import ItemTable, RowTable
 from screens.widgets.text_pane import TextPane
 
 
@@ -42,13 +41,10 @@ class PlayScreen(WorkbenchScreen[None]):
     ]
 
     def __init__(self, services: OpenProject, feed: EngineFeed, item: PlayItem, mode: str) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self._item = item
         self._lines: list[TranscriptLine] = []
-        self.table = RowTable[formatting.Called](
-            formatting.call_columns(), self._fetch, lambda called: called[0], id="calls"
-        )
+        self.table = ItemTable(formatting.call_columns(), lambda called: called[0], id="calls")
 
     def compose_body(self) -> ComposeResult:
         """Result, calls, and the call under the cursor."""
@@ -78,11 +74,8 @@ class PlayScreen(WorkbenchScreen[None]):
                 (f" · {one_line(result, 200)}" if result else "", "$tone-muted"),
             )
         )
-        self.table.show(array("q", range(len(lines))))
+        self.table.show_items(enumerate(lines))
         self._show_call()
-
-    def _fetch(self, ids: Sequence[int]) -> list[formatting.Called]:
-        return [(nth, self._lines[nth]) for nth in ids if nth < len(self._lines)]
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows the call under the cursor."""
@@ -94,8 +87,7 @@ class PlayScreen(WorkbenchScreen[None]):
 
     @property
     def _line(self) -> TranscriptLine | None:
-        at = self.table.cursor_id
-        return self._lines[at] if at is not None and at < len(self._lines) else None
+        return None if self.table.here is None else self.table.here[1]
 
     def _show_call(self) -> None:
         line = self._line

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -22,7 +21,7 @@ from engine.simulate.request import SimulationOffers, SimulationRequest
 from engine.simulate.service.person import PersonSession
 from engine.simulate.service.service import SimulationService
 from engine.simulate.service.sharded import DraftsFile
-from screens.shell.dialogs import TextDialog, ask_order
+from screens.shell.dialogs import TextDialog, ask, ask_order
 from screens.shell.exporting import ask_file, copy
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.simulation import formatting
@@ -31,42 +30,14 @@ from screens.simulation.play_screen import PlayScreen
 from screens.simulation.run_form import SimulationRunForm
 from screens.simulation.shards_screen import ShardsScreen
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.report_columns import NO_COLUMNS, Listed, report_columns
-from screens.widgets.row_table import RowTable
-
-# The newest replies of the simulations that run.
-
-LISTEN_SECONDS = 0.4
-"""Seconds between two reads of the replies."""
-
-
-class LivePane(Static):
-    """Shows the newest replies of the newest plays while it is visible."""
-
-    def __init__(self, simulations: SimulationService, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._simulations = simulations
-        self._drawn: object = None
-
-    def on_mount(self) -> None:
-        """Looks at the replies every `LISTEN_SECONDS`."""
-        self.set_interval(LISTEN_SECONDS, self.listen)
-
-    def listen(self) -> None:
-        """Draws the replies where there are new ones, or the pane has another size."""
-        size = self.content_size
-        if not self.display or not size.height or not self.screen.is_active:
-            return
-        plays = self._simulations.live()
-        drawn = [(play.key, play.replies) for play in plays], size
-        if drawn != self._drawn:
-            self._drawn = drawn
-            self.update(formatting.live_content(plays, size.height, size.width))
-
+from screens.widgets.report_columns import NO_COLUMNS, report_columns
+from screens.widgets.row_table import ItemTable, RowTable
 
 STAGE = "simulate"
 OTHER_LINES = 12
 """Lines of title, summary, note, footer, jobs bar and the shortest list of plays: the table gets the others."""
+LISTEN_SECONDS = 0.4
+"""Seconds between two reads of the replies."""
 
 
 class SimulationScreen(WorkbenchScreen[None]):
@@ -106,14 +77,10 @@ class SimulationScreen(WorkbenchScreen[None]):
         self._results = SetResults((), ())
         self._page = 0
         self._sort: tuple[int, bool] | None = None
-        self._numbers: dict[tuple[str, ...], int] = {}
-        self._rows: dict[int, ReportRow] = {}
-        self._items: dict[int, PlayItem] = {}
+        self._plays: dict[int, PlayItem] = {}
         self._session: PersonSession | None = None
-        self.table = RowTable[Listed](NO_COLUMNS, self._fetch, lambda listed: listed[0], id="rows")
-        self.plays = RowTable[PlayItem](
-            formatting.play_columns(), self._fetch_plays, lambda item: item.id, id="plays"
-        )
+        self.table = ItemTable(NO_COLUMNS, self._row_key, id="rows")
+        self.plays = ItemTable(formatting.play_columns(), lambda play: play.id, id="plays")
 
     def compose_body(self) -> ComposeResult:
         """Summary, table, plays or live replies."""
@@ -152,7 +119,7 @@ class SimulationScreen(WorkbenchScreen[None]):
             self._page, self._sort = 0, None
         self._sets, self._shown, self._results = sets, key, results
         self._page = min(self._page, max(0, len(results.tables) - 1))
-        self._items = {item.id: item for item in results.plays}
+        self._plays = {item.id: item for item in results.plays}
         self.set_class(not sets, "-empty")
         if not sets:
             self.show_empty(formatting.NOTHING_PLAYED)
@@ -181,46 +148,43 @@ class SimulationScreen(WorkbenchScreen[None]):
         self.query_one("#summary", Static).update(
             formatting.summary(self._sets, self._at, table, page)
         )
-        self._rows = {}
+        rows = [] if table is None else self._ordered(table)
         if table is None:
             self.table.show_columns(NO_COLUMNS)
             self.query_one("#note", Static).update("Nothing has ended yet in this set.")
         else:
-            names = [nth for nth, one in enumerate(table.columns) if one.kind == "text"] or [0]
-            for row in self._ordered(table):
-                key = (self._shown, table.title, *(str(row.cells[nth]) for nth in names))
-                self._rows[self._numbers.setdefault(key, len(self._numbers))] = row
             self.table.show_columns(report_columns(table))
             by = None if self._sort is None else self._sort[0]
             self.query_one("#note", Static).update(formatting.note(table, by))
         mark = None if self._sort is None else (str(self._sort[0]), self._sort[1])
-        self.table.show(array("q", self._rows), mark)
+        self.table.show_items(rows, mark)
         self._fit()
         self._show_plays()
 
     def _fit(self) -> None:
         """Gives the table as many lines as it has rows, and leaves room for the plays."""
         room = max(4, (self.size.height - OTHER_LINES) // 2 + 2)
-        self.table.styles.height = min(len(self._rows) + 1, room)
+        self.table.styles.height = min(len(self.table.ids) + 1, room)
 
     def on_resize(self) -> None:
         """More or fewer rows have room."""
         self._fit()
 
-    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
-        return [(nth, row) for nth in ids if (row := self._rows.get(nth)) is not None]
-
-    def _fetch_plays(self, ids: Sequence[int]) -> list[PlayItem]:
-        return [item for key in ids if (item := self._items.get(key)) is not None]
+    def _row_key(self, row: ReportRow) -> tuple[str, ...]:
+        """What tells a row from those of other tables and sets: its names."""
+        table = self._table_here
+        columns = () if table is None else table.columns
+        names = [nth for nth, column in enumerate(columns) if column.kind == "text"] or [0]
+        title = "" if table is None else table.title
+        return (self._shown, title, *(str(row.cells[nth]) for nth in names))
 
     def _show_plays(self) -> None:
         """Lists the plays of the row under the cursor; those that broke off stand in no row and come last."""
-        at = self.table.cursor_id
-        row = None if at is None else self._rows.get(at)
-        listed = list(self._items) if row is None else [*row.plays]
+        row = self.table.here
+        listed = list(self._plays) if row is None else [*row.plays]
         if row is not None:
             listed += [item.id for item in self._results.plays if item.reason is not None]
-        self.plays.show(array("q", listed))
+        self.plays.show_items(self._plays[key] for key in listed if key in self._plays)
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Lists the plays of another row."""
@@ -232,7 +196,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         if message.table is self.table:
             self._follow(False)
             self.plays.focus()
-        elif (item := self._items.get(message.row_id)) is not None:
+        elif (item := self.plays.item(message.row_id)) is not None:
             self.app.push_screen(PlayScreen(self.services, self.feed, item, self.MODE))
 
     def on_row_table_header_pressed(self, message: RowTable.HeaderPressed) -> None:
@@ -290,14 +254,13 @@ class SimulationScreen(WorkbenchScreen[None]):
             return
         simulations = self.services.simulations
 
-        def chosen(request: SimulationRequest | None) -> None:
-            if request is not None:
-                self._begin(partial(simulations.start, request))
+        def chosen(request: SimulationRequest) -> None:
+            self._begin(partial(simulations.start, request))
 
-        def ask(offers: SimulationOffers) -> None:
-            self.app.push_screen(SimulationRunForm(simulations, offers), chosen)
+        def show(offers: SimulationOffers) -> None:
+            ask(self, SimulationRunForm(simulations, offers), chosen)
 
-        self.in_background(simulations.offers, ask, group="offers")
+        self.in_background(simulations.offers, show, group="offers")
 
     def action_go_on(self) -> None:
         """Resumes the set that is shown."""
@@ -333,8 +296,7 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     @property
     def _item(self) -> PlayItem | None:
-        at = self.plays.cursor_id
-        return None if at is None else self._items.get(at)
+        return self.plays.here
 
     def action_conversation(self) -> None:
         """Opens the conversation of the play under the cursor, among those of its row."""
@@ -342,7 +304,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         if item is None or item.conversation_id is None:
             self.notify("There is no conversation to read here.", markup=False)
             return
-        keys = [self._items[key].conversation_id for key in self.plays.ids if key in self._items]
+        keys = [self._plays[key].conversation_id for key in self.plays.ids if key in self._plays]
         order = array("q", dict.fromkeys(key for key in keys if key is not None))
         at = order.index(item.conversation_id)
         self.open_reader(order, at)
@@ -373,18 +335,17 @@ class SimulationScreen(WorkbenchScreen[None]):
             return
         simulations = self.services.simulations
 
-        def chosen(choice: FormChoice | None) -> None:
-            if choice is not None:
-                self.in_background(
-                    lambda: simulations.fill_form(choice.form, choice.variant, choice.model),
-                    self._open_session,
-                    group="form",
-                )
+        def chosen(choice: FormChoice) -> None:
+            self.in_background(
+                lambda: simulations.fill_form(choice.form, choice.variant, choice.model),
+                self._open_session,
+                group="form",
+            )
 
-        def ask(offers: SimulationOffers) -> None:
-            self.app.push_screen(FormChoiceDialog(offers), chosen)
+        def show(offers: SimulationOffers) -> None:
+            ask(self, FormChoiceDialog(offers), chosen)
 
-        self.in_background(simulations.offers, ask, group="offers")
+        self.in_background(simulations.offers, show, group="offers")
 
     def _open_session(self, session: PersonSession) -> None:
         self._session = session
@@ -411,3 +372,27 @@ class SimulationScreen(WorkbenchScreen[None]):
         if not self._playing:
             self._follow(False)
         super().show_error(error)
+
+
+class LivePane(Static):
+    """Shows the newest replies of the newest plays while it is visible."""
+
+    def __init__(self, simulations: SimulationService, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._simulations = simulations
+        self._drawn: object = None
+
+    def on_mount(self) -> None:
+        """Looks at the replies every `LISTEN_SECONDS`."""
+        self.set_interval(LISTEN_SECONDS, self.listen)
+
+    def listen(self) -> None:
+        """Draws the replies where there are new ones, or the pane has another size."""
+        size = self.content_size
+        if not self.display or not size.height or not self.screen.is_active:
+            return
+        plays = self._simulations.live()
+        drawn = [(play.key, play.replies) for play in plays], size
+        if drawn != self._drawn:
+            self._drawn = drawn
+            self.update(formatting.live_content(plays, size.height, size.width))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import ClassVar
@@ -26,18 +25,16 @@ from screens.shell.workbench_screen import (
 )
 from screens.widgets.background import write_in_order
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import Column, Piece, RowTable
+from screens.widgets.row_table import Column, ItemTable, Piece, RowTable
 
-Listed = tuple[int, int, Candidate]
-"""The id of a row, the index of the shard in its instruction, and the shard."""
+Placed = tuple[int, Candidate]
+"""The place of a shard in its instruction, from 1, and the shard."""
 AUTHORS = {"model": "model", "text": "as in the text", "person": "you"}
 SIGNS: dict[State, tuple[str, str]] = {
     "proposed": ("○ waits for you", "$tone-borderline"),
     "approved": ("● approved", "$tone-complete"),
     "rejected": ("✗ rejected", "$tone-incomplete"),
 }
-MOST_SHARDS = 1_000_000
-"""More shards than any instruction has, so that row ids of two instructions differ."""
 
 
 class ShardsScreen(WorkbenchScreen[None]):
@@ -62,13 +59,12 @@ class ShardsScreen(WorkbenchScreen[None]):
     def __init__(
         self, services: OpenProject, feed: EngineFeed, drafts: DraftsFile, mode: str
     ) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
+        super().__init__(services, feed, mode)
         self._drafts = drafts
         self._items = drafts.items()
         self._nth = next((n for n, one in enumerate(self._items) if one.state == "proposed"), 0)
-        self.table = RowTable[Listed](
-            _columns(), self._fetch, lambda listed: listed[0], id="shards"
+        self.table = ItemTable(
+            _columns(), lambda placed: (self._nth, placed[1].shard_id), id="shards"
         )
 
     def compose_body(self) -> ComposeResult:
@@ -90,8 +86,7 @@ class ShardsScreen(WorkbenchScreen[None]):
         if draft is None:
             self.query_one("#summary", Static).update("There is no instruction in this file.")
             return
-        first = self._nth * MOST_SHARDS
-        self.table.show(array("q", (first + one.shard_id for one in draft.candidates)))
+        self.table.show_items(enumerate(draft.candidates, 1))
         self._show_draft()
 
     @property
@@ -100,20 +95,7 @@ class ShardsScreen(WorkbenchScreen[None]):
 
     @property
     def _shard(self) -> Candidate | None:
-        at, draft = self.table.cursor_id, self._draft
-        if at is None or draft is None:
-            return None
-        wanted = at - self._nth * MOST_SHARDS
-        return next((one for one in draft.candidates if one.shard_id == wanted), None)
-
-    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
-        found: list[Listed] = []
-        for key in ids:
-            nth, shard_id = divmod(key, MOST_SHARDS)
-            for place, one in enumerate(self._items[nth].candidates, 1):
-                if one.shard_id == shard_id:
-                    found.append((key, place, one))
-        return found
+        return None if self.table.here is None else self.table.here[1]
 
     def _show_draft(self) -> None:
         draft = self._draft
@@ -195,15 +177,15 @@ class ShardsScreen(WorkbenchScreen[None]):
         self.dismiss(None)
 
 
-def _columns() -> list[Column[Listed]]:
-    def text(listed: Listed) -> Sequence[Piece]:
-        return [(one_line(listed[2].text, 400) or "(empty)", "")]
+def _columns() -> list[Column[Placed]]:
+    def text(placed: Placed) -> Sequence[Piece]:
+        return [(one_line(placed[1].text, 400) or "(empty)", "")]
 
-    def by(listed: Listed) -> Sequence[Piece]:
-        return [(AUTHORS.get(listed[2].by, listed[2].by), "tone--muted")]
+    def by(placed: Placed) -> Sequence[Piece]:
+        return [(AUTHORS.get(placed[1].by, placed[1].by), "tone--muted")]
 
     return [
-        Column("nr", "", 3, lambda listed: [(str(listed[1]), "tone--muted")], right=True),
+        Column("nr", "", 3, lambda placed: [(str(placed[0]), "tone--muted")], right=True),
         Column("shard", "shard, the first opens", 20, text, flexible=True),
         Column("by", "worded by", 14, by, keep=3),
     ]

@@ -1,4 +1,4 @@
-"""Training runs as text and as Textual `Content`. Without widgets."""
+"""Training runs as text, as Textual `Content`, and as columns of their list. Without widgets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ NAME_CHARACTERS = 40
 SAMPLE_MARGIN = 42
 """Cells of a line of a sample beside the text that the model wrote."""
 LOG_CHARACTERS = 300
-
 STATES: dict[RunState, Look] = {
     "new": Look("·", "new", "muted"),
     "running": Look("▸", "running", "accent"),
@@ -357,22 +356,14 @@ def empty_state(
     return EmptyState(what, starts, "new")
 
 
-# The columns of the list of training runs.
-
-
-Listed = tuple[int, TrainingRun]
-"""A number that identifies a run while the screen is open, and the run."""
-
-
-def run_columns() -> list[Column[Listed]]:
+def run_columns() -> list[Column[TrainingRun]]:
     """Name, state, recipe, base, conversations, figures, start and running time."""
 
-    def name(row: Listed) -> Sequence[Piece]:
-        used = f"{IN_USE} " if row[1].in_use else ""
-        return [(used, "tone--accent"), (one_line(row[1].name, 200), "")]
+    def name(run: TrainingRun) -> Sequence[Piece]:
+        used = f"{IN_USE} " if run.in_use else ""
+        return [(used, "tone--accent"), (one_line(run.name, 200), "")]
 
-    def state(row: Listed) -> Sequence[Piece]:
-        run = row[1]
+    def state(run: TrainingRun) -> Sequence[Piece]:
         look = STATES[run.state]
         word = state_word(run)
         if word == "running" and run.step is not None and run.steps:
@@ -385,15 +376,15 @@ def run_columns() -> list[Column[Listed]]:
     return [
         Column("name", "run", 16, name, flexible=True),
         Column("state", "state", 13, state),
-        Column("recipe", "recipe", 10, lambda r: [(one_line(r[1].recipe, 20), "")], keep=4),
-        Column("base", "base", 22, lambda r: [(one_line(r[1].base, 60), "tone--muted")], keep=1),
-        Column("trained", "trained on", 10, lambda r: [(f"{r[1].conversations:,}", "")],
+        Column("recipe", "recipe", 10, lambda run: [(one_line(run.recipe, 20), "")], keep=4),
+        Column("base", "base", 22, lambda run: [(one_line(run.base, 60), "tone--muted")], keep=1),
+        Column("trained", "trained on", 10, lambda run: [(f"{run.conversations:,}", "")],
                right=True, keep=3),
-        Column("auroc", "AUROC", 5, lambda r: figure(r[1].auroc), right=True, keep=8),
-        Column("f1", "F1", 5, lambda r: figure(r[1].f1), right=True, keep=7),
-        Column("when", "started (UTC)", 16, lambda r: [(date_and_minute(r[1].created_at), "tone--muted")],
+        Column("auroc", "AUROC", 5, lambda run: figure(run.auroc), right=True, keep=8),
+        Column("f1", "F1", 5, lambda run: figure(run.f1), right=True, keep=7),
+        Column("when", "started (UTC)", 16, lambda run: [(date_and_minute(run.created_at), "tone--muted")],
                keep=2),
         Column("time", "time", 10,
-               lambda r: [(number_format.duration(r[1].seconds) if r[1].seconds else DASH, "")],
+               lambda run: [(number_format.duration(run.seconds) if run.seconds else DASH, "")],
                right=True, keep=5),
     ]  # fmt: skip

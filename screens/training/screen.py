@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
 
@@ -17,17 +16,17 @@ from engine.opener.open_project import OpenProject
 from engine.training.records import RunDetail, TrainingChoices, TrainingRun
 from engine.training.request import TrainingRequest
 from engine.training.run_files import HiddenRun
-from screens.shell.dialogs import ChoiceDialog
+from screens.shell.dialogs import ask, confirm
 from screens.shell.exporting import copy
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.training import formatting
 from screens.training.detail_dialogs import DetailDialog, LogDialog
-from screens.training.formatting import Listed, run_columns
+from screens.training.formatting import run_columns
 from screens.training.run_form import TrainingRunForm
 from screens.training.run_pane import RunPane
 from screens.widgets.background import write_in_order
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import ItemTable, RowTable
 
 T = TypeVar("T")
 
@@ -65,15 +64,13 @@ class TrainingScreen(WorkbenchScreen[None]):
         self.training = services.training
         self.choices: TrainingChoices | None = None
         self.runs: Sequence[TrainingRun] = ()
-        self._numbers: dict[str, int] = {}
-        self._by_number: dict[int, TrainingRun] = {}
         self._reading = self._read_again = False
         self._polls = 0
         self._starting = False
         self._hidden: Sequence[HiddenRun] = ()
         self._cursor_to: str | None = None
         self._conversations: int | None = None
-        self.table = RowTable[Listed](run_columns(), self._fetch, lambda row: row[0], id="runs")
+        self.table = ItemTable(run_columns(), lambda run: run.name, id="runs")
 
     def compose_body(self) -> ComposeResult:
         """Summary, list, the run under the cursor; or how to start one."""
@@ -146,13 +143,9 @@ class TrainingScreen(WorkbenchScreen[None]):
         self._hidden = hidden
         self.feed.publish_training(next((run for run in runs if run.state == "running"), None))
         self.runs = runs
-        for run in runs:
-            self._numbers.setdefault(run.name, len(self._numbers))
-        self._by_number = {self._numbers[run.name]: run for run in runs}
         self.set_class(not runs, "-empty")
-        self.table.show(array("q", (self._numbers[run.name] for run in runs)))
-        if self._cursor_to in self._numbers:
-            self.table.move_to_id(self._numbers[self._cursor_to])
+        self.table.show_items(runs)
+        if self._cursor_to is not None and self.table.move_to_key(self._cursor_to):
             self._cursor_to = None
         if runs and self.focused is None:  # the list was hidden while it was empty
             self.table.focus()
@@ -219,10 +212,6 @@ class TrainingScreen(WorkbenchScreen[None]):
 
     # The list
 
-    def _fetch(self, ids: Sequence[int]) -> list[Listed]:
-        by_number = self._by_number
-        return [(number, by_number[number]) for number in ids if number in by_number]
-
     def _name_here(self) -> str | None:
         run = self.run_here
         return None if run is None else run.name
@@ -230,8 +219,7 @@ class TrainingScreen(WorkbenchScreen[None]):
     @property
     def run_here(self) -> TrainingRun | None:
         """The run under the cursor."""
-        number = self.table.cursor_id
-        return None if number is None else self._by_number.get(number)
+        return self.table.here
 
     def on_row_table_highlighted(self, message: RowTable.Highlighted) -> None:
         """Shows the run under the cursor."""
@@ -279,15 +267,6 @@ class TrainingScreen(WorkbenchScreen[None]):
 
         self.in_background(lambda: work(name), done, group=f"act on {name}")
 
-    def _if_sure(self, title: str, yes: str, no: str, act: Callable[[], None]) -> None:
-        """Asks before it acts; the answer that changes nothing comes first."""
-
-        def answered(sure: bool | None) -> None:
-            if sure:
-                act()
-
-        self.app.push_screen(ChoiceDialog(title, [(False, no), (True, yes)]), answered)
-
     def _writable_run(self) -> TrainingRun | None:
         """The run under the cursor; None where there is none or the project is read-only."""
         run = self.run_here
@@ -303,11 +282,10 @@ class TrainingScreen(WorkbenchScreen[None]):
         elif choices.missing:
             self.show_error(WorkbenchError(choices.missing, choices.hint))
         else:
-            self.app.push_screen(TrainingRunForm(self.training, choices), self._start_run)
+            ask(self, TrainingRunForm(self.training, choices), self._start_run)
 
-    def _start_run(self, request: TrainingRequest | None) -> None:
-        if request is None:
-            return
+    def _start_run(self, request: TrainingRequest) -> None:
+        """Starts a run, whose data are written first."""
 
         def started(name: str) -> None:
             self._show_starting(False)
@@ -334,11 +312,12 @@ class TrainingScreen(WorkbenchScreen[None]):
         if run.state != "running":
             self.notify(f"{formatting.name_of(run)} is not running.", markup=False)
             return
-        self._if_sure(
+        confirm(
+            self,
             f"Stop {formatting.name_of(run)}?",
-            "stop after this step: the best checkpoint becomes its adapter, R resumes it",
-            "let it run",
             lambda: self._act(run.name, self.training.stop, "It ends after its step."),
+            yes="stop after this step: the best checkpoint becomes its adapter, R resumes it",
+            no="let it run",
         )
 
     def action_resume_run(self) -> None:
@@ -359,11 +338,11 @@ class TrainingScreen(WorkbenchScreen[None]):
         if run.state == "running":
             self.notify(f"{formatting.name_of(run)} is running; s stops it.", markup=False)
             return
-        self._if_sure(
+        confirm(
+            self,
             f"Delete {formatting.name_of(run)}?",
-            "delete its data, checkpoints and adapter; this cannot be undone",
-            "keep it",
             lambda: self._act(run.name, self.training.delete, "It is deleted."),
+            yes="delete its data, checkpoints and adapter; this cannot be undone",
         )
 
     def action_use(self) -> None:

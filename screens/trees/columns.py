@@ -1,4 +1,4 @@
-"""The columns and orders of the list of trees, and which trees are marked as unusual."""
+"""The columns and orders of the list of trees, which trees are marked as unusual, and their texts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from textual.content import Content
+
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.trees.records import TreeItem, TreeRow
+from engine.trees.compare import TreeComparison
+from engine.trees.guarantee import PROVES_NOTHING
+from engine.trees.records import NodeKind, PropertyBounds, TreeConfig, TreeItem, TreeRow
 from engine.trees.reports import Deciles
-from screens.trees.turn_line import MEASURES, turn_blocks
-from screens.widgets.curve import spread
+from screens.widgets.curve import block_rows, spread
 from screens.widgets.row_table import Column, Piece, ordered_by
 
 NAME_WIDTH = 24
@@ -174,3 +177,92 @@ def _recorded_cell(row: TreeRow) -> Sequence[Piece]:
 
 def _grown(row: TreeRow, value: float) -> float | None:
     return None if row.reason is not None else value
+
+
+@dataclass(frozen=True, slots=True)
+class TurnMeasure:
+    """A measure that the blocks show: its name, and its value for a tree, higher where the model was less sure."""
+
+    name: str
+    value: Callable[[TreeRow], float]
+
+
+MEASURES = (
+    TurnMeasure("−log P of the best answer", lambda row: -(row.max_log_prob or 0.0)),
+    TurnMeasure("leaves", lambda row: float(row.leaves)),
+    TurnMeasure("bits", lambda row: row.entropy_high),
+)
+
+
+def turn_blocks(rows: Sequence[TreeRow], columns: Sequence[range], measure: TurnMeasure) -> str:
+    """One block for each column, for its least sure tree; the lowest block is the surest tree of all, the highest the
+    least sure: the steps of a conversation differ little against what they have in common.
+    """
+    values = [measure.value(row) for row in rows]
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    if low == high:
+        return "▄" * len(columns)
+    highest = [(max(values[at] for at in column) - low) / (high - low) for column in columns]
+    return block_rows(highest, 1)[0]
+
+
+def format_bounds(bounds: PropertyBounds) -> str:
+    """The bounds on the probability of a property, or that the tree proves nothing of it."""
+    text = one_line(bounds.text, 40)
+    if bounds.high - bounds.low >= PROVES_NOTHING:
+        return f"nothing is proved of “{text}”: no whole answer settles it (g grows the tree)"
+    return f"P({text}) in {number_format.ends(bounds.low, bounds.high)}"
+
+
+def format_leaves(leaves: int, kinds: Sequence[NodeKind]) -> str:
+    """The number of leaves, and how many are whole answers; the others only begin one.
+
+    Args:
+        kinds: The kinds of all nodes.
+    """
+    return f"{leaf_count(leaves)}, {whole_count(kinds.count('ended'))}"
+
+
+def leaf_count(number: int) -> str:
+    """`1 leaf`, `9 leaves`."""
+    return number_format.counted(number, "leaf").replace("leafs", "leaves")
+
+
+def whole_count(number: int) -> str:
+    """`no whole answer`, `1 whole answer`, `3 whole answers`."""
+    return number_format.counted(number, "whole answer") if number else "no whole answer"
+
+
+def format_growth(of: TreeRow | TreeConfig) -> str:
+    """The alpha, mode, model and adapter that grew a tree or a set of trees."""
+    adapter = f" + {of.adapter}" if of.adapter else ""
+    return one_line(f"{of.model}{adapter} · alpha {of.alpha:g} · {of.mode}", 90)
+
+
+def format_config(config: TreeConfig) -> str:
+    """The configuration of a set of trees, with the place in the conversations."""
+    return f"{format_growth(config)} · {one_line(config.place)}"
+
+
+def between_content(found: TreeComparison) -> Content:
+    """The bounds on the distance of two trees, and how many answers they share."""
+    return Content.assemble(
+        ("total variation in ", "$tone-muted"),
+        (number_format.ends(found.low, found.high), "bold $tone-accent"),
+        (" · ", "$tone-muted"),
+        number_format.counted(found.answers, "answer") + " in both ",
+        ("≡", "$tone-accent"),
+        (" · last column: how much more probable here", "$tone-muted"),
+    )
+
+
+def tabs_content(rows: Sequence[TreeRow], front: int) -> Content:
+    """The names of both trees with the key that changes between them, for a narrow terminal that shows one."""
+    tabs = [
+        Content.styled(
+            f" {one_line(format_growth(row), 30)} ",
+            "bold $tone-tab on $tone-tab-back" if at == front else "$tone-muted",
+        )
+        for at, row in enumerate(rows)
+    ]
+    return Content.assemble(*tabs, ("  tab", "bold $tone-accent"), (" the other", "$tone-muted"))

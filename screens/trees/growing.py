@@ -1,22 +1,38 @@
-"""Asks how a tree is to grow further, or with what a second one is to be grown, and starts the job."""
+"""Grows a tree further or a second one beside it: the dialogs, the jobs and the line with their progress."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
-from engine.base.text import one_line
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+from textual.widgets.option_list import Option
+
+from engine.base import number_format
+from engine.base.events import Event, JobEnded, JobProgress, JobStarted
+from engine.base.text import display_safe, one_line
+from engine.opener.jobs import JobService
+from engine.project.records import Estimate
 from engine.trees.records import (
     OpenTree,
     TreeConfig,
+    TreeItem,
     TreeRequest,
 )
-from screens.shell.dialogs import TextDialog
+from engine.trees.service import TreeService
+from screens.shell.dialogs import Dialog, TextDialog, hint_line
+from screens.shell.run_form import refusal_content
 from screens.shell.workbench_screen import WorkbenchScreen
-from screens.trees.comparison_dialog import ComparisonDialog
-from screens.trees.growth_line import GrowthLine
 from screens.trees.layout import Segment
-from screens.trees.run_form import alpha_from
+from screens.trees.run_form import alpha_from, estimate_content
+from screens.widgets.background import background
+from screens.widgets.controls import Choices, LineInput
+from screens.widgets.jobs import EngineFeed
 
 LOWER = 4.0
 """The lower alpha that is proposed for growing further is the present one divided by this."""
@@ -114,3 +130,179 @@ class TreeGrower:
 
     def _notify(self, text: str) -> None:
         self._screen.notify(text, markup=False)
+
+
+class ComparisonDialog(Dialog[TreeRequest | None]):
+    """Asks for model, adapter and alpha, and shows the cost before anything starts."""
+
+    PLACE = "beside"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Leave"),
+        Binding("enter", "start", "Start", priority=True),
+    ]
+
+    def __init__(self, trees: TreeService, item: TreeItem) -> None:
+        super().__init__()
+        self._trees, self._item = trees, item
+        self._models: Sequence[str] = ()
+        self._known: TreeRequest | None = None
+
+    def compose(self) -> ComposeResult:
+        """Models, adapter, alpha, estimate, keys."""
+        with Vertical(classes="dialog") as box:
+            box.border_title = "Grow a tree to compare with"
+            which = one_line(self._item.name, 50)
+            yield Static(
+                Content.assemble(
+                    "of ", (which, "bold"), ("; model, adapter and alpha", "$tone-muted")
+                )
+            )
+            yield Choices(markup=False)
+            yield LineInput(placeholder="adapter: a GGUF file; empty for none", id="adapter")
+            yield LineInput(f"{self._item.row.alpha:g}", placeholder="alpha", id="alpha")
+            yield Static(id="estimate")
+            keys = (("tab", "the next line"), ("enter", "starts"), ("escape", "cancels"))
+            yield Static(hint_line(*keys))
+
+    def on_mount(self) -> None:
+        """Asks which models there are."""
+        background(
+            self,
+            self._trees.models,
+            self._show_models,
+            lambda error: self._show_estimate(refusal_content(error)),
+            group="models",
+        )
+
+    def _show_models(self, models: Sequence[str]) -> None:
+        self._models = models
+        choices = self.query_one(Choices)
+        choices.add_options([Option(Content(display_safe(name))) for name in models])
+        choices.highlighted = 0
+        choices.focus()
+
+    def on_input_changed(self) -> None:
+        """Estimates again: another adapter or alpha is another tree."""
+        self._estimate()
+
+    def on_option_list_option_highlighted(self) -> None:
+        """Estimates again: another model is another tree."""
+        self._estimate()
+
+    def on_option_list_option_selected(self, event: Choices.OptionSelected) -> None:
+        """A click chooses the model; enter is taken before the list sees it."""
+        event.stop()
+
+    def _estimate(self) -> None:
+        self._known = None
+        alpha = alpha_from(self.query_one("#alpha", Input).value)
+        if alpha is None or not self._models:
+            self._show_estimate(
+                Content.styled("Alpha is above 0 and at most 1.", "$tone-incomplete")
+            )
+            return
+        model = self._models[self.query_one(Choices).highlighted or 0]
+        adapter = self.query_one("#adapter", Input).value.strip() or None
+        self._show_estimate(Content.styled("estimating …", "$tone-muted"))
+
+        def estimated() -> tuple[TreeRequest, Estimate]:
+            request = self._trees.request_like(self._item, alpha, model, adapter)
+            return request, self._trees.estimate(request)
+
+        def arrived(found: tuple[TreeRequest, Estimate]) -> None:
+            request, estimate = found
+            self._known = request if estimate.items else None
+            self._show_estimate(estimate_content(estimate))
+
+        background(
+            self,
+            estimated,
+            arrived,
+            lambda error: self._show_estimate(refusal_content(error)),
+            group="estimate",
+        )
+
+    def _show_estimate(self, content: Content) -> None:
+        self.query_one("#estimate", Static).update(content)
+
+    def action_start(self) -> None:
+        """Returns the request, once it is known that it can be grown."""
+        if self._known is not None:
+            self.dismiss(self._known)
+
+
+class GrowthLine(Static):
+    """Shows the progress of one job and the key that stops it; hidden while there is no job."""
+
+    DEFAULT_CSS = """
+    GrowthLine { display: none; height: 1; padding: 0 1; }
+    GrowthLine.-growing { display: block; }
+    """
+
+    class Ended(Message):
+        """The job has ended, or had ended before it could be followed."""
+
+    def __init__(self, jobs: JobService, feed: EngineFeed) -> None:
+        super().__init__()
+        self._jobs, self._feed = jobs, feed
+        self._job: int | None = None
+        self._last, self._kept = "", ""
+        self._between = False
+
+    def on_mount(self) -> None:
+        """Listens to the engine."""
+        self._feed.signal.subscribe(self, self._handle_event)
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether a job is followed."""
+        return self._job is not None
+
+    def follow(self, job: int, last: str, kept: str) -> None:
+        """Follows a job that was started.
+
+        Args:
+            last: Its last stage; others, such as tuning, may come before it.
+            kept: What stays when it is stopped.
+        """
+        self._last, self._kept, self._between = last, kept, False
+        if job in [active.job_id for active in self._jobs.active()]:
+            self._job = job
+            self._show_progress("waiting for the model")
+        else:  # the job ended before its id was returned
+            self.post_message(self.Ended())
+
+    def stop(self) -> None:
+        """Asks the job to stop."""
+        if self._job is not None:
+            self._jobs.cancel(self._job)
+
+    def _handle_event(self, event: Event) -> None:
+        if self._between and isinstance(event, JobStarted) and event.stage == self._last:
+            self._job, self._between = event.job_id, False
+        if self._job is None or getattr(event, "job_id", None) != self._job:
+            return
+        if isinstance(event, JobProgress):
+            parts = [one_line(event.note, 40)] if event.note else []
+            if event.unit == "nodes":
+                parts.insert(0, f"{number_format.counted(event.done, 'node')} read")
+                if event.rate:
+                    parts.insert(1, f"{event.rate:,.0f} nodes/s")
+            self._show_progress(" · ".join(parts))
+        elif isinstance(event, JobEnded) and event.stage != self._last and event.outcome == "done":
+            self._between = True
+        elif isinstance(event, JobEnded):
+            self._job = None
+            self.remove_class("-growing")
+            self.post_message(self.Ended())
+
+    def _show_progress(self, words: str) -> None:
+        self.add_class("-growing")
+        self.update(
+            Content.assemble(
+                ("▸ growing ", "bold $tone-accent"),
+                words,
+                ("   esc", "bold $tone-accent"),
+                (f" stops it; {self._kept}", "$tone-muted"),
+            )
+        )

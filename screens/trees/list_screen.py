@@ -32,10 +32,10 @@ from screens.trees.columns import (
     STANDS_OUT,
     by_conversation,
     columns,
+    format_config,
     ordered,
     worst_turns,
 )
-from screens.trees.formatting import format_config
 from screens.trees.run_form import TreeRunForm
 from screens.trees.scatter import Point, Scatter
 from screens.trees.screen import TreeScreen

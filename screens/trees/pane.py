@@ -1,23 +1,34 @@
-"""The pane of one tree: its covered, pruned and unexpanded mass, its measures, its segments, and the one under the
-cursor.
-"""
+"""The pane of one tree, and the line that shows how sure the model was along the conversation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
+from rich.segment import Segment as StyledText
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
+from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.trees.records import NodeKind, OpenTree, PropertyBounds, TreeRow
-from screens.trees.formatting import format_bounds, format_growth, format_leaves, leaf_count
+from screens.trees.columns import (
+    MEASURES,
+    format_bounds,
+    format_growth,
+    format_leaves,
+    leaf_count,
+    turn_blocks,
+)
 from screens.trees.layout import Folding, Segment
 from screens.trees.tree_view import KIND_LOOKS, RECORDED, TreeView
+from screens.widgets.curve import spread
+from screens.widgets.formatting import TONES
 
 
 class TreePane(Vertical):
@@ -135,3 +146,63 @@ def segment_content(segment: Segment, compared: bool, there: float | None) -> Co
 
 def _log(probability: float) -> str:
     return number_format.log_probability(math.log(probability)) if probability > 0 else "−∞"
+
+
+class TurnLine(Widget):
+    """Shown where a conversation has trees at more than one step."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = TONES
+    DEFAULT_CSS = """
+    TurnLine { display: none; height: 1; padding: 0 1; }
+    TurnLine.-several { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: Sequence[TreeRow] = ()
+        self._at = 0
+        self._measure = 0
+
+    def show(self, rows: Sequence[TreeRow], step: int) -> None:
+        """Shows the trees of a conversation by step, the cursor on one of them."""
+        self._rows = [row for row in rows if row.reason is None]
+        self._at = next((at for at, row in enumerate(self._rows) if row.step == step), 0)
+        self.set_class(len(self._rows) > 1, "-several")
+        self.refresh()
+
+    def beside(self, delta: int) -> int | None:
+        """The step `delta` trees after the current one; None where there is none."""
+        at = self._at + delta
+        return self._rows[at].step if 0 <= at < len(self._rows) else None
+
+    def measure_next(self) -> None:
+        """Shows another measure."""
+        self._measure = (self._measure + 1) % len(MEASURES)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The blocks, and the figures of the current step."""
+        width, base = self.size.width, self.rich_style
+        if y or not self._rows:
+            return Strip.blank(width, base)
+        muted = base + self.get_component_rich_style("tone--muted", partial=True)
+        bright = base + self.get_component_rich_style("tone--bright", partial=True)
+        cursor = bright + self.get_component_rich_style("tone--cursor", partial=True)
+        accent_colour = self.get_component_rich_style("tone--accent", partial=True)
+        measure, row = MEASURES[self._measure], self._rows[self._at]
+        columns = spread(len(self._rows), max(8, width // 3))
+        blocks = turn_blocks(self._rows, columns, measure)
+        cells = [
+            StyledText(block, cursor if self._at in column else base + accent_colour)
+            for block, column in zip(blocks, columns, strict=True)
+        ]
+        words = [
+            StyledText(f"  step {row.step}", bright),
+            StyledText(f" · {self._at + 1:,} of {len(self._rows):,}", muted),
+            StyledText("  [ ]", bright + accent_colour),
+            StyledText(f"   best {number_format.log_probability(row.max_log_prob)}", base),
+            StyledText(f" · {row.leaves:,} leaves", base),
+            StyledText(f"   blocks: {measure.name}", muted),
+            StyledText("  m", bright + accent_colour),
+        ]
+        return Strip([*cells, *words]).crop_extend(0, width, base)

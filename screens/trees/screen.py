@@ -24,15 +24,25 @@ from screens.shell.title_line import (
 from screens.shell.workbench_screen import (
     WorkbenchScreen,
 )
-from screens.trees.answers_dialog import AnswersDialog
-from screens.trees.formatting import between_content, format_config, tabs_content
-from screens.trees.growing import TreeGrower
-from screens.trees.growth_line import GrowthLine
+from screens.trees.columns import (
+    between_content,
+    format_config,
+    tabs_content,
+)
+from screens.trees.dialogs import (
+    AnswersDialog,
+    TokensDialog,
+)
+from screens.trees.growing import (
+    GrowthLine,
+    TreeGrower,
+)
 from screens.trees.layout import Folding
-from screens.trees.pane import TreePane
-from screens.trees.tokens_dialog import TokensDialog
+from screens.trees.pane import (
+    TreePane,
+    TurnLine,
+)
 from screens.trees.tree_view import TreeView
-from screens.trees.turn_line import TurnLine
 from screens.widgets.finding import FindLine
 from screens.widgets.jobs import EngineFeed
 

@@ -30,7 +30,9 @@ from screens.shell.workbench_screen import (
     choose_figure,
 )
 from screens.triage import calibration_formatting as words
-from screens.triage.reliability import Reliability
+from screens.triage.calibration_formatting import (
+    Reliability,
+)
 from screens.widgets.background import write_in_order
 from screens.widgets.jobs import EngineFeed
 

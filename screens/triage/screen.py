@@ -40,8 +40,14 @@ from screens.shell.workbench_screen import (
 from screens.triage import formatting
 from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.formatting import ORDERS, TriageStatus
-from screens.triage.loading import LoadedQueue, load_blind, load_queue, load_status
-from screens.triage.queue import BlindRound, TriageQueue
+from screens.triage.queue import (
+    BlindRound,
+    LoadedQueue,
+    TriageQueue,
+    load_blind,
+    load_queue,
+    load_status,
+)
 from screens.triage.remarks import ask_note, ask_tags
 from screens.widgets.background import write_in_order
 from screens.widgets.evidence import Evidence, Facts, Pace, load_facts

@@ -1,4 +1,4 @@
-"""Events, signals and control charts as text."""
+"""Events, signals, control charts and their figures as text."""
 
 from __future__ import annotations
 
@@ -19,46 +19,6 @@ from engine.results.watch.service import NOVEL_LABEL, LiveEvent, RulesInForce
 from screens.shell.workbench_screen import Figure
 from screens.widgets.formatting import STATE_LOOKS
 from screens.widgets.row_table import Column, Piece
-
-# The figures of the charts of a watch, each with the filter of the conversations behind it.
-
-
-def completion_figures(chart: Chart) -> list[Figure]:
-    """The points, the newest first, then those that run and the past ones."""
-    points = [
-        Figure(
-            f"{point.complete.part} of {point.complete.of} complete"
-            f"{', outside the limits' if point.outside else ''}, up to {point.until[:16].replace('T', ' ')}",
-            Filter((_ended(at * chart.size + 1, (at + 1) * chart.size),)),
-            point.complete.of,
-        )
-        for at, point in enumerate(chart.points)
-    ]
-    return [
-        Figure("still running", _watched("running"), chart.running),
-        *points[::-1],
-        Figure("past ones, which set the limits", _watched("past")),
-    ]
-
-
-def goal_figures(chart: Chart) -> list[Figure]:
-    """Each goal among those watched and among the past ones, the largest change first."""
-    found = []
-    for one in chart.goals:
-        goal = Filter().with_choice("goal", NOVEL if one.label == NOVEL_LABEL else one.label)
-        sides: list[tuple[str, str, Part]] = [("new", "now", one.now), ("past", "past", one.past)]
-        for value, word, part in sides:
-            wanted = goal.with_choice("watched", value)
-            found.append(Figure(f"{word} {part.share:.0%}  {one.label}", wanted, part.part))
-    return found
-
-
-def _ended(first: int, last: int) -> Term:
-    return Term("ended", ":", (str(first), str(last)), span=True)
-
-
-def _watched(value: str) -> Filter:
-    return Filter().with_choice("watched", value)
 
 
 def _time(row: LiveEvent) -> Sequence[Piece]:
@@ -106,14 +66,6 @@ def _signals(row: LiveEvent) -> Sequence[Piece]:
     return [(signals_text(row), "tone--borderline")]
 
 
-def signals_text(row: LiveEvent) -> str:
-    """The signals of an event, each with its precision on past conversations where it has one: `stalled .86`."""
-    return ", ".join(
-        f"{one['name']} {probability(one['precision'])}" if "precision" in one else one["name"]
-        for one in row.values.get("signals", [])
-    )
-
-
 COLUMNS: list[Column[LiveEvent]] = [
     Column("time", "UTC", 8, _time, keep=4),
     Column("name", "conversation", 14, _name, flexible=True),
@@ -124,6 +76,14 @@ COLUMNS: list[Column[LiveEvent]] = [
     Column("goal", "goal", 24, _goal, keep=2),
     Column("signals", "signals", 22, _signals, keep=6),
 ]
+
+
+def signals_text(row: LiveEvent) -> str:
+    """The signals of an event, each with its precision on past conversations where it has one: `stalled .86`."""
+    return ", ".join(
+        f"{one['name']} {probability(one['precision'])}" if "precision" in one else one["name"]
+        for one in row.values.get("signals", [])
+    )
 
 
 def words_of(row: LiveEvent) -> str:
@@ -228,3 +188,41 @@ def rules_summary(found: RulesInForce | None) -> str:
         for one in found.rules.in_force
     ]
     return "signals: " + (", ".join(names) or "none was right often enough (r says why)")
+
+
+def completion_figures(chart: Chart) -> list[Figure]:
+    """The points, the newest first, then those that run and the past ones."""
+    points = [
+        Figure(
+            f"{point.complete.part} of {point.complete.of} complete"
+            f"{', outside the limits' if point.outside else ''}, up to {point.until[:16].replace('T', ' ')}",
+            Filter((_ended(at * chart.size + 1, (at + 1) * chart.size),)),
+            point.complete.of,
+        )
+        for at, point in enumerate(chart.points)
+    ]
+    return [
+        Figure("still running", _watched("running"), chart.running),
+        *points[::-1],
+        Figure("past ones, which set the limits", _watched("past")),
+    ]
+
+
+def goal_figures(chart: Chart) -> list[Figure]:
+    """Each goal among those watched and among the past ones, the largest change first."""
+    found = []
+    for one in chart.goals:
+        goal = Filter().with_choice("goal", NOVEL if one.label == NOVEL_LABEL else one.label)
+        sides: list[tuple[str, str, Part]] = [("new", "now", one.now), ("past", "past", one.past)]
+        for value, word, part in sides:
+            wanted = goal.with_choice("watched", value)
+            found.append(Figure(f"{word} {part.share:.0%}  {one.label}", wanted, part.part))
+    return found
+
+
+def _ended(first: int, last: int) -> Term:
+    return Term("ended", ":", (str(first), str(last)), span=True)
+
+
+def _watched(value: str) -> Filter:
+    return Filter().with_choice("watched", value)

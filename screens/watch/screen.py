@@ -19,7 +19,7 @@ from engine.opener.open_project import OpenProject
 from engine.results.watch.chart import Chart
 from engine.results.watch.service import MOST_EVENTS, LiveEvent, RulesInForce, WatchRequest
 from engine.results.watch.signals import PRECISION
-from screens.shell.dialogs import Dialog, TextDialog, hint_line
+from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.importing import PathSuggester
 from screens.shell.workbench_screen import WorkbenchScreen, choose_figure
 from screens.watch import formatting
@@ -28,13 +28,257 @@ from screens.widgets.controls import Card, LineInput
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.line_plot import Line, LinePlot, Scale
-from screens.widgets.row_table import RowTable
+from screens.widgets.row_table import ItemTable, RowTable
 
-# The dialogs of the watch: what to watch, and which signals are in force.
+LISTEN_SECONDS = 0.5
+"""Seconds between two looks at the events."""
+WAITING = EmptyState(
+    "No event yet. The past conversations are read first; then what is new is listed here.",
+    "shows how often each signal was right on past conversations",
+    "rules",
+)
+NOTHING = EmptyState(
+    "Nothing is watched.\n\nA watch imports and scores what is new in a file or a folder, and lists it here.\n"
+    "It needs 20 past conversations in the project.",
+    "watches a file or a folder",
+    "watch",
+)
+
+
+class WatchScreen(WorkbenchScreen[None]):
+    """Lists the events of a watch, the newest first; enter opens the conversation."""
+
+    PLACE = "watch"
+    FIRST_KEYS = ("watch.watch", "table.open", "watch.rules")
+    CSS_PATH = "watch.tcss"
+    AUTO_FOCUS = "#events"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w", "watch", "Watch", tooltip="Watch a file or a folder"),
+        Binding("space", "pause", "Pause", tooltip="Hold the list as it is, or let it go on"),
+        Binding("f", "filter", "Filter", tooltip="List only events with these words"),
+        Binding(
+            "r", "rules", "Signals", tooltip="How often each signal was right on past conversations"
+        ),
+        Binding("v", "view", "Goals", tooltip="Completion or goals, on a narrow terminal"),
+        Binding("escape,q", "close", "Back", key_display="esc"),
+    ]
+
+    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
+        super().__init__(services, feed, mode)
+        self._events: deque[LiveEvent] = deque(maxlen=MOST_EVENTS)
+        self._listed: list[LiveEvent] = []
+        self._read = 0
+        self._paused = False
+        self._filter = ""
+        self._path = ""
+        self._chart: Chart | None = None
+        self.table = ItemTable(formatting.COLUMNS, lambda event: event.number, id="events")
+
+    def compose_body(self) -> ComposeResult:
+        """What is watched, the events, the one under the cursor, completion and goals."""
+        yield Static(id="summary")
+        yield self.table
+        yield Static(classes="empty")
+        yield Static(id="event")
+        with Container(id="figures"):
+            with Card("Completion over time", id="completion"):
+                yield LinePlot()
+            with Card("Drift of goals", id="goals"):
+                yield Static(id="goals-text")
+
+    def on_mount(self) -> None:
+        """Looks at the events every `LISTEN_SECONDS`."""
+        super().on_mount()
+        self.set_interval(LISTEN_SECONDS, self.listen)
+        self._show_events()
+        self.listen()
+
+    def refresh_data(self) -> None:
+        """Reads completion and goals again."""
+        self.in_background(self.services.watches.chart, self._show_chart, group="chart")
+
+    # Events
+
+    def listen(self) -> None:
+        """Takes over the events that came; while paused only their number is shown."""
+        if not self.is_active:
+            return
+        came = self.services.watches.live.after(self._read)
+        if came and not self._paused:
+            self._read = came[-1].number
+            self._events.extend(came)
+            self._show_events()
+        else:
+            self._show_summary()
+
+    def _show_events(self) -> None:
+        words = self._filter.lower().split()
+        self._listed = [
+            event
+            for event in reversed(self._events)
+            if all(word in formatting.words_of(event) for word in words)
+        ]
+        at_top = self.table.cursor_index == 0
+        self.set_class(not self._listed, "-empty")
+        self.table.show_items(self._listed)
+        if at_top and self._listed:
+            self.table.move_to_key(self._listed[0].number)
+        self._show_event()
+        self._show_summary()
+
+    def on_row_table_highlighted(self) -> None:
+        """Shows the event under the cursor."""
+        self._show_event()
+
+    def _show_event(self) -> None:
+        row = self.table.here
+        self.query_one("#event", Static).update(
+            Content("") if row is None else formatting.event_text(row)
+        )
+
+    def _empty(self) -> EmptyState:
+        """Why no event is listed."""
+        if self._events:
+            what = f"No event of {len(self._events):,} has these words."
+            return EmptyState(what, "changes the words", "filter")
+        return WAITING if self._watching() else NOTHING
+
+    def _show_summary(self) -> None:
+        held = len(self.services.watches.live.after(self._read)) if self._paused else 0
+        watching = self._watching()
+        if not self._listed:
+            self.show_empty(self._empty())
+        parts = [
+            f"watching {one_line(self._path, 40)}".strip() if watching else "not watching",
+            counted(self._events[-1].number if self._events else 0, "event"),
+        ]
+        if self._filter:
+            parts.append(f"“{one_line(self._filter, 30)}”: {len(self._listed):,}")
+        if self._chart is not None:
+            parts.append(f"{self._chart.running:,} running")
+        if watching or self.services.watches.rules() is not None:
+            parts.append(formatting.rules_summary(self.services.watches.rules()))
+        paused = Content.styled(f"paused, {held:,} new  ", "bold $tone-borderline")
+        text = Content(" · ".join(parts))
+        self.query_one("#summary", Static).update(paused + text if self._paused else text)
+
+    def _watching(self) -> bool:
+        return any(job.stage == "watch" for job in self.services.jobs.active())
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Opens the conversation of an event in the reader."""
+        event = self.table.item(message.row_id)
+        key = None if event is None else event.conversation_id
+        if key is None:
+            self.notify("This event is about a file that could not be read.", markup=False)
+        else:
+            self.open_reader(array("q", [key]), 0)
+
+    # Completion and goals
+
+    def on_card_opened(self, message: Card.Opened) -> None:
+        """Lists the figures of a chart, to open the conversations behind one."""
+        figures = completion_figures if message.card.id == "completion" else goal_figures
+        title = str(message.card.border_title)
+        choose_figure(self, title, figures(self._chart) if self._chart is not None else [])
+
+    def _show_chart(self, chart: Chart | None) -> None:
+        self._chart = chart
+        self._show_summary()
+        lines: list[Line] = []
+        count = 0
+        if chart is not None and chart.points:
+            count = len(chart.points)
+            ends = (0.0, float(count))
+            levels = (
+                (chart.points[0].low, "tone--muted"),
+                (chart.past.share, "tone--unscored"),
+                (chart.points[0].high, "tone--muted"),
+            )
+            lines = [Line(tuple((x, level) for x in ends), tone) for level, tone in levels]
+            for outside, tone, sign in (
+                (False, "tone--accent", "●"),
+                (True, "tone--incomplete", "✗"),
+            ):
+                points = tuple(
+                    (at + 0.5, point.complete.share)
+                    for at, point in enumerate(chart.points)
+                    if point.outside == outside
+                )
+                lines.append(Line(points, tone, sign))
+        self.query_one(LinePlot).show(
+            formatting.chart_title(chart) if chart is not None else [],
+            lines,
+            Scale(0.0, 1.0),
+            count,
+            empty=formatting.chart_empty(chart),
+            across=f"{chart.size} conversations each, oldest first" if chart is not None else "",
+        )
+        goals = self.query_one("#goals-text", Static)
+        goals.update(
+            formatting.goals_text(
+                chart.goals if chart is not None else (),
+                goals.size.width or 76,
+                goals.size.height or 7,
+            )
+        )
+
+    def on_resize(self) -> None:
+        """Draws the goals for the new width."""
+        self.call_after_refresh(lambda: self._show_chart(self._chart))
+
+    # Keys
+
+    def action_watch(self) -> None:
+        """Asks what to watch, and starts."""
+        if not self.may_write():
+            return
+        if self._watching():
+            self.notify("A watch is running; x ends it.", markup=False)
+            return
+
+        def chosen(answer: tuple[str, WatchRequest]) -> None:
+            self._path, request = answer
+            path = self._path
+            self.in_background(
+                lambda: self.services.watches.start(path, request),
+                lambda _: self._show_summary(),
+                group="start",
+            )
+
+        ask(self, WatchDialog(self._path), chosen)
+
+    def action_pause(self) -> None:
+        """Holds the list, or lets it go on."""
+        self._paused = not self._paused
+        self.listen()
+
+    def action_filter(self) -> None:
+        """Asks for words; nothing lists all events."""
+
+        def chosen(text: str) -> None:
+            self._filter = " ".join(text.split())
+            self._show_events()
+
+        title = "List events with these words, such as stalled, incomplete, novel, end"
+        ask(self, TextDialog(title, value=self._filter, placeholder="all events"), chosen)
+
+    def action_rules(self) -> None:
+        """Shows the signals in force."""
+        rules = self.services.watches.rules()
+        if rules is None:
+            self.notify("Signals are chosen when a watch starts.", markup=False)
+        else:
+            self.app.push_screen(RulesDialog(rules))
+
+    def action_view(self) -> None:
+        """On a narrow terminal, shows the goals in place of completion, or completion again."""
+        self.toggle_class("-goals")
+        self.call_after_refresh(lambda: self._show_chart(self._chart))
+
 
 IDLE = 10.0
 """Minutes without growth after which a conversation has ended, at first."""
-
 HELP = "New conversations of these logs, and new turns of old ones, are imported, scored and listed as they come."
 
 
@@ -115,261 +359,3 @@ class RulesDialog(Dialog[None]):
             box.border_title = Content("Signals")
             yield Static(Content("\n".join(rules_lines(self._rules))))
             yield Static(hint_line(("enter", "goes on")))
-
-
-LISTEN_SECONDS = 0.5
-"""Seconds between two looks at the events."""
-
-WAITING = EmptyState(
-    "No event yet. The past conversations are read first; then what is new is listed here.",
-    "shows how often each signal was right on past conversations",
-    "rules",
-)
-NOTHING = EmptyState(
-    "Nothing is watched.\n\nA watch imports and scores what is new in a file or a folder, and lists it here.\n"
-    "It needs 20 past conversations in the project.",
-    "watches a file or a folder",
-    "watch",
-)
-
-
-class WatchScreen(WorkbenchScreen[None]):
-    """Lists the events of a watch, the newest first; enter opens the conversation."""
-
-    PLACE = "watch"
-    FIRST_KEYS = ("watch.watch", "table.open", "watch.rules")
-    CSS_PATH = "watch.tcss"
-    AUTO_FOCUS = "#events"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("w", "watch", "Watch", tooltip="Watch a file or a folder"),
-        Binding("space", "pause", "Pause", tooltip="Hold the list as it is, or let it go on"),
-        Binding("f", "filter", "Filter", tooltip="List only events with these words"),
-        Binding(
-            "r", "rules", "Signals", tooltip="How often each signal was right on past conversations"
-        ),
-        Binding("v", "view", "Goals", tooltip="Completion or goals, on a narrow terminal"),
-        Binding("escape,q", "close", "Back", key_display="esc"),
-    ]
-
-    def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
-        super().__init__(services, feed)
-        self.MODE = mode  # type: ignore[misc]
-        self._kept: deque[LiveEvent] = deque(maxlen=MOST_EVENTS)
-        self._shown: dict[int, LiveEvent] = {}
-        self._read = 0
-        self._paused = False
-        self._filter = ""
-        self._path = ""
-        self._chart: Chart | None = None
-        self.table = RowTable[LiveEvent](
-            formatting.COLUMNS,
-            lambda ids: [self._shown[number] for number in ids if number in self._shown],
-            lambda row: row.number,
-            id="events",
-        )
-
-    def compose_body(self) -> ComposeResult:
-        """What is watched, the events, the one under the cursor, completion and goals."""
-        yield Static(id="summary")
-        yield self.table
-        yield Static(classes="empty")
-        yield Static(id="event")
-        with Container(id="figures"):
-            with Card("Completion over time", id="completion"):
-                yield LinePlot()
-            with Card("Drift of goals", id="goals"):
-                yield Static(id="goals-text")
-
-    def on_mount(self) -> None:
-        """Looks at the events every `LISTEN_SECONDS`."""
-        super().on_mount()
-        self.set_interval(LISTEN_SECONDS, self.listen)
-        self._show_events()
-        self.listen()
-
-    def refresh_data(self) -> None:
-        """Reads completion and goals again."""
-        self.in_background(self.services.watches.chart, self._show_chart, group="chart")
-
-    # Events
-
-    def listen(self) -> None:
-        """Takes over the events that came; while paused only their number is shown."""
-        if not self.is_active:
-            return
-        came = self.services.watches.live.after(self._read)
-        if came and not self._paused:
-            self._read = came[-1].number
-            self._kept.extend(came)
-            self._show_events()
-        else:
-            self._show_summary()
-
-    def _show_events(self) -> None:
-        words = self._filter.lower().split()
-        found = [
-            row
-            for row in reversed(self._kept)
-            if all(word in formatting.words_of(row) for word in words)
-        ]
-        at_top = self.table.cursor_index == 0
-        self._shown = {row.number: row for row in found}
-        self.set_class(not found, "-empty")
-        self.table.show(array("q", self._shown))
-        if at_top and found:
-            self.table.move_to_id(found[0].number)
-        self._show_event()
-        self._show_summary()
-
-    def on_row_table_highlighted(self) -> None:
-        """Shows the event under the cursor."""
-        self._show_event()
-
-    def _show_event(self) -> None:
-        row = self._shown.get(self.table.cursor_id or 0)
-        self.query_one("#event", Static).update(
-            Content("") if row is None else formatting.event_text(row)
-        )
-
-    def _empty(self) -> EmptyState:
-        """Why no event is listed."""
-        if self._kept:
-            what = f"No event of {len(self._kept):,} has these words."
-            return EmptyState(what, "changes the words", "filter")
-        return WAITING if self._watching() else NOTHING
-
-    def _show_summary(self) -> None:
-        held = len(self.services.watches.live.after(self._read)) if self._paused else 0
-        watching = self._watching()
-        if not self._shown:
-            self.show_empty(self._empty())
-        parts = [
-            f"watching {one_line(self._path, 40)}".strip() if watching else "not watching",
-            counted(self._kept[-1].number if self._kept else 0, "event"),
-        ]
-        if self._filter:
-            parts.append(f"“{one_line(self._filter, 30)}”: {len(self._shown):,}")
-        if self._chart is not None:
-            parts.append(f"{self._chart.running:,} running")
-        if watching or self.services.watches.rules() is not None:
-            parts.append(formatting.rules_summary(self.services.watches.rules()))
-        paused = Content.styled(f"paused, {held:,} new  ", "bold $tone-borderline")
-        text = Content(" · ".join(parts))
-        self.query_one("#summary", Static).update(paused + text if self._paused else text)
-
-    def _watching(self) -> bool:
-        return any(job.stage == "watch" for job in self.services.jobs.active())
-
-    def on_row_table_opened(self, message: RowTable.Opened) -> None:
-        """Opens the conversation of an event in the reader."""
-        key = self._shown[message.row_id].conversation_id
-        if key is None:
-            self.notify("This event is about a file that could not be read.", markup=False)
-        else:
-            self.open_reader(array("q", [key]), 0)
-
-    # Completion and goals
-
-    def on_card_opened(self, message: Card.Opened) -> None:
-        """Lists the figures of a chart, to open the conversations behind one."""
-        figures = completion_figures if message.card.id == "completion" else goal_figures
-        title = str(message.card.border_title)
-        choose_figure(self, title, figures(self._chart) if self._chart is not None else [])
-
-    def _show_chart(self, chart: Chart | None) -> None:
-        self._chart = chart
-        self._show_summary()
-        lines: list[Line] = []
-        count = 0
-        if chart is not None and chart.points:
-            count = len(chart.points)
-            ends = (0.0, float(count))
-            levels = (
-                (chart.points[0].low, "tone--muted"),
-                (chart.past.share, "tone--unscored"),
-                (chart.points[0].high, "tone--muted"),
-            )
-            lines = [Line(tuple((x, level) for x in ends), tone) for level, tone in levels]
-            for outside, tone, sign in (
-                (False, "tone--accent", "●"),
-                (True, "tone--incomplete", "✗"),
-            ):
-                points = tuple(
-                    (at + 0.5, point.complete.share)
-                    for at, point in enumerate(chart.points)
-                    if point.outside == outside
-                )
-                lines.append(Line(points, tone, sign))
-        self.query_one(LinePlot).show(
-            formatting.chart_title(chart) if chart is not None else [],
-            lines,
-            Scale(0.0, 1.0),
-            count,
-            empty=formatting.chart_empty(chart),
-            across=f"{chart.size} conversations each, oldest first" if chart is not None else "",
-        )
-        goals = self.query_one("#goals-text", Static)
-        goals.update(
-            formatting.goals_text(
-                chart.goals if chart is not None else (),
-                goals.size.width or 76,
-                goals.size.height or 7,
-            )
-        )
-
-    def on_resize(self) -> None:
-        """Draws the goals for the new width."""
-        self.call_after_refresh(lambda: self._show_chart(self._chart))
-
-    # Keys
-
-    def action_watch(self) -> None:
-        """Asks what to watch, and starts."""
-        if not self.may_write():
-            return
-        if self._watching():
-            self.notify("A watch is running; x ends it.", markup=False)
-            return
-
-        def chosen(answer: tuple[str, WatchRequest] | None) -> None:
-            if answer is not None:
-                self._path, request = answer
-                path = self._path
-                self.in_background(
-                    lambda: self.services.watches.start(path, request),
-                    lambda _: self._show_summary(),
-                    group="start",
-                )
-
-        self.app.push_screen(WatchDialog(self._path), chosen)
-
-    def action_pause(self) -> None:
-        """Holds the list, or lets it go on."""
-        self._paused = not self._paused
-        self.listen()
-
-    def action_filter(self) -> None:
-        """Asks for words; nothing lists all events."""
-
-        def chosen(text: str | None) -> None:
-            if text is not None:
-                self._filter = " ".join(text.split())
-                self._show_events()
-
-        title = "List events with these words, such as stalled, incomplete, novel, end"
-        self.app.push_screen(
-            TextDialog(title, value=self._filter, placeholder="all events"), chosen
-        )
-
-    def action_rules(self) -> None:
-        """Shows the signals in force."""
-        rules = self.services.watches.rules()
-        if rules is None:
-            self.notify("Signals are chosen when a watch starts.", markup=False)
-        else:
-            self.app.push_screen(RulesDialog(rules))
-
-    def action_view(self) -> None:
-        """On a narrow terminal, shows the goals in place of completion, or completion again."""
-        self.toggle_class("-goals")
-        self.call_after_refresh(lambda: self._show_chart(self._chart))

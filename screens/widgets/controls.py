@@ -1,4 +1,4 @@
-"""A field with one of several values; the arrow keys go through them."""
+"""Small widgets that take keys: a list of choices, a field with several values, a line to type, a box of figures."""
 
 from __future__ import annotations
 
@@ -19,71 +19,11 @@ from textual.widgets import Input, OptionList
 from engine.base.text import one_line
 from screens.widgets.keyed import Keyed
 
-# A box of figures that leads to the conversations behind them.
-
-
-class Card(Keyed, Vertical, can_focus=True):
-    """A box of figures; enter or a click leads to the conversations behind them."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "Go there", show=False)]
-
-    class Opened(Message):
-        """The card was chosen."""
-
-        def __init__(self, card: Card) -> None:
-            super().__init__()
-            self.card = card
-
-    def __init__(self, title: str, *, id: str) -> None:
-        super().__init__(id=id, classes="card")
-        self.border_title = Content(title)
-
-    def action_open(self) -> None:
-        """Says that it was chosen."""
-        self.post_message(self.Opened(self))
-
-    def on_click(self, event: events.Click) -> None:
-        """A click chooses."""
-        event.stop()
-        self.action_open()
-
-
-# A line that a person types.
-
 MOST_TYPED = 2_000
 """Characters that a line takes. A line of ten thousand combining marks took twenty seconds to draw, since rich cuts a
 text at a cell in a time that grows with the square of its length; two thousand take a seventh of a second at worst."""
-
 SAID_SECONDS = 5.0
 """Least time between two notices that a line takes no more."""
-
-
-class LineInput(Input):
-    """Textual's input for at most `MOST_TYPED` characters; what would be more is not taken, and a notice says so."""
-
-    def __init__(self, value: str | None = None, **options: Any) -> None:
-        """Takes the options of `textual.widgets.Input`."""
-        super().__init__(value, max_length=MOST_TYPED, **options)
-        self._said_at = -SAID_SECONDS
-
-    def replace(self, text: str, start: int, end: int) -> None:
-        """As Textual; a longer value that was there before can be shortened."""
-        self.max_length = max(MOST_TYPED, len(self.value))
-        super().replace(text, start, end)
-
-    def restricted(self) -> None:
-        """Says why what was typed or pasted was not taken, once for a key that is held."""
-        now = time.monotonic()
-        if now - self._said_at > SAID_SECONDS:
-            self._said_at = now
-            self.notify(
-                f"A line takes at most {MOST_TYPED:,} characters; this was not added.",
-                severity="warning",
-                markup=False,
-            )
-
-
-# A list of lines to choose from, with this program's keys.
 
 
 class Choices(Keyed, OptionList, inherit_bindings=False):
@@ -149,3 +89,54 @@ class Cycle(Keyed, Widget, can_focus=True):
             ("‹ ", "$tone-accent"), value, (" ›", "$tone-accent"), (place, "$tone-muted")
         )
         return line.truncate(self.size.width, ellipsis=True)
+
+
+class LineInput(Input):
+    """Textual's input for at most `MOST_TYPED` characters; what would be more is not taken, and a notice says so."""
+
+    def __init__(self, value: str | None = None, **options: Any) -> None:
+        """Takes the options of `textual.widgets.Input`."""
+        super().__init__(value, max_length=MOST_TYPED, **options)
+        self._said_at = -SAID_SECONDS
+
+    def replace(self, text: str, start: int, end: int) -> None:
+        """As Textual; a longer value that was there before can be shortened."""
+        self.max_length = max(MOST_TYPED, len(self.value))
+        super().replace(text, start, end)
+
+    def restricted(self) -> None:
+        """Says why what was typed or pasted was not taken, once for a key that is held."""
+        now = time.monotonic()
+        if now - self._said_at > SAID_SECONDS:
+            self._said_at = now
+            self.notify(
+                f"A line takes at most {MOST_TYPED:,} characters; this was not added.",
+                severity="warning",
+                markup=False,
+            )
+
+
+class Card(Keyed, Vertical, can_focus=True):
+    """A box of figures; enter or a click leads to the conversations behind them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "Go there", show=False)]
+
+    class Opened(Message):
+        """The card was chosen."""
+
+        def __init__(self, card: Card) -> None:
+            super().__init__()
+            self.card = card
+
+    def __init__(self, title: str, *, id: str) -> None:
+        super().__init__(id=id, classes="card")
+        self.border_title = Content(title)
+
+    def action_open(self) -> None:
+        """Says that it was chosen."""
+        self.post_message(self.Opened(self))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click chooses."""
+        event.stop()
+        self.action_open()

@@ -1,4 +1,4 @@
-"""The evidence for a verdict: the reason for showing it, the curve, the remaining tasks, the verdict, the note."""
+"""The evidence for a verdict: what is known of a conversation, its curve, its remaining tasks, what a person said."""
 
 from __future__ import annotations
 
@@ -29,36 +29,11 @@ from engine.questions.records.triage import EarlierActs, VerdictRow
 from screens.widgets.curve import Curve, CurveData
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 
-# Measures how fast a person gives verdicts. Without Textual.
-
+NOTE_LIMIT = 2_000
 PAUSE_SECONDS = 600.0
 """A gap longer than this is a break, not work."""
-
 LEAST_SECONDS = 15.0
 """A pace over a shorter time says nothing: five quick keys would be thousands an hour."""
-
-
-class Pace:
-    """Verdicts an hour over the last twenty, breaks left out."""
-
-    def __init__(self) -> None:
-        self._times: deque[float] = deque(maxlen=20)
-
-    def tick(self, now: float) -> None:
-        """A verdict was given at this time, in seconds of any clock that does not go back."""
-        if self._times and now - self._times[-1] > PAUSE_SECONDS:
-            self._times.clear()
-        self._times.append(now)
-
-    @property
-    def per_hour(self) -> float | None:
-        """None before three verdicts and `LEAST_SECONDS` of work."""
-        if len(self._times) < 3 or self._times[-1] - self._times[0] < LEAST_SECONDS:
-            return None
-        return (len(self._times) - 1) / (self._times[-1] - self._times[0]) * 3600
-
-
-# Reads everything known about one conversation; to be called on another thread. Without Textual.
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +84,6 @@ def load_facts(services: OpenProject, conversation_id: int) -> Facts:
         goals=conversations.goals(conversation_id),
         requests=services.requests.of_conversation(conversation_id),
     )
-
-
-NOTE_LIMIT = 2_000
 
 
 class Evidence(VerticalScroll, can_focus=False):
@@ -265,3 +237,23 @@ def _earlier_line(earlier: EarlierActs) -> str:
     said += [f"#{one_line(tag, 40)}" for tag in earlier.tags]
     had = number_format.counted(earlier.messages, "message")
     return f"given when it had {had}: {', '.join(said)}"
+
+
+class Pace:
+    """Verdicts an hour over the last twenty, breaks left out."""
+
+    def __init__(self) -> None:
+        self._times: deque[float] = deque(maxlen=20)
+
+    def tick(self, now: float) -> None:
+        """A verdict was given at this time, in seconds of any clock that does not go back."""
+        if self._times and now - self._times[-1] > PAUSE_SECONDS:
+            self._times.clear()
+        self._times.append(now)
+
+    @property
+    def per_hour(self) -> float | None:
+        """None before three verdicts and `LEAST_SECONDS` of work."""
+        if len(self._times) < 3 or self._times[-1] - self._times[0] < LEAST_SECONDS:
+            return None
+        return (len(self._times) - 1) / (self._times[-1] - self._times[0]) * 3600

@@ -1,8 +1,4 @@
-"""One glyph, word and tone for each state and verdict, the same on every screen.
-
-A tone is a component class (`tone--complete`) whose colour is set in `common.tcss`, and a theme variable
-(`$tone-complete`) for text put together as `Content`. The model's opinion is drawn plain or dim, a human's bold.
-"""
+"""How states, times, facts and agreement are written, the same on every screen."""
 
 from __future__ import annotations
 
@@ -18,37 +14,6 @@ from engine.base.outcomes import (
 )
 from engine.base.text import one_line
 from engine.questions.records.calibration import Agreement
-
-# How times are written.
-
-
-def date_and_minute(time: str) -> str:
-    """Date and minute of an ISO 8601 time, `2026-10-31 10:04`; display-safe."""
-    return one_line(time[:16].replace("T", " "))
-
-
-# Formats names and values as a table of two columns.
-
-
-def facts_table(lines: Sequence[tuple[str, str]]) -> Content:
-    """Names and values below each other; both are display-safe."""
-    width = max(len(name) for name, _ in lines) + 2
-    return Content("\n").join(
-        Content.assemble((f"{name:<{width}}", "$tone-muted"), value) for name, value in lines
-    )
-
-
-# Formats the agreement of two answers to the same question. Without Textual.
-
-
-def format_agreement(agreement: Agreement) -> str:
-    """The share of equal answers, Cohen's kappa and the number of pairs, `86% (κ .71, n 34)`; a dash without pairs."""
-    if agreement.same is None:
-        return "–"
-    kappa = "" if agreement.kappa is None else f"κ {number_format.signed(agreement.kappa)}, "
-    share = agreement.same.part / agreement.same.of
-    return f"{100 * share:.0f}% ({kappa}n {agreement.n})"
-
 
 TONES = {
     "tone--complete",
@@ -96,3 +61,25 @@ VERDICT_LOOKS: dict[Verdict, Look] = {
     Verdict.INCOMPLETE: Look("○", "incomplete", "incomplete"),
     Verdict.UNSURE: Look("◐", "unsure", "borderline"),
 }
+
+
+def date_and_minute(time: str) -> str:
+    """Date and minute of an ISO 8601 time, `2026-10-31 10:04`; display-safe."""
+    return one_line(time[:16].replace("T", " "))
+
+
+def facts_table(lines: Sequence[tuple[str, str]]) -> Content:
+    """Names and values below each other; both are display-safe."""
+    width = max(len(name) for name, _ in lines) + 2
+    return Content("\n").join(
+        Content.assemble((f"{name:<{width}}", "$tone-muted"), value) for name, value in lines
+    )
+
+
+def format_agreement(agreement: Agreement) -> str:
+    """The share of equal answers, Cohen's kappa and the number of pairs, `86% (κ .71, n 34)`; a dash without pairs."""
+    if agreement.same is None:
+        return "–"
+    kappa = "" if agreement.kappa is None else f"κ {number_format.signed(agreement.kappa)}, "
+    share = agreement.same.part / agreement.same.of
+    return f"{100 * share:.0f}% ({kappa}n {agreement.n})"

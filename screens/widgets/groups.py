@@ -1,4 +1,4 @@
-"""A goal group as text: its label, its completeness with interval and coverage, its stability."""
+"""Goal groups as text: label, completeness, stability; their members, merge proposals and decisions."""
 
 from __future__ import annotations
 
@@ -30,61 +30,15 @@ from engine.goals.records import (
 from screens.widgets.formatting import STATE_LOOKS
 from screens.widgets.wrap import safe_text, wrap
 
-# Members of a goal group as text: equal texts once, lines with a hanging indent.
-
+Piece = str | tuple[str, str]
+"""Text, or text with its style."""
+UNSTABLE = 0.6
+"""A group whose mean Jaccard similarity under resampling is lower is marked as unstable."""
+UNSTABLE_SIGN = "▲"
 CHARACTERS = 2_000
 LINES = 6
 """Lines that the text of one member may fill."""
-
-
-class DistinctMember(NamedTuple):
-    """A member, and the number of members with its text, itself included."""
-
-    member: MemberRow
-    copies: int
-
-
-def distinct(members: Sequence[MemberRow]) -> list[DistinctMember]:
-    """The first of the members with each text, in order; texts that differ in case and spaces alone are the same."""
-    found: dict[str, DistinctMember] = {}
-    for member in members:
-        key = " ".join(member.text.casefold().split())
-        first, copies = found.get(key, (member, 0))
-        found[key] = DistinctMember(first, copies + 1)
-    return list(found.values())
-
-
-def member_lines(
-    member: MemberRow, width: int, *, doubtful: bool, copies: int = 1
-) -> list[Content]:
-    """The state and the text of a member in lines of at most `width` cells.
-
-    Args:
-        doubtful: Names the nearest other group and the doubt below the text.
-        copies: Members with this text; shown where there are several.
-    """
-    look = STATE_LOOKS[member.state]
-    text = safe_text(" ".join(member.text[:CHARACTERS].split())) or "(no text)"
-    broken = wrap(text, width - 2)
-    if len(broken) > LINES:
-        broken = [*broken[: LINES - 1], broken[LINES - 1][: width - 3] + "…"]
-    lines = [
-        Content.assemble((f"{look.glyph} ", look.tone_variable) if not at else "  ", line)
-        for at, line in enumerate(broken)
-    ]
-    if copies > 1:
-        lines[-1] = Content.assemble(lines[-1], (f"  ×{copies}", "$tone-muted"))
-    if doubtful and member.other:
-        nearness = "nearer to" if member.doubt > 1 else "near"
-        label = one_line(f"{nearness} {member.other}", max(8, width - 9))
-        lines.append(Content.styled(f"  {label} · {member.doubt:.2f}", "$tone-muted"))
-    return lines
-
-
-# Decisions on goal groups as text, one line each.
-
 SENTENCE_CHARACTERS = 300
-
 GLYPHS: Mapping[DecisionKind, str] = {
     "merge": "⋈",
     "apart": "≠",
@@ -101,35 +55,9 @@ BULK: Mapping[DecisionKind, str] = {
     "apart": "kept {} pairs apart at once",
 }
 """What was done to a list of pairs in one act, by the kind of its decisions."""
-
-
-def folded(history: Sequence[GoalDecision]) -> list[GoalDecision]:
-    """A history with one line for each list of pairs that was refused at once: the first of them, with their count."""
-    found: list[GoalDecision] = []
-    for decision in history:
-        last = found[-1] if found else None
-        if last and (last.act, last.kind) == (decision.act, "apart") and not decision.transferred:
-            found[-1] = replace(decision, count=last.count + 1)
-        else:
-            found.append(decision)
-    return found
-
-
-def decision_text(decision: GoalDecision) -> str:
-    """Returns what a decision did, `merged “A” and “B” into “C”`; if it is shown for a whole act, what the act did."""
-    if decision.count > 1 and decision.transferred:
-        return f"took over {decision.count:,} decisions from an earlier clustering"
-    if decision.count > 1 and decision.kind in BULK:
-        return BULK[decision.kind].format(f"{decision.count:,}")
-    return one_line(decision.text, SENTENCE_CHARACTERS)
-
-
-Piece = str | tuple[str, str]
-"""Text, or text with its style."""
-
-UNSTABLE = 0.6
-"""A group whose mean Jaccard similarity under resampling is lower is marked as unstable."""
-UNSTABLE_SIGN = "▲"
+REASON_CHARACTERS = 2_000
+NARROW = 60
+"""Below this width in cells the longer lines are broken in two."""
 
 
 def label_of(group: GoalGroup, limit: int = 80) -> str:
@@ -185,25 +113,80 @@ def group_line(group: GoalGroup) -> Content:
     return Content.assemble(*pieces)
 
 
-# A merge proposal as text: which label the merged group gets, and the evidence for and against the merge.
+class DistinctMember(NamedTuple):
+    """A member, and the number of members with its text, itself included."""
+
+    member: MemberRow
+    copies: int
 
 
-REASON_CHARACTERS = 2_000
-NARROW = 60
-"""Below this width in cells the longer lines are broken in two."""
+def distinct(members: Sequence[MemberRow]) -> list[DistinctMember]:
+    """The first of the members with each text, in order; texts that differ in case and spaces alone are the same."""
+    found: dict[str, DistinctMember] = {}
+    for member in members:
+        key = " ".join(member.text.casefold().split())
+        first, copies = found.get(key, (member, 0))
+        found[key] = DistinctMember(first, copies + 1)
+    return list(found.values())
+
+
+def member_lines(
+    member: MemberRow, width: int, *, doubtful: bool, copies: int = 1
+) -> list[Content]:
+    """The state and the text of a member in lines of at most `width` cells.
+
+    Args:
+        doubtful: Names the nearest other group and the doubt below the text.
+        copies: Members with this text; shown where there are several.
+    """
+    look = STATE_LOOKS[member.state]
+    text = safe_text(" ".join(member.text[:CHARACTERS].split())) or "(no text)"
+    broken = wrap(text, width - 2)
+    if len(broken) > LINES:
+        broken = [*broken[: LINES - 1], broken[LINES - 1][: width - 3] + "…"]
+    lines = [
+        Content.assemble((f"{look.glyph} ", look.tone_variable) if not at else "  ", line)
+        for at, line in enumerate(broken)
+    ]
+    if copies > 1:
+        lines[-1] = Content.assemble(lines[-1], (f"  ×{copies}", "$tone-muted"))
+    if doubtful and member.other:
+        nearness = "nearer to" if member.doubt > 1 else "near"
+        label = one_line(f"{nearness} {member.other}", max(8, width - 9))
+        lines.append(Content.styled(f"  {label} · {member.doubt:.2f}", "$tone-muted"))
+    return lines
+
+
+def folded(history: Sequence[GoalDecision]) -> list[GoalDecision]:
+    """A history with one line for each list of pairs that was refused at once: the first of them, with their count."""
+    found: list[GoalDecision] = []
+    for decision in history:
+        last = found[-1] if found else None
+        if last and (last.act, last.kind) == (decision.act, "apart") and not decision.transferred:
+            found[-1] = replace(decision, count=last.count + 1)
+        else:
+            found.append(decision)
+    return found
+
+
+def decision_text(decision: GoalDecision) -> str:
+    """Returns what a decision did, `merged “A” and “B” into “C”`; if it is shown for a whole act, what the act did."""
+    if decision.count > 1 and decision.transferred:
+        return f"took over {decision.count:,} decisions from an earlier clustering"
+    if decision.count > 1 and decision.kind in BULK:
+        return BULK[decision.kind].format(f"{decision.count:,}")
+    return one_line(decision.text, SENTENCE_CHARACTERS)
 
 
 def label_is_models(proposal: Proposal) -> bool:
     """Whether the label of the merged group is the model's: it is where its mean answer over both orders is yes."""
-    evidence = proposal.evidence
-    return (
-        bool(evidence.label.strip()) and model_says_yes(evidence.yes, evidence.yes_reversed) is True
-    )
+    answer = proposal.evidence.answer
+    return bool(answer.label.strip()) and model_says_yes(answer.yes, answer.yes_reversed) is True
 
 
 def proposed_label(proposal: Proposal) -> str:
     """The label of the merged group unless the person writes one: the model's, or that of the larger group."""
-    return proposal.evidence.label.strip() if label_is_models(proposal) else proposal.a.label
+    return proposal.evidence.answer.label.strip() if label_is_models(proposal) else proposal.a.label
 
 
 def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width: int) -> Content:
@@ -231,13 +214,13 @@ def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width:
         *_threshold_pieces(evidence),
         f"{gap or ' · '}overlap {100 * evidence.overlap:.0f}%",
     ]
-    if evidence.likelihood_ratio is not None:
-        sign = "+" if evidence.likelihood_ratio >= 0 else "−"
-        parts.append(f" · likelihood {sign}{abs(evidence.likelihood_ratio):.2f}")
+    if evidence.answer.likelihood_ratio is not None:
+        sign = "+" if evidence.answer.likelihood_ratio >= 0 else "−"
+        parts.append(f" · likelihood {sign}{abs(evidence.answer.likelihood_ratio):.2f}")
     parts += ["\n", *_merged_pieces(proposal, gap)]
     for text, before, after, tone in (
-        (evidence.reason, "“", "”", "$tone-model"),
-        (evidence.description, "", "", "$tone-muted"),
+        (evidence.answer.reason, "“", "”", "$tone-model"),
+        (evidence.answer.description, "", "", "$tone-muted"),
     ):
         if text.strip():
             safe = display_safe(" ".join(text[:REASON_CHARACTERS].split()))
@@ -264,7 +247,7 @@ def _threshold_pieces(evidence: Evidence) -> list[Piece]:
 
 def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str) -> list[Piece]:
     """The model's probability of yes in both orders, marked where the two answers differ."""
-    yes, yes_reversed = evidence.yes, evidence.yes_reversed
+    yes, yes_reversed = evidence.answer.yes, evidence.answer.yes_reversed
     if yes is None and yes_reversed is None:
         asking = progress is not None and progress.asking
         state = "is being asked …" if asking else "not asked yet; g asks it"

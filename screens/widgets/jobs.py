@@ -1,14 +1,16 @@
-"""The bottom line of every screen: the running job, else a training run, else a download, else the last result."""
+"""What the engine is doing: its events on their way to the screens, names of stages, the bottom line of screens."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from textual import events
-from textual.app import RenderResult
+from textual.app import App, RenderResult
 from textual.content import Content
+from textual.message import Message
+from textual.signal import Signal
 from textual.widget import Widget
 
 from engine.base import number_format
@@ -19,22 +21,41 @@ from engine.opener.jobs import JobService
 if TYPE_CHECKING:
     from engine.model.service.records import PullRow
     from engine.training.records import TrainingRun
-from typing import TYPE_CHECKING, Any
-
-from textual.app import App
-from textual.message import Message
-from textual.signal import Signal
-
-if TYPE_CHECKING:
-    from engine.model.service.records import PullRow
-    from engine.training.records import TrainingRun
 
 
-# Passes engine events to the screens: events arrive on any thread and are published on the UI
-# thread.
-# `EngineFeed.receive` only posts a message, which is safe from any thread and harmless after the
-# app has quit. The app passes each message to `publish`, which sends it to the subscribers of
-# `signal`, in inactive modes too.
+_NAMES = {
+    "import": "import",
+    "complete": "scoring",
+    "read": "scoring",
+    "fit": "scoring",
+    "remaining": "remaining tasks",
+    "embed": "embedding",
+    "summarise": "goal summaries",
+    "cluster": "clustering",
+    "label": "labeling",
+    "propose": "merge proposals",
+    "decide": "merge decisions",
+    "name": "naming groups",
+    "assign": "assignment",
+    "stability": "stability",
+    "hold-out": "the held-out test",
+    "trees": "response trees",
+    "grow": "growing a tree",
+    "simulate": "simulation",
+    "watch": "watching logs",
+    "tune": "finding the model's fastest format",
+}
+_SCORING = ("complete", "read", "fit", "remaining")
+_CLUSTERING = ("embed", "summarise", "cluster", "label", "propose", "decide")
+_OUTCOMES = {
+    "done": ("✓", "$tone-complete"),
+    "cancelled": ("–", "$tone-muted"),
+    "failed": ("✗", "$tone-incomplete"),
+}
+CANCEL_WIDTH = len("x cancel") + 1
+"""Cells at the right end where a click cancels."""
+LEAST_TITLE = 12
+"""Cells of a job's title that are always shown."""
 
 
 class EngineMessage(Message, bubble=False):
@@ -59,7 +80,9 @@ class EngineMessage(Message, bubble=False):
 class EngineFeed:
     """The events of the engine as a signal of the app, and the training run and the pulls that are active.
 
-    Those send no events: `training` and `pulls` are their states when they were read last.
+    Events arrive on any thread: `receive` only posts a message, which is harmless after the app has quit. The app
+    passes each message to `publish`, which sends it to the subscribers of `signal`, in inactive modes too. Training
+    runs and pulls send no events: `training` and `pulls` are their states when they were read last.
     """
 
     def __init__(self, app: App[Any]) -> None:
@@ -92,58 +115,6 @@ class EngineFeed:
         if pulls != self.pulls:
             self.pulls = pulls
             self.pulls_signal.publish(pulls)
-
-
-# The names of stages as the screens show them.
-
-_NAMES = {
-    "import": "import",
-    "complete": "scoring",
-    "read": "scoring",
-    "fit": "scoring",
-    "remaining": "remaining tasks",
-    "embed": "embedding",
-    "summarise": "goal summaries",
-    "cluster": "clustering",
-    "label": "labeling",
-    "propose": "merge proposals",
-    "decide": "merge decisions",
-    "name": "naming groups",
-    "assign": "assignment",
-    "stability": "stability",
-    "hold-out": "the held-out test",
-    "trees": "response trees",
-    "grow": "growing a tree",
-    "simulate": "simulation",
-    "watch": "watching logs",
-    "tune": "finding the model's fastest format",
-}
-
-
-def stage_name(stage: str) -> str:
-    """The name of a stage in plain words; a stage without one keeps its own."""
-    return _NAMES.get(stage, stage)
-
-
-_SCORING = ("complete", "read", "fit", "remaining")
-_CLUSTERING = ("embed", "summarise", "cluster", "label", "propose", "decide")
-
-
-def work_of(stage: str) -> str:
-    """The work that a stage is part of: `scoring`, `clustering`, or the stage itself where it is a work of its own."""
-    return "scoring" if stage in _SCORING else "clustering" if stage in _CLUSTERING else stage
-
-
-_OUTCOMES = {
-    "done": ("✓", "$tone-complete"),
-    "cancelled": ("–", "$tone-muted"),
-    "failed": ("✗", "$tone-incomplete"),
-}
-CANCEL_WIDTH = len("x cancel") + 1
-"""Cells at the right end where a click cancels."""
-
-LEAST_TITLE = 12
-"""Cells of a job's title that are always shown."""
 
 
 class JobsBar(Widget):
@@ -221,6 +192,16 @@ class JobsBar(Widget):
         else:
             line = Content.styled("no job is running", "$tone-muted")
         return line.truncate(width, ellipsis=True)
+
+
+def stage_name(stage: str) -> str:
+    """The name of a stage in plain words; a stage without one keeps its own."""
+    return _NAMES.get(stage, stage)
+
+
+def work_of(stage: str) -> str:
+    """The work that a stage is part of: `scoring`, `clustering`, or the stage itself where it is a work of its own."""
+    return "scoring" if stage in _SCORING else "clustering" if stage in _CLUSTERING else stage
 
 
 def _training_line(run: TrainingRun) -> Content:

@@ -1,8 +1,4 @@
-"""Names for bindings, so that a person can give them other keys: `conversations.sort`, `table.row-up`.
-
-A class that lists `Keyed` among its bases need not name its bindings: each gets an id of its place and its action.
-The ids are what `keymap.toml` uses, so they change only with an action's name.
-"""
+"""Names for bindings, by which a person gives them other keys; keys as they are written; the footer with them."""
 
 from __future__ import annotations
 
@@ -20,10 +16,83 @@ from textual.screen import Screen
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
-# The keys of the screen in its last line: as many as there is room for, and always the last one,
-# which is help.
-
+_KEBAB = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORDS = re.compile("[a-z][a-z0-9]*")
+_SUFFIXES = ("-screen", "-dialog", "-app")
+_ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn"}
 Shown = tuple[Binding, bool, str]
+
+
+class Keyed:
+    """Gives an id of place and action to every binding of a class that has none: `conversations.sort`, `table.row-up`.
+
+    `PLACE` names the class in ids and in the help. `keymap.toml` uses the ids: they change only with an action's name.
+    """
+
+    PLACE: str
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        own = cls.__dict__.get("BINDINGS")
+        if own:
+            cls.BINDINGS = named(place_of(cls), own)  # type: ignore[attr-defined]
+        super().__init_subclass__(**arguments)
+
+
+def place_of(cls: type) -> str:
+    """The name of a class in binding ids: its own `PLACE`, else its name in lower case with hyphens."""
+    given = cls.__dict__.get("PLACE")
+    if given is not None:
+        return str(given)
+    name = _KEBAB.sub("-", cls.__name__).lower()
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
+
+
+def named(place: str, bindings: Iterable[BindingType]) -> list[BindingType]:
+    """The bindings, each with an id. One without an id gets place and action, e.g. `triage.verdict-complete`.
+
+    An action whose arguments are no words is named after its description: `table.row-up`.
+    """
+    return [
+        dataclasses.replace(binding, id=f"{place}.{_action_name(binding)}")
+        if isinstance(binding, Binding) and binding.id is None
+        else binding
+        for binding in bindings
+    ]
+
+
+def _action_name(binding: Binding) -> str:
+    action, _, arguments = binding.action.removeprefix("app.").partition("(")
+    name = action.replace("_", "-")
+    if not arguments or arguments in (")", "None)"):
+        return name
+    words = _WORDS.findall(arguments)
+    if words and not any(char.isdigit() for char in arguments):
+        return "-".join([name, *words])
+    return "-".join(_WORDS.findall(binding.description.lower()))
+
+
+def shown_key(key: str) -> str:
+    """A key as a person reads it: `/`, `ctrl+p`, `↑`."""
+    *modifiers, last = key.split("+")
+    return "+".join([*modifiers, _ARROWS.get(last, format_key(last))])
+
+
+def movement(line: str) -> list[BindingType]:
+    """Bindings for `action_move(delta)`, `action_page(direction)` and `action_move_to(index)`; -1 is the last.
+
+    Args:
+        line: What a line is called, as in `Row up`.
+    """
+    return [
+        Binding("up,k", "move(-1)", f"{line} up", show=False),
+        Binding("down,j", "move(1)", f"{line} down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home", "move_to(0)", f"First {line.lower()}", show=False),
+        Binding("end", "move_to(-1)", f"Last {line.lower()}", show=False),
+    ]
 
 
 class KeyFooter(Footer):
@@ -76,83 +145,3 @@ def fitting(widths: Sequence[int], room: int) -> list[int]:
         left -= width
         kept.append(at)
     return [*kept, len(widths) - 1]
-
-
-# The keys that move a cursor through lines, the same in every list that draws its own lines.
-
-
-def movement(line: str) -> list[BindingType]:
-    """Bindings for `action_move(delta)`, `action_page(direction)` and `action_move_to(index)`; -1 is the last.
-
-    Args:
-        line: What a line is called, as in `Row up`.
-    """
-    return [
-        Binding("up,k", "move(-1)", f"{line} up", show=False),
-        Binding("down,j", "move(1)", f"{line} down", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("pagedown", "page(1)", "Page down", show=False),
-        Binding("home", "move_to(0)", f"First {line.lower()}", show=False),
-        Binding("end", "move_to(-1)", f"Last {line.lower()}", show=False),
-    ]
-
-
-_KEBAB = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_WORDS = re.compile("[a-z][a-z0-9]*")
-_SUFFIXES = ("-screen", "-dialog", "-app")
-
-
-class Keyed:
-    """Gives an id to every binding of a class that has none. `PLACE` names the class in ids and in the help."""
-
-    PLACE: str
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        own = cls.__dict__.get("BINDINGS")
-        if own:
-            cls.BINDINGS = named(place_of(cls), own)  # type: ignore[attr-defined]
-        super().__init_subclass__(**arguments)
-
-
-def place_of(cls: type) -> str:
-    """The name of a class in binding ids: its own `PLACE`, else its name in lower case with hyphens."""
-    given = cls.__dict__.get("PLACE")
-    if given is not None:
-        return str(given)
-    name = _KEBAB.sub("-", cls.__name__).lower()
-    for suffix in _SUFFIXES:
-        name = name.removesuffix(suffix)
-    return name
-
-
-def named(place: str, bindings: Iterable[BindingType]) -> list[BindingType]:
-    """The bindings, each with an id. One without an id gets place and action, e.g. `triage.verdict-complete`.
-
-    An action whose arguments are no words is named after its description: `table.row-up`.
-    """
-    return [
-        dataclasses.replace(binding, id=f"{place}.{_action_name(binding)}")
-        if isinstance(binding, Binding) and binding.id is None
-        else binding
-        for binding in bindings
-    ]
-
-
-def _action_name(binding: Binding) -> str:
-    action, _, arguments = binding.action.removeprefix("app.").partition("(")
-    name = action.replace("_", "-")
-    if not arguments or arguments in (")", "None)"):
-        return name
-    words = _WORDS.findall(arguments)
-    if words and not any(char.isdigit() for char in arguments):
-        return "-".join([name, *words])
-    return "-".join(_WORDS.findall(binding.description.lower()))
-
-
-def shown_key(key: str) -> str:
-    """A key as a person reads it: `/`, `ctrl+p`, `↑`."""
-    *modifiers, last = key.split("+")
-    return "+".join([*modifiers, _ARROWS.get(last, format_key(last))])
-
-
-_ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→", "pageup": "PgUp", "pagedown": "PgDn"}

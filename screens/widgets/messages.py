@@ -1,7 +1,4 @@
-"""The texts that are shown of a message, before they are broken into lines. Pure functions.
-
-Finding looks through the same texts as the transcript draws, so an offset means the same in both.
-"""
+"""The texts that are shown of a message, laid out and styled, before they are broken into lines. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,93 +14,56 @@ from engine.base.conversation import ToolCall
 from engine.conversations.records import MessageRow
 from screens.widgets.wrap import safe_text
 
-# JSON laid out for reading. Pure.
-# Numbers stay as they were written, keys keep their order and their repetitions; letters that
-# stood as escapes are shown as letters.
-
+Form = Literal["plain", "markdown", "json", "call"]
+"""What kind of text something is, for its styles."""
+REASONING = "reasoning: "
+"""Stands before what the assistant thought."""
 ONE_LINE = 60
 """A list or object of at most this many characters, without one in it that is longer, stays on one line."""
-
 LONGEST_JSON = 100_000
 """Characters of a text that is still parsed; a longer one is shown unchanged."""
-
 INDENT = 2
 DEEPEST = 40
 """Levels of lists and objects in one another; deeper ones are shown unchanged."""
-
-
-class _Written(str):
-    """A number or constant as it was written."""
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """An object with repeated keys kept."""
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_Pairs, parse_float=_Written, parse_int=_Written, parse_constant=_Written
+LONGEST = 20_000
+"""Characters from the beginning of a text that get styles; what lies beyond is drawn plain."""
+LONGEST_CODE = 4_000
+"""Characters of a fenced piece of code that is still looked at by its language: that takes the longest by far."""
+HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK = (
+    "text--heading",
+    "text--strong",
+    "text--emphasis",
+    "text--code",
+    "text--quote",
+    "text--mark",
 )
-
-
-def pretty_json(text: str) -> str | None:
-    """The text laid out, or None when it is not a JSON list or object, or too long or too deep."""
-    stripped = text.strip()
-    if len(text) > LONGEST_JSON or stripped[:1] not in ("{", "["):
-        return None
-    try:
-        lines = _lines(_DECODER.decode(stripped), 0)
-    except (ValueError, RecursionError):
-        return None
-    return "\n".join(" " * (INDENT * depth) + line for depth, line in lines)
-
-
-_Lines = list[tuple[int, str]]
-
-
-def _lines(value: Any, level: int) -> _Lines:
-    """Depth and text of each line; raises ValueError when it goes too deep."""
-    if level > DEEPEST:
-        raise ValueError("too deep")
-    if isinstance(value, _Pairs):
-        parts = []
-        for key, inner in value:
-            part = _lines(inner, level + 1)
-            part[0] = (0, f"{_string(key)}: {part[0][1]}")
-            parts.append(part)
-        return _bracketed("{", parts, "}")
-    if isinstance(value, list):
-        return _bracketed("[", [_lines(inner, level + 1) for inner in value], "]")
-    if isinstance(value, str) and not isinstance(value, _Written):
-        return [(0, _string(value))]
-    return [(0, _constant(value))]
-
-
-def _bracketed(opening: str, parts: list[_Lines], closing: str) -> _Lines:
-    if all(len(part) == 1 for part in parts):
-        line = opening + ", ".join(part[0][1] for part in parts) + closing
-        if len(line) <= ONE_LINE:
-            return [(0, line)]
-    lines = [(0, opening)]
-    for number, part in enumerate(parts, 1):
-        lines += [(depth + 1, text) for depth, text in part]
-        if number < len(parts):
-            depth, text = lines[-1]
-            lines[-1] = (depth, text + ",")
-    return [*lines, (0, closing)]
-
-
-_string: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def _constant(value: Any) -> str:
-    return {True: "true", False: "false", None: "null"}.get(value, str(value))
-
-
-Form = Literal["plain", "markdown", "json", "call"]
-"""What kind of text something is, for its styles."""
-
-REASONING = "reasoning: "
-"""Stands before what the assistant thought."""
+KEY, STRING, NUMBER, KEYWORD, COMMENT = (
+    "code--key",
+    "code--string",
+    "code--number",
+    "code--keyword",
+    "code--comment",
+)
+STYLES = frozenset(
+    {HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK, KEY, STRING, NUMBER, KEYWORD, COMMENT}
+)
+"""Component classes of a widget that draws styled text."""
+Span = tuple[int, int, str]
+"""Start, end and component class; spans are in order and do not overlap."""
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ ]*([\w+#.-]*)")
+_HEADING = re.compile(r" {0,3}#{1,6} .*")
+_QUOTED = re.compile(r" {0,3}> ?.*")
+_BULLET = re.compile(r" *([-*+]|\d{1,3}[.)]) ")
+_INLINE = re.compile(
+    r"(?P<code>`[^`\n]{1,500}`)"
+    r"|(?P<strong>\*\*(?=\S)[^*\n]{1,500}?(?<=\S)\*\*|(?<!\w)__(?=\S)[^_\n]{1,500}?(?<=\S)__(?!\w))"
+    r"|(?P<emphasis>(?<![\w*])\*(?=[^\s*])[^*\n]{1,200}?(?<=[^\s*])\*(?![\w*]))"
+)
+_INLINE_STYLES = {"code": CODE, "strong": STRONG, "emphasis": EMPHASIS}
+_JSON = re.compile(
+    r'(?P<text>"(?:[^"\\\n]|\\.)*")(?P<colon>\s*:)?'
+    r"|(?P<number>(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<word>\b(?:true|false|null)\b)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,56 +126,78 @@ def part_texts(message: MessageRow, *, raw: bool) -> list[str]:
     return [safe_text(part.text) for part in parts(message, raw=raw)]
 
 
-# Finds headings, bold words, code, JSON keys and so on in a text. Pure; the text itself is not changed.
+class _Written(str):
+    """A number or constant as it was written."""
 
 
-LONGEST = 20_000
-"""Characters from the beginning of a text that get styles; what lies beyond is drawn plain."""
+class _Pairs(list[tuple[str, Any]]):
+    """An object with repeated keys kept."""
 
-LONGEST_CODE = 4_000
-"""Characters of a fenced piece of code that is still looked at by its language: that takes the longest by far."""
 
-HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK = (
-    "text--heading",
-    "text--strong",
-    "text--emphasis",
-    "text--code",
-    "text--quote",
-    "text--mark",
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_Pairs, parse_float=_Written, parse_int=_Written, parse_constant=_Written
 )
-KEY, STRING, NUMBER, KEYWORD, COMMENT = (
-    "code--key",
-    "code--string",
-    "code--number",
-    "code--keyword",
-    "code--comment",
-)
-STYLES = frozenset(
-    {HEADING, STRONG, EMPHASIS, CODE, QUOTE, MARK, KEY, STRING, NUMBER, KEYWORD, COMMENT}
-)
-"""Component classes of a widget that draws styled text."""
+_Lines = list[tuple[int, str]]
+_string: Callable[[str], str] = json.JSONEncoder(ensure_ascii=False).encode
 
-Span = tuple[int, int, str]
-"""Start, end and component class; spans are in order and do not overlap."""
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ ]*([\w+#.-]*)")
-_HEADING = re.compile(r" {0,3}#{1,6} .*")
-_QUOTED = re.compile(r" {0,3}> ?.*")
-_BULLET = re.compile(r" *([-*+]|\d{1,3}[.)]) ")
-_INLINE = re.compile(
-    r"(?P<code>`[^`\n]{1,500}`)"
-    r"|(?P<strong>\*\*(?=\S)[^*\n]{1,500}?(?<=\S)\*\*|(?<!\w)__(?=\S)[^_\n]{1,500}?(?<=\S)__(?!\w))"
-    r"|(?P<emphasis>(?<![\w*])\*(?=[^\s*])[^*\n]{1,200}?(?<=[^\s*])\*(?![\w*]))"
-)
-_INLINE_STYLES = {"code": CODE, "strong": STRONG, "emphasis": EMPHASIS}
-_JSON = re.compile(
-    r'(?P<text>"(?:[^"\\\n]|\\.)*")(?P<colon>\s*:)?'
-    r"|(?P<number>(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<word>\b(?:true|false|null)\b)"
-)
+def pretty_json(text: str) -> str | None:
+    """Returns JSON laid out for reading; None when it is not a list or object, or too long or too deep.
+
+    Numbers stay as they were written, keys keep their order and repetitions; letters that stood as escapes are shown.
+    """
+    stripped = text.strip()
+    if len(text) > LONGEST_JSON or stripped[:1] not in ("{", "["):
+        return None
+    try:
+        lines = _lines(_DECODER.decode(stripped), 0)
+    except (ValueError, RecursionError):
+        return None
+    return "\n".join(" " * (INDENT * depth) + line for depth, line in lines)
+
+
+def _lines(value: Any, level: int) -> _Lines:
+    """Depth and text of each line; raises ValueError when it goes too deep."""
+    if level > DEEPEST:
+        raise ValueError("too deep")
+    if isinstance(value, _Pairs):
+        parts = []
+        for key, inner in value:
+            part = _lines(inner, level + 1)
+            part[0] = (0, f"{_string(key)}: {part[0][1]}")
+            parts.append(part)
+        return _bracketed("{", parts, "}")
+    if isinstance(value, list):
+        return _bracketed("[", [_lines(inner, level + 1) for inner in value], "]")
+    if isinstance(value, str) and not isinstance(value, _Written):
+        return [(0, _string(value))]
+    return [(0, _constant(value))]
+
+
+def _bracketed(opening: str, parts: list[_Lines], closing: str) -> _Lines:
+    if all(len(part) == 1 for part in parts):
+        line = opening + ", ".join(part[0][1] for part in parts) + closing
+        if len(line) <= ONE_LINE:
+            return [(0, line)]
+    lines = [(0, opening)]
+    for number, part in enumerate(parts, 1):
+        lines += [(depth + 1, text) for depth, text in part]
+        if number < len(parts):
+            depth, text = lines[-1]
+            lines[-1] = (depth, text + ",")
+    return [*lines, (0, closing)]
+
+
+def _constant(value: Any) -> str:
+    return {True: "true", False: "false", None: "null"}.get(value, str(value))
 
 
 def styles(text: str, form: Form) -> list[Span]:
-    """The spans of the beginning of a text, in order and without overlaps."""
+    """Returns the spans of the beginning of a text, in order and without overlaps: headings, bold words, code, keys.
+
+    The text itself is not changed, also the asterisks of a bold word stay: hits and copies are those of the imported
+    text, and a wrong guess only gives a wrong color.
+    """
     text = text[:LONGEST]
     if form == "markdown":
         return list(_markdown(text))

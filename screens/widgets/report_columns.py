@@ -12,10 +12,8 @@ from engine.results.table_rendering import UNKNOWN, format_cell
 from screens.widgets.row_table import Column, Piece
 
 LEVEL = 0.05
-"""A corrected p below it rules out chance; see `engine.base.statistics.significance`."""
-Listed = tuple[int, ReportRow]
-"""The id of a row in its table, and the row."""
-NO_COLUMNS: list[Column[Listed]] = [Column("name", "", 20, lambda row: [], flexible=True)]
+"""A corrected p below it rules out chance; see `engine.base.statistics.ranking`."""
+NO_COLUMNS: list[Column[ReportRow]] = [Column("name", "", 20, lambda row: [], flexible=True)]
 """Before there is a table."""
 LONGEST_NAME = 60
 _NAME_WIDTH = 20
@@ -25,7 +23,7 @@ _INTERVAL_WIDTH, _SIGNED_WIDTH = 14, 19
 _MOST_IMPORTANT = 100
 
 
-def report_columns(table: ReportTable) -> list[Column[Listed]]:
+def report_columns(table: ReportTable) -> list[Column[ReportRow]]:
     """The columns of a table: the name, which takes the width that is left, the figures, and what p says of chance.
 
     In a narrow terminal the last columns go first.
@@ -37,21 +35,19 @@ def report_columns(table: ReportTable) -> list[Column[Listed]]:
     return found
 
 
-def _column(table: ReportTable, nth: int, column: ReportColumn, at: int) -> Column[Listed]:
+def _column(table: ReportTable, nth: int, column: ReportColumn, at: int) -> Column[ReportRow]:
     title = one_line(column.title or table.title, LONGEST_NAME)
     keep = _MOST_IMPORTANT - at
     cells = [row.cells[nth] for row in table.rows]
     if column.has_intervals:
         signed = any(isinstance(one, Interval) and one.low < 0 for one in cells)
         width = _SIGNED_WIDTH if signed else _INTERVAL_WIDTH
-        return Column(
-            str(nth), title, width, lambda listed: _interval(listed[1].cells[nth]), keep=keep
-        )
+        return Column(str(nth), title, width, lambda row: _interval(row.cells[nth]), keep=keep)
 
-    def cell(listed: Listed) -> Sequence[Piece]:
-        text = one_line(format_cell(column.kind, listed[1].cells[nth]), LONGEST_NAME)
+    def cell(row: ReportRow) -> Sequence[Piece]:
+        text = one_line(format_cell(column.kind, row.cells[nth]), LONGEST_NAME)
         piece = (text, "tone--muted" if text == UNKNOWN else "")
-        return [_mark(listed[1]), piece] if table.metric is not None and nth == 0 else [piece]
+        return [_mark(row), piece] if table.metric is not None and nth == 0 else [piece]
 
     widest = max([len(title), *(len(format_cell(column.kind, one)) for one in cells)])
     width = min(max(widest, _LEAST_WIDTH), _MOST_WIDTH) if table.metric is None else _NAME_WIDTH
@@ -68,8 +64,7 @@ def _interval(cell: Cell) -> Sequence[Piece]:
     return [(signed(cell.value), ""), (f" {ends(cell.low, cell.high)}", "tone--muted")]
 
 
-def _chance(listed: Listed) -> Sequence[Piece]:
-    row = listed[1]
+def _chance(row: ReportRow) -> Sequence[Piece]:
     if row.p is None:
         return [("", "")]
     if row.p >= LEVEL:

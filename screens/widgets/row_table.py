@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -386,6 +386,52 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
             self._fresh[page] = None
             if len(self._fresh) > FRESH_PAGES:
                 del self._fresh[next(iter(self._fresh))]
+
+
+class ItemTable(RowTable[RowT]):
+    """A table of items in memory; the cursor stays on an item with the same key when others are shown."""
+
+    def __init__(
+        self,
+        columns: Sequence[Column[RowT]],
+        key: Callable[[RowT], Hashable],
+        *,
+        id: str | None = None,
+    ) -> None:
+        """`key` tells the items from one another."""
+        super().__init__(
+            columns,
+            lambda numbers: [self._items[number] for number in numbers],
+            lambda item: self._numbers[self._key(item)],
+            id=id,
+        )
+        self._key = key
+        self._numbers: dict[Hashable, int] = {}
+        self._items: dict[int, RowT] = {}
+
+    def show_items(self, items: Iterable[RowT], sort: tuple[str, bool] | None = None) -> None:
+        """Shows these items in this order; `sort` as in `show`."""
+        self._items = {
+            self._numbers.setdefault(self._key(item), len(self._numbers)): item for item in items
+        }
+        self.show(array("q", self._items), sort)
+
+    def item(self, number: int | None) -> RowT | None:
+        """Returns the item of a row by the row's id; None where it is not shown."""
+        return None if number is None else self._items.get(number)
+
+    @property
+    def here(self) -> RowT | None:
+        """The item under the cursor."""
+        return self.item(self.cursor_id)
+
+    def move_to_key(self, key: Hashable) -> bool:
+        """Puts the cursor on the item with this key; returns whether it is shown."""
+        number = self._numbers.get(key)
+        if number is None or number not in self._items:
+            return False
+        self.move_to_id(number)
+        return True
 
 
 def _fitted(pieces: list[Segment], width: int, pad: Style, right: bool) -> list[Segment]:

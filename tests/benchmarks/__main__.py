@@ -16,7 +16,7 @@ from engine.base.errors import UsageError
 from tests.benchmarks.parts.comparing import Compared, compare_results, other_machine
 from tests.benchmarks.parts.runner import BUDGET, ON_REQUEST, PARTS, run
 from tests.benchmarks.tool import run_tool
-from workbench.commands.options import positive
+from workbench.arguments import positive
 from workbench.narration import narrate, print_json
 
 

@@ -9,11 +9,18 @@ import numpy.typing as npt
 
 from engine.goals.clusters.clustering import Clusters
 from engine.goals.clusters.granularity import granularity
-from engine.goals.clusters.neighbours import Neighbours
-from engine.goals.merges.features import NAMES, PRIOR, RobustScale, features
-from engine.goals.merges.merge_probability import Floats, MergeModel, refit
-from engine.goals.merges.order import ranked
-from engine.goals.questions.distinctive_words import distinctive_words
+from engine.goals.clusters.neighbors import Neighbours
+from engine.goals.labels.phrase_labels import distinctive_words
+from engine.goals.merges.merge_probability import (
+    NAMES,
+    PRIOR,
+    Floats,
+    MergeModel,
+    RobustScale,
+    ranked,
+    refit,
+    standardized,
+)
 from engine.goals.records import MergeOrder
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Indices, Numbers, Vectors
@@ -87,7 +94,7 @@ class Board:
         links = self._links[np.ix_(alive, alive)]
         shares = links / np.maximum(1, links.sum(axis=1, keepdims=True))
         unknown = np.full(len(a), np.nan)
-        return features(
+        return standardized(
             scaled_similarity=self._granularity.scaled_similarity(
                 self._sums[alive], self._sizes[alive]
             )[at],

@@ -17,20 +17,10 @@ import numpy as np
 
 from engine.base.folders import cache_dir, data_dir
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.neighbours import Neighbours
-from engine.goals.clusters.proposing_k import propose_k
-from engine.goals.clusters.settling import NEIGHBOURS, settle
-from engine.goals.model_asker import ProcessAsker
-from engine.goals.questions.distinctive_words import distinctive_words
-from engine.goals.questions.phrase_labels import phrase_labels
-from engine.goals.questions.questions import (
-    EXAMPLES,
-    LABEL_GRAMMAR,
-    choose,
-    label_body,
-    read_label,
-)
-from engine.goals.questions.word_kinds import (
+from engine.goals.clusters.kmeans import propose_k
+from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, Neighbours, settle
+from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
+from engine.goals.labels.word_kinds import (
     ADVERBS,
     AUXILIARIES,
     CONJUNCTIONS,
@@ -40,6 +30,14 @@ from engine.goals.questions.word_kinds import (
     PRONOUNS,
     stem,
     stems,
+)
+from engine.goals.model_asker import ProcessAsker
+from engine.goals.questions import (
+    EXAMPLES,
+    LABEL_GRAMMAR,
+    choose,
+    label_body,
+    read_label,
 )
 from engine.goals.tables.clusterings import word_label
 from engine.model.catalog import Catalog
@@ -120,7 +118,7 @@ def measured(
     embedder.fit(texts)
     vectors = embedder.embed(texts)
     clusters = cluster(vectors, propose_k(vectors, 0).k, 0)
-    near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), NEIGHBOURS)
+    near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
     after = merged(Board(vectors, clusters, shown, embedder))
     groups = settle(near, after, np.zeros(len(after), dtype=np.bool_))
     names = reader.embed([_spelled(goal) for goal in goals])
@@ -197,7 +195,7 @@ def _asked(
     asker: ProcessAsker, texts: Sequence[str], vectors: Vectors, labels: Numbers,
     words: Mapping[int, Sequence[str]],
 ) -> dict[int, str]:  # fmt: skip
-    """Labels of a model, asked as `engine.goals.stages.labelling` asks."""
+    """Labels of a model, asked as `engine.goals.stages.clustering` asks."""
     prompt = parse_prompt("label", prompt_text("label"))
     found = {}
     for number in words:

@@ -21,9 +21,8 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score, v_measure_score
 
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.neighbours import Neighbours
-from engine.goals.clusters.proposing_k import propose_k
-from engine.goals.clusters.settling import NEIGHBOURS, settle
+from engine.goals.clusters.kmeans import propose_k
+from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, Neighbours, settle
 from engine.goals.records import MergeOrder
 from engine.model.embedders.embedder import Embedder, embedder_for
 from engine.model.embedders.vectors import Numbers, Vectors
@@ -126,7 +125,7 @@ def measure(
     clusters = cluster(vectors, k1 or propose_k(vectors, seed).k, seed)
     board = Board(vectors, clusters, texts, embedder)
     after = merged(board)
-    near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), NEIGHBOURS)
+    near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
     at_last = settle(near, after, np.zeros(len(after), dtype=np.bool_))
     hindsight = max((Agreed.of(gold, one) for one in every_threshold(board)), key=lambda a: a.both)
     found: dict[tuple[MergeOrder, int], tuple[Agreed, Agreed]] = {}

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.metrics import brier_score_loss, log_loss
 
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.proposing_k import propose_k
+from engine.goals.clusters.kmeans import propose_k
 from engine.goals.merges.merge_probability import Floats
 from engine.model.embedders.embedder import embedder_for
 from tests.benchmarks.goal_board import Board, desk_steps, same_goal

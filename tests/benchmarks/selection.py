@@ -22,7 +22,7 @@ from unittest import mock
 
 import numpy as np
 
-from engine.base.statistics.classification import figures
+from engine.base.statistics.bootstrap import figures
 from engine.completeness.training_data import LEAST_FOR_TEST, SELECTION_SHARE, Usable, drawn
 from engine.completeness.training_view import items, usable
 from engine.completeness.truncation import truncate
@@ -167,7 +167,7 @@ def _draw(validations: Sequence[Scores], random: np.random.Generator) -> Figures
 def _validation(scores: Scores, part: Sequence[str], seed: int) -> Validation:
     test = truncate({name: scores[name] for name in part}, seed)
     found = figures(test.values, test.complete)
-    return Validation(0.0, found.auroc, found.f1, len(test.pairs))
+    return Validation(0.0, found["auroc"], found["f1"], len(test.pairs))
 
 
 def _table(folders: Sequence[Path], last: int) -> None:

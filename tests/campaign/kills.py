@@ -42,7 +42,7 @@ from tests.campaign.forked import ForkedCommand, run_here
 from tests.campaign.stopping import until_stopped
 from tests.engine.model.tuned import tune
 from tests.engine.model.weights import ALL_BUT_FIRST, write_shallow
-from tests.workbench.test_simulate_sharded import PLUMS
+from tests.workbench.test_simulating import PLUMS
 
 COUNT = 40
 """Conversations of the projects."""

@@ -23,7 +23,7 @@ from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.service.saved import SavedViews
 from engine.goals.service.service import GoalService
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.views.merge_queue import MergeQueueCache
 from engine.model.catalog import Catalog
 from engine.model.process.process import ModelProcess
 from engine.model.service.endpoints import Endpoints

@@ -11,7 +11,7 @@ import pytest
 
 from tests.terminal.output import Screen
 from tests.terminal.pty import SECONDS, Session
-from workbench.preferences import Preferences
+from workbench.launcher import Preferences
 
 
 def test_suspended_and_brought_back(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from engine.base.atomic_files import write_atomically
 from engine.base.errors import WorkbenchError
+from engine.base.files import write_atomically
 from training import checkpoints
 from training.checkpoints import SEAL, last_checkpoint, seal
 

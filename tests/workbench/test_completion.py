@@ -10,7 +10,7 @@ import pytest
 
 from workbench.cli import main
 from workbench.command_table import COMMANDS
-from workbench.commands.completion import SHELLS
+from workbench.commands.settings import SHELLS
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")

@@ -20,8 +20,11 @@ from engine.completeness.records.scores import (
 )
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from screens.conversations.formatting import summary_content
-from screens.conversations.query import Listing, read_counts
+from screens.conversations.query import (
+    Listing,
+    read_counts,
+    summary_content,
+)
 from screens.goals.columns import rate_of
 from screens.overview.facts import (
     load_goals,

@@ -14,8 +14,7 @@ from engine.base import folders
 from screens.shell.themes import THEMES
 from workbench import cli
 from workbench.commands import opening
-from workbench.launcher import load_shell
-from workbench.preferences import MOST_RECENT, Chosen, Preferences
+from workbench.launcher import MOST_RECENT, Chosen, Preferences, load_shell
 
 NOON = datetime(2026, 10, 1, 12, tzinfo=UTC)
 

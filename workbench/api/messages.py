@@ -121,10 +121,10 @@ def complete(
     >>> p.how.startswith("probe")
     True
     """
-    found = score(messages, adapter=adapter, model=model, mode=mode, context=context)
-    if found.p is None:
-        raise WorkbenchError(f"The conversation is unscored: {found.reason}.")
-    return Probability(found.p, found.how)
+    result = score(messages, adapter=adapter, model=model, mode=mode, context=context)
+    if result.p is None:
+        raise WorkbenchError(f"The conversation is unscored: {result.reason}.")
+    return Probability(result.p, result.how)
 
 
 def end_model() -> None:

@@ -24,9 +24,7 @@ from engine.completeness.service.sets import in_force
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
 from engine.conversations.selection import check_limit
-from engine.conversations.stages.checking import CheckStage
-from engine.conversations.stages.importing import ImportStage
-from engine.conversations.tables import conversations
+from engine.conversations.service.imports import import_stages
 from engine.goals.records import (
     DEFAULT_TEXT,
     ClusteringRequest,
@@ -46,7 +44,7 @@ from engine.questions.records.triage import (
 from engine.trees.records import (
     TreeRequest,
 )
-from workbench.commands.options import read_filter
+from workbench.arguments import read_filter
 
 if TYPE_CHECKING:
     import pandas
@@ -92,7 +90,6 @@ class Project:
         self._workspace = OpenProject(
             Path(os.path.expanduser(path)), create=create, read_only=read_only
         )
-        self._services = self._workspace
 
     def __enter__(self) -> Project:
         return self
@@ -111,12 +108,12 @@ class Project:
     @property
     def path(self) -> str:
         """The project file."""
-        return self._services.path
+        return self._workspace.path
 
     @property
     def read_only(self) -> str | None:
         """Why the project cannot be written, such as another workbench that writes it; None when it can."""
-        return self._services.read_only
+        return self._workspace.read_only
 
     def save_copy(self, path: str | Path) -> None:
         """Writes all that is stored to a new file, also when the project's own file was deleted or replaced.
@@ -156,7 +153,7 @@ class Project:
             FormatError: An input cannot be read.
             WorkbenchError: The project cannot be written.
         """
-        stage = ImportStage(
+        stage, check = import_stages(
             self._workspace.project,
             [str(path) for path in paths],
             format,
@@ -164,7 +161,7 @@ class Project:
             replace=replace,
             most_unpacked=None if most_unpacked is None else round(most_unpacked * (1 << 30)),
         )
-        self._run([stage, CheckStage(self._workspace.project)], progress)
+        self._run([stage, check], progress)
         return ImportResult(
             new=stage.new,
             grew=stage.grew,
@@ -273,8 +270,8 @@ class Project:
         Raises:
             WorkbenchError: A stage failed; what was committed stays.
         """
-        wanted = changed(request or TreeRequest(), filter=read_filter(filter), limit=limit)
-        self._run(self._workspace.tree_runs.stages(wanted), progress)
+        growing = changed(request or TreeRequest(), filter=read_filter(filter), limit=limit)
+        self._run(self._workspace.tree_runs.stages(growing), progress)
 
     # Reading
 
@@ -284,19 +281,19 @@ class Project:
         Raises:
             UsageError: The filter cannot be understood.
         """
-        return len(self._services.conversations.ids(ListQuery(read_filter(filter))))
+        return len(self._workspace.conversations.ids(ListQuery(read_filter(filter))))
 
     def counts(self, filter: str = "") -> dict[str, int]:
         """Number of conversations that match, `conversations`, of those in each state, and of those `above`: with a
         score at or above the threshold. The rate of complete ones is `above` among all that are not unscored."""
-        found = self._services.conversations.counts(ListQuery(read_filter(filter)))
+        counts = self._workspace.conversations.counts(ListQuery(read_filter(filter)))
         return {
-            "conversations": found.conversations,
-            "complete": found.complete,
-            "incomplete": found.incomplete,
-            "borderline": found.borderline,
-            "unscored": found.unscored,
-            "above": found.above,
+            "conversations": counts.conversations,
+            "complete": counts.complete,
+            "incomplete": counts.incomplete,
+            "borderline": counts.borderline,
+            "unscored": counts.unscored,
+            "above": counts.above,
         }
 
     def table(
@@ -372,11 +369,11 @@ class Project:
 
     def goals(self, filter: str = "") -> list[GoalGroup]:
         """The groups after all decisions, largest first; with a filter they count only what matches."""
-        return self._services.goals.groups(read_filter(filter))
+        return self._workspace.goals.groups(read_filter(filter))
 
     def scored_by(self) -> ScoreSet | None:
         """The set of scores in force; None before any."""
-        return in_force(self._services.score_sets.all())
+        return in_force(self._workspace.score_sets.all())
 
     # Deciding
 
@@ -397,37 +394,37 @@ class Project:
         except ValueError as error:
             known = ", ".join(Verdict)
             raise NotFound(f"There is no verdict {verdict!r}.", f"Choose of {known}.") from error
-        return self._services.triage.give(self._id(id, source), given, note)
+        return self._workspace.triage.give(self._id(id, source), given, note)
 
     def tag(self, filter: str, tag: str) -> int:
         """Tags the conversations that match, in one act, and returns how many."""
         ids = self._ids(filter)
-        self._services.triage.tag(ids, tag)
+        self._workspace.triage.tag(ids, tag)
         return len(ids)
 
     def undo_verdict(self) -> VerdictRow | None:
         """Undoes the newest verdict, note or tag, and returns it; None when nothing is left."""
-        return self._services.triage.undo()
+        return self._workspace.triage.undo()
 
     def proposal(self) -> Proposal | None:
         """The next pair of goals that may be one; None when none is left."""
-        return self._services.goals.proposal()
+        return self._workspace.goals.proposal()
 
     def merge(self, proposal: Proposal, label: str | None = None) -> GoalDecision:
         """Merges the two goals of a proposal."""
-        return self._services.goals.merge(proposal, label)
+        return self._workspace.goals.merge(proposal, label)
 
     def apart(self, proposal: Proposal, *, never: bool = False) -> GoalDecision:
         """Keeps the two goals of a proposal apart; with `never` in later clusterings too."""
-        return self._services.goals.apart(proposal, never=never)
+        return self._workspace.goals.apart(proposal, never=never)
 
     def rename(self, goal: str, label: str) -> GoalDecision:
         """Gives a goal, named by its id, another label."""
-        return self._services.goals.rename(goal, label)
+        return self._workspace.goals.rename(goal, label)
 
     def undo_decision(self) -> GoalDecision | None:
         """Undoes the newest decision on goals and returns it; None when nothing is left."""
-        return self._services.goals.undo()
+        return self._workspace.goals.undo()
 
     # Within
 
@@ -435,24 +432,23 @@ class Project:
         self._workspace.run(stages, _listener(progress))
 
     def _ids(self, filter: str, sort: SortKey = "id", reverse: bool = False) -> Sequence[int]:
-        return self._services.conversations.ids(ListQuery(read_filter(filter), sort, reverse))
+        return self._workspace.conversations.ids(ListQuery(read_filter(filter), sort, reverse))
 
     def _lines(self, kind: ExportKind, filter: str | None) -> list[Line]:
-        wanted = self._ids(filter) if filter else None
+        ids = self._ids(filter) if filter else None
         with (
             self._workspace.project.reading() as conn,
-            closing(export_lines(conn, kind, wanted)) as lines,
+            closing(export_lines(conn, kind, ids)) as lines,
         ):
             return list(lines)
 
     def _id(self, name: str, source: str | None) -> int:
-        with self._workspace.project.reading() as conn:
-            found = conversations.by_name(conn, name, source)
-        if not found:
+        ids = self._workspace.conversations.named(name, source)
+        if not ids:
             raise NotFound(f"There is no conversation {name!r}.", "`table` lists their ids.")
-        if len(found) > 1:
-            raise NotFound(f"{len(found)} conversations have the id {name!r}.", "Name the source.")
-        return found[0]
+        if len(ids) > 1:
+            raise NotFound(f"{len(ids)} conversations have the id {name!r}.", "Name the source.")
+        return ids[0]
 
 
 def open(path: str | Path, *, create: bool = False, read_only: bool = False) -> Project:

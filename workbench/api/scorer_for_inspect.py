@@ -26,13 +26,13 @@ def inspect_scorer(
     async def completeness(state: TaskState, target: Target) -> Score:
         messages = [one.model_dump(exclude_none=True) for one in state.messages]
         work = partial(score, messages, adapter=adapter, model=model, mode=mode)
-        found = await anyio.to_thread.run_sync(work)
+        result = await anyio.to_thread.run_sync(work)
         metadata = {
-            "how": found.how,
-            "curve": [[point.step, point.p_end_normalised] for point in found.curve],
+            "how": result.how,
+            "curve": [[point.step, point.p_end_normalised] for point in result.curve],
         }
-        if found.p is None:
-            return Score.unscored(explanation=found.reason, metadata=metadata)
-        return Score(value=found.p, explanation=f"Scored by {found.how}.", metadata=metadata)
+        if result.p is None:
+            return Score.unscored(explanation=result.reason, metadata=metadata)
+        return Score(value=result.p, explanation=f"Scored by {result.how}.", metadata=metadata)
 
     return completeness

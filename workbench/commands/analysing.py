@@ -47,7 +47,7 @@ from workbench.arguments import (
     switch,
     takes,
 )
-from workbench.commands.playing import exit_code, played
+from workbench.commands.simulating import exit_code, played
 from workbench.narration import narrate
 from workbench.result import Result
 from workbench.text_tables import cell_lines, table_lines

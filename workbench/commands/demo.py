@@ -13,8 +13,7 @@ from engine.completeness.records.scoring_request import (
     STEP_STOP,
     ScoringRequest,
 )
-from engine.conversations.stages.checking import CheckStage
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.service.imports import import_stages
 from engine.jobs.contract import Stage
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -22,13 +21,13 @@ from engine.trees.records import (
     TreeRequest,
 )
 from engine.trees.tree import Transform, TreeOptions
+from workbench.arguments import Argument, argument, positive, switch, takes
 from workbench.commands import first_look
-from workbench.commands.options import positive
-from workbench.commands.showing import show_rest
+from workbench.commands.first_look import show_rest
 from workbench.commands.summaries import counts_json, headline
-from workbench.narration import narrate, print_json, print_text, run_stages
-from workbench.result import DONE, WITH_GAPS
-from workbench.terminal import on_terminal
+from workbench.narration import print_result, run_stages
+from workbench.result import DONE, WITH_GAPS, Result
+from workbench.surroundings import on_terminal
 
 FOLDER = "workbench-demo"
 """Folder of the project where none is named."""
@@ -49,27 +48,24 @@ TREES = TreeRequest(
 to what is likely, so that whole answers hold most of the probability, and the trees show between which it wavers."""
 
 
-def demo_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `demo`."""
-    parser.add_argument(
-        "dir", nargs="?", default=FOLDER, help=f"folder for the project (default: {FOLDER})"
-    )
-    parser.add_argument("--headless", action="store_true", help="do not open the terminal screens")
-    parser.add_argument(
+def _folder(help: str) -> Argument:
+    """The folder of the demo."""
+    return argument("dir", nargs="?", default=FOLDER, help=f"{help} (default: {FOLDER})")
+
+
+@takes(
+    _folder("folder for the project"),
+    switch("--headless", "do not open the terminal screens"),
+    argument(
         "--count",
         type=positive,
         default=CONVERSATIONS,
         help=f"conversations (default: {CONVERSATIONS})",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=SEED, help=f"seed of the samples (default: {SEED})"
-    )
-    parser.add_argument(
-        "--samples-only", action="store_true", help="import the samples and run nothing"
-    )
-
-
-def demo(arguments: argparse.Namespace) -> int:
+    ),
+    argument("--seed", type=int, default=SEED, help=f"seed of the samples (default: {SEED})"),
+    switch("--samples-only", "import the samples and run nothing"),
+)
+def demo(arguments: argparse.Namespace) -> Result | int:
     """Writes sample conversations and takes a first look at them, with remaining tasks and trees; opens the screens.
 
     Raises:
@@ -81,10 +77,12 @@ def demo(arguments: argparse.Namespace) -> int:
         return show_demo(folder, arguments.count, arguments.seed)
     samples, path = _samples(folder, arguments.count, arguments.seed)
     if arguments.samples_only:
-        code = _import_only(samples, path, as_json=arguments.json)
+        result = _import_only(samples, path)
         if not (arguments.headless or arguments.json) and on_terminal():
-            show_rest(path, first_look.Looked(code))
-        return code
+            print_result(result, as_json=False)
+            show_rest(path, first_look.Looked(result.code))
+            return result.code
+        return result
     return first_look.first_look([samples], path, as_json=arguments.json, further=_further).code
 
 
@@ -98,13 +96,7 @@ def show_demo(
     return looked.code
 
 
-def tour_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `tour`."""
-    parser.add_argument(
-        "dir", nargs="?", default=FOLDER, help=f"folder of the demo's project (default: {FOLDER})"
-    )
-
-
+@takes(_folder("folder of the demo's project"))
 def tour(arguments: argparse.Namespace) -> int:
     """Opens the demo's project with the tour.
 
@@ -147,21 +139,17 @@ def _further(workspace: OpenProject) -> Sequence[Stage]:
     return [remaining, *workspace.tree_runs.stages(TREES)]
 
 
-def _import_only(samples: Path, path: Path, *, as_json: bool) -> int:
+def _import_only(samples: Path, path: Path) -> Result:
     start = time.monotonic()
     with OpenProject(path, create=True) as workspace:
-        run_stages(
-            workspace,
-            [ImportStage(workspace.project, [str(samples)]), CheckStage(workspace.project)],
-        )
+        run_stages(workspace, import_stages(workspace.project, [str(samples)]))
         rows = workspace.conversations
         counts, rule = rows.counts(), rows.rule()
     seconds = time.monotonic() - start
-    if as_json:
-        print_json(
-            {"project": str(path), "seconds": round(seconds, 1), **counts_json(counts, rule)}
-        )
-    else:
-        print_text(headline(counts, rule))
-    narrate(f"Built {path} in {duration(seconds)}. `workbench {path}` opens it.")
-    return WITH_GAPS if counts.quarantined else DONE
+    document = {"project": str(path), "seconds": round(seconds, 1), **counts_json(counts, rule)}
+    return Result(
+        [headline(counts, rule)],
+        document,
+        WITH_GAPS if counts.quarantined else DONE,
+        notes=[f"Built {path} in {duration(seconds)}. `workbench {path}` opens it."],
+    )

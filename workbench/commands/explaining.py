@@ -17,8 +17,8 @@ from rich.markdown import Markdown
 from engine.base import errors
 from engine.base.errors import Cancelled, NotFound, UsageError, WorkbenchError
 from engine.base.text import one_line
-from workbench.narration import print_json, print_text
-from workbench.result import CANCELLED, DONE, FAILED, USAGE
+from workbench.arguments import argument, takes
+from workbench.result import CANCELLED, DONE, FAILED, USAGE, Result
 
 PACKAGE = Path(__file__).resolve().parents[1]
 INSTALLED, CHECKOUT = PACKAGE / "pages", PACKAGE.parent / "docs"
@@ -42,26 +42,24 @@ class Topic(NamedTuple):
     text: str
 
 
-def explain_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `explain`."""
-    parser.add_argument(
+@takes(
+    argument(
         "topic",
         nargs="+",
         metavar="TOPIC",
         help="a command, an error code, a word of the glossary or a page; `topics` lists pages, words and codes,"
         " `workbench help` lists commands",
     )
-
-
-def explain(arguments: argparse.Namespace) -> int:
+)
+def explain(arguments: argparse.Namespace) -> Result | int:
     """Prints what is known of a topic; `workbench.cli` shows the help of commands.
 
     Raises:
         NotFound: Nothing is known of it.
     """
     name = " ".join(arguments.topic)
-    found = topics_of(name)
-    if not found:
+    topics = topics_of(name)
+    if not topics:
         known = [TOPICS, ERRORS, *codes(), *glossary(), *pages()]
         near = difflib.get_close_matches(name, known, n=3)
         like = f"Similar: {', '.join(near)}. " if near else ""
@@ -69,16 +67,14 @@ def explain(arguments: argparse.Namespace) -> int:
             f"Nothing is known of “{one_line(name, 60)}”.",
             f"{like}`workbench help topics` lists what is.",
         )
-    if arguments.json:
-        print_json({"topics": [topic._asdict() for topic in found]})
-    elif sys.stdout.isatty():
+    if sys.stdout.isatty() and not arguments.json:
         console = Console(highlight=False)
-        for topic in found:
+        for topic in topics:
             console.print(Markdown(topic.text, hyperlinks=False), width=min(console.width, WIDEST))
             console.print()
-    else:
-        print_text("\n".join(topic.text for topic in found))
-    return DONE
+        return DONE
+    text = "\n".join(topic.text for topic in topics)
+    return Result([text], {"topics": [topic._asdict() for topic in topics]})
 
 
 def topics_of(name: str) -> list[Topic]:
@@ -88,21 +84,21 @@ def topics_of(name: str) -> list[Topic]:
         return [Topic(TOPICS, "list", topic_list())]
     if plain == ERRORS:
         return [Topic(ERRORS, "page", errors_page())]
-    found = [
+    topics = [
         Topic(code, "error", error_text(kind))
         for code, kind in codes().items()
         if code.lower() == plain
     ]
     if name.lower() == plain:
-        found += [
+        topics += [
             Topic(word, "word", f"**{word}** ({section}): {meaning}\n")
             for word, (section, meaning) in glossary().items()
             if word.lower() == plain
         ]
     page = pages().get(plain)
     if page is not None:
-        found.append(Topic(page.stem, "page", plain_links(page.read_text("utf-8"))))
-    return found
+        topics.append(Topic(page.stem, "page", plain_links(page.read_text("utf-8"))))
+    return topics
 
 
 def topic_list() -> str:
@@ -135,7 +131,7 @@ def _title(page: Path) -> str:
 
 def glossary() -> dict[str, tuple[str, str]]:
     """The words of the glossary, each with its section and its meaning; of a row of words each is one."""
-    found: dict[str, tuple[str, str]] = {}
+    words_by_name: dict[str, tuple[str, str]] = {}
     section = ""
     page = pages().get("glossary")
     for line in page.read_text("utf-8").splitlines() if page else ():
@@ -144,8 +140,8 @@ def glossary() -> dict[str, tuple[str, str]]:
         elif line.startswith("| ") and not line.startswith("| word |"):
             words, _, meaning = line.strip("| ").partition(" | ")
             for word in plain_links(words).replace("`", "").split(", "):
-                found[word] = (section, plain_links(meaning))
-    return found
+                words_by_name[word] = (section, plain_links(meaning))
+    return words_by_name
 
 
 # Errors

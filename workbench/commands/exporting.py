@@ -11,9 +11,9 @@ from typing import get_args
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.conversations.filters import ListQuery
+from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.service.line_files import write_file, write_lines
-from engine.conversations.text_checks import Redactor
+from engine.conversations.text_checks import Redactor, replaced_text
 from engine.opener.annotation_tasks import settings_file
 from engine.opener.conversation_forms import Beside, ConversationForm
 from engine.opener.exports import ExportKind, export_lines, redacted_lines
@@ -26,114 +26,104 @@ from engine.opener.form_files import (
 )
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import TableColumns, table_lines, write_table
-from workbench.commands.options import add_filter, add_formulas, add_redact, read_filter
+from workbench.arguments import FILTER, FORMULAS, PROJECT, REDACT, argument, switch, takes
 from workbench.commands.summaries import narrate_set
-from workbench.narration import narrate, narrate_redacted, print_json
+from workbench.narration import narrate
+from workbench.result import DONE, Result
 
 OF_ALL = ("clusters", "decisions")
 OF_SCORES = ("table", "scores", "clusters")
 FORMATS = ("jsonl", "csv", "parquet")
 
 
-def export_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `export`."""
-    parser.add_argument("project")
-    parser.add_argument("what", choices=get_args(ExportKind), help="what is written")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="the file to write (default: standard output)"
-    )
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument("what", choices=get_args(ExportKind), help="what is written"),
+    argument("-o", "--output", metavar="FILE", help="the file to write (default: standard output)"),
+    argument(
         "--format",
         choices=FORMATS,
         help="kind of file (default: by the file name, else jsonl); parquet is for the table",
-    )
-    parser.add_argument(
+    ),
+    switch(
         "--truth",
-        action="store_true",
-        help="the table, or conversations with --as, with what is known from elsewhere as well",
-    )
-    parser.add_argument(
+        "the table, or conversations with --as, with what is known from elsewhere as well",
+    ),
+    argument(
         "--as",
         dest="form",
         choices=get_args(ConversationForm),
         help="conversations in this form (default: the uniform one, which holds everything); csv and parquet have one"
         " row for each message, argilla and label-studio are tasks for a person",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--with",
         dest="beside",
         metavar="WHAT",
         help=f"beside the messages of conversations, of {', '.join(get_args(Beside))}: one or more, with commas",
-    )
-    add_formulas(parser)
-    add_redact(parser)
-    add_filter(parser)
-
-
-def export(arguments: argparse.Namespace) -> int:
+    ),
+    FORMULAS,
+    REDACT,
+    FILTER,
+)
+def export(arguments: argparse.Namespace) -> Result | int:
     """Exports all conversations, or those that match a filter. The file is written completely or not at all."""
-    wanted = read_filter(arguments.filter)
+    filter: Filter = arguments.filter
     beside = _beside(arguments.beside)
-    kind = _checked_kind(arguments, filtered=bool(wanted), beside=bool(beside))
+    kind = _checked_kind(arguments, filtered=bool(filter), beside=bool(beside))
     form, truth, formulas = arguments.form, arguments.truth, arguments.formulas
     own_file = form is not None and ENDINGS[form] != "jsonl"
     left_behind: Counter[str] = Counter()
     redactor = Redactor() if arguments.redact else None
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        chosen = None
-        if wanted:
-            chosen = workspace.conversations.ids(ListQuery(wanted))
+        ids = None
+        if filter:
+            ids = workspace.conversations.ids(ListQuery(filter))
         if arguments.what in OF_SCORES or "scores" in beside:
             narrate_set(workspace.score_sets)
         task = Path(workspace.project.path).stem
         with (
             workspace.project.reading() as conn,
             closing(
-                form_lines(conn, form, chosen, left_behind, beside, truth=truth)
+                form_lines(conn, form, ids, left_behind, beside, truth=truth)
                 if form
-                else table_lines(conn, chosen, truth=truth)
+                else table_lines(conn, ids, truth=truth)
                 if arguments.what == "table"
-                else export_lines(conn, arguments.what, chosen, beside)
-            ) as found,
+                else export_lines(conn, arguments.what, ids, beside)
+            ) as export_source,
         ):
-            lines = found if redactor is None else redacted_lines(found, redactor)
+            lines = export_source if redactor is None else redacted_lines(export_source, redactor)
             if arguments.output is None:
                 if own_file:
                     write_form_to_stream(lines, form, sys.stdout, task, formulas=formulas)
                 else:
                     write_lines(lines, sys.stdout, kind, formulas=formulas)
                 sys.stdout.flush()
-                _narrate_losses(form, left_behind)
-                narrate_redacted(redactor.counts if redactor else None)
-                return 0
+                for sentence in _remarks(form, left_behind, redactor):
+                    narrate(sentence)
+                return DONE
             path = Path(arguments.output)
             if own_file:
                 count = write_form(lines, form, path, task, beside, truth=truth, formulas=formulas)
             elif kind == "parquet":
-                columns = TableColumns.read(conn, chosen, truth=truth)
+                columns = TableColumns.read(conn, ids, truth=truth)
                 count = write_table(lines, columns, path)
             else:
                 count = write_file(lines, path, kind, formulas=formulas)
     settings = settings_file(form, path) if form else None
-    if arguments.json:
-        print_json(
-            {
-                "what": arguments.what,
-                "file": arguments.output,
-                "format": kind,
-                "lines": count,
-                **({"settings": str(settings[0])} if settings else {}),
-                **({"left_behind": +left_behind} if form else {}),
-                **({"redacted": redactor.counts} if redactor else {}),
-            }
-        )
-    else:
-        narrate(f"Wrote {counted(count, 'line')} to {arguments.output}.")
-        if settings:
-            narrate(f"Wrote the settings of the annotation to {settings[0]}.")
-        _narrate_losses(form, left_behind)
-        narrate_redacted(redactor.counts if redactor else None)
-    return 0
+    hints = [f"Wrote {counted(count, 'line')} to {arguments.output}."]
+    if settings:
+        hints.append(f"Wrote the settings of the annotation to {settings[0]}.")
+    document = {
+        "what": arguments.what,
+        "file": arguments.output,
+        "format": kind,
+        "lines": count,
+        **({"settings": str(settings[0])} if settings else {}),
+        **({"left_behind": +left_behind} if form else {}),
+        **({"redacted": redactor.counts} if redactor else {}),
+    }
+    return Result([], document, hints=[*hints, *_remarks(form, left_behind, redactor)])
 
 
 def _beside(words: str | None) -> list[Beside]:
@@ -187,6 +177,7 @@ def _checked_kind(arguments: argparse.Namespace, *, filtered: bool, beside: bool
     return str(kind)
 
 
-def _narrate_losses(form: str | None, left_behind: Counter[str]) -> None:
-    for sentence in losses_in_words(form or "", left_behind):
-        narrate(sentence)
+def _remarks(form: str | None, left_behind: Counter[str], redactor: Redactor | None) -> list[str]:
+    """What the form has no place for, and what was replaced, in sentences."""
+    replaced = [] if redactor is None else [replaced_text(redactor.counts)]
+    return [*losses_in_words(form or "", left_behind), *replaced]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,12 +33,9 @@ from engine.completeness.records.scoring_request import (
 from engine.completeness.service.estimate import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
-from engine.completeness.tables import scores
 from engine.conversations.filters import ListQuery
-from engine.conversations.service.import_accounts import account_lines
-from engine.conversations.stages.checking import CheckStage
+from engine.conversations.service.imports import account_lines, import_stages
 from engine.conversations.stages.importing import ImportStage
-from engine.conversations.tables import conversations
 from engine.goals.records import (
     ClusteringRequest,
 )
@@ -50,7 +48,7 @@ from engine.opener.conversations import (
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from workbench.commands.goal_runs import shown_clustering
-from workbench.commands.mapping import map_command, with_command
+from workbench.commands.importing import map_command, with_command
 from workbench.commands.summaries import counts_json, headline, rate_line, set_lines, sets_json
 from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
 from workbench.result import DONE, WITH_GAPS
@@ -101,6 +99,13 @@ class Looked:
 
     code: int
     go_on: Callable[[OpenProject], None] | None = None
+
+
+def show_rest(path: Path, looked: Looked, theme: str | None = None, *, tour: bool = False) -> None:
+    """Opens the screens after a first result, with the tour if asked; what is left to do runs in the background."""
+    from workbench import launcher
+
+    launcher.show_project(path, theme=theme, start=looked.go_on, tour=tour)
 
 
 def first_look(
@@ -160,17 +165,16 @@ class _FirstLook:
     ) -> None:
         self._workspace, self._paths, self._project = workspace, paths, project
         self._json, self._further = as_json, further
-        self._services = workspace
         self._time_left = TimeLeft()
         self._narrator = Narrator(self._time_left)
         self._start = time.monotonic()
 
     def run(
-        self, screens: bool, format: str | None, wanted: bool, most_unpacked: int | None
+        self, screens: bool, format: str | None, provisional_too: bool, most_unpacked: int | None
     ) -> Looked:
-        """See `first_look`; `wanted` is whether provisional scores are."""
+        """See `first_look`; `provisional_too` is whether to wait for provisional scores."""
         workspace = self._workspace
-        reading = ImportStage(
+        reading, self._check = import_stages(
             workspace.project,
             [str(path) for path in self._paths],
             format,
@@ -180,9 +184,9 @@ class _FirstLook:
         try:
             self._run([reading])
         except WorkbenchError:
-            for one in reading.refused:
-                if isinstance(one, UnknownFormat):
-                    raise one from None
+            for refusal in reading.refused:
+                if isinstance(refusal, UnknownFormat):
+                    raise refusal from None
             raise
         clustering = workspace.goal_stages().cluster(CLUSTERS)
         scoring = workspace.scoring_runs.run(SCORING)
@@ -191,11 +195,11 @@ class _FirstLook:
         goals = shown_clustering(workspace)
         self._say(
             f"{reading.summary()}\n\nFirst result, {self._after()}, before a model has read anything:",
-            headline(self._services.conversations.counts(), self._services.conversations.rule()),
+            headline(self._workspace.conversations.counts(), self._workspace.conversations.rule()),
             _goal_lines(goals["groups"]),
             *self._badly_read(reading),
         )
-        provisional = wanted and self._provisional(scoring)
+        provisional = provisional_too and self._provisional(scoring)
         if screens:
             return Looked(self._code(reading), self._go_on)
         self._score(scoring)
@@ -205,13 +209,13 @@ class _FirstLook:
         self._run(self._further_stages(self._workspace))
         to_read = self._to_read()
         if self._json:
-            counts = self._services.conversations.counts()
+            counts = self._workspace.conversations.counts()
             print_json(
                 {
                     "project": str(self._project),
                     "seconds": round(time.monotonic() - self._start, 1),
-                    **counts_json(counts, self._services.conversations.rule()),
-                    **sets_json(self._services.score_sets.all()),
+                    **counts_json(counts, self._workspace.conversations.rule()),
+                    **sets_json(self._workspace.score_sets.all()),
                     "groups": goals["groups"],
                     "read_first": [
                         {
@@ -237,11 +241,11 @@ class _FirstLook:
 
     def _further_stages(self, workspace: OpenProject) -> Sequence[Stage]:
         further = self._further(workspace) if self._further else ()
-        return [CheckStage(workspace.project), *further]
+        return [self._check, *further]
 
     def _plan(self, clustering: Sequence[Stage], scoring: ScoringRun) -> None:
         """Tells the estimate of the time left what is to be done, with rough figures for what takes seconds."""
-        count = self._services.conversations.counts().conversations
+        count = self._workspace.conversations.counts().conversations
         for stage in clustering:
             self._time_left.expect(stage.name, 1 + count / 500)
         for stage in scoring.stages:
@@ -269,7 +273,7 @@ class _FirstLook:
         """
         cost = self._tune(scoring)
         seconds = cost.seconds
-        counts = self._services.conversations.counts()
+        counts = self._workspace.conversations.counts()
         if not isinstance(scoring.reading, ReadingStage) or counts.scored:
             return False
         if seconds is not None and seconds <= WORTH_WAITING * FIRST_SECONDS:
@@ -333,7 +337,7 @@ class _FirstLook:
         workspace.runner.start([*left, *self._further_stages(workspace)])
 
     def _code(self, reading: ImportStage) -> int:
-        unscored = self._services.conversations.counts().unscored
+        unscored = self._workspace.conversations.counts().unscored
         lost = any(source.account.warns for source in reading.sources)
         return WITH_GAPS if unscored or reading.quarantined or lost else DONE
 
@@ -343,8 +347,10 @@ class _FirstLook:
         """The accounts of sources that were badly read, and what was refused, with the command that mends it."""
         badly = [source for source in reading.sources if source.badly_read]
         lines = account_lines(badly, partial(map_command, self._project, again=True))
-        for one in reading.refused:
-            refusal = with_command(one, self._project) if isinstance(one, UnknownFormat) else one
+        for refused in reading.refused:
+            refusal: WorkbenchError = refused
+            if isinstance(refused, UnknownFormat):
+                refusal = with_command(refused, self._project)
             lines += [refusal.message, f"  {refusal.hint}"]
         return ["\nNot well read:", *lines] if lines else []
 
@@ -357,39 +363,39 @@ class _FirstLook:
             print_text("\n".join(lines))
 
     def _score_lines(self) -> list[str]:
-        rows = self._services.conversations
+        rows = self._workspace.conversations
         line = rate_line(rows.counts(), rows.rule())
-        return [line, *set_lines(self._services.score_sets.all())]
+        return [line, *set_lines(self._workspace.score_sets.all())]
 
     def _to_read(self) -> list[tuple[ConversationRow, str]]:
         """The conversations to read first, with the reason for each: the least likely to have ended, of many goals."""
-        ids = self._services.conversations.ids(ListQuery(sort="p"))[:LOOKED_AT]
+        ids = self._workspace.conversations.ids(ListQuery(sort="p"))[:LOOKED_AT]
         rows = [
             row
-            for row in self._services.conversations.rows(ids)
+            for row in self._workspace.conversations.rows(ids)
             if row.state in (State.INCOMPLETE, State.BORDERLINE)
         ]
         labels = self._labels()
-        with self._workspace.project.reading() as conn:
-            scored = scores.current(conn, [row.id for row in rows])
-            first: list[ConversationRow] = []
-            more: list[ConversationRow] = []
-            seen: dict[str, int] = {}
-            for row in rows:
-                label = labels.get(row.id, "")
-                seen[label] = seen.get(label, 0) + 1
-                (first if seen[label] <= MOST_OF_A_GROUP else more).append(row)
-            chosen = sorted((first + more)[:MOST_TO_READ], key=rows.index)
-            found = dict(conversations.conversations_for(conn, sorted(row.id for row in chosen)))
-        return [
-            (row, reason(scored[row.id], found[row.id][-1].role, labels.get(row.id)))
-            for row in chosen
-        ]
+        first: list[ConversationRow] = []
+        more: list[ConversationRow] = []
+        seen: Counter[str] = Counter()
+        for row in rows:
+            label = labels.get(row.id, "")
+            seen[label] += 1
+            (first if seen[label] <= MOST_OF_A_GROUP else more).append(row)
+        chosen = sorted((first + more)[:MOST_TO_READ], key=rows.index)
+        return [(row, self._reason(row, labels.get(row.id))) for row in chosen]
+
+    def _reason(self, row: ConversationRow, label: str | None) -> str:
+        conversations = self._workspace.conversations
+        score = conversations.score(row.id)
+        assert score is not None
+        return reason(score, conversations.messages(row.id)[-1].role, label)
 
     def _labels(self) -> dict[int, str]:
         """The label of each conversation's group."""
         decision_log = self._workspace.merge_queue_cache.decision_log
-        clustering = self._services.goals.shown()
+        clustering = self._workspace.goals.shown()
         if clustering is None:
             return {}
         state = decision_log.state(clustering.id)
@@ -401,7 +407,7 @@ class _FirstLook:
 
     def _to_read_lines(self, to_read: Sequence[tuple[ConversationRow, str]]) -> list[str]:
         lines = ["\nRead these first, the least likely to have ended:"]
-        if not self._services.conversations.counts().scored:
+        if not self._workspace.conversations.counts().scored:
             return [*lines, "  none: no conversation is scored"]
         if not to_read:
             return [*lines, "  none: every scored conversation looks complete"]

@@ -1,4 +1,4 @@
-"""`workbench run cluster`, `assign`, `stability` and `splits`: runs on what users wanted."""
+"""`workbench run cluster`, `paper-goals`, `assign`, `stability` and `splits`: runs on what users wanted."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.text import one_line
-from engine.goals.records import ClusteringRequest, SplitProposal
+from engine.goals.records import (
+    ClusteringRequest,
+    SplitProposal,
+)
+from engine.goals.service.paper_report import as_json, gold_goals, keep
 from engine.goals.service.run_results import assignment_result, clustering_result, stability_result
-from engine.goals.service.run_stages import ABOUT_KEY
+from engine.goals.service.runs import ABOUT_KEY
+from engine.goals.stages.as_paper import PaperStage, Wanted
 from engine.opener.open_project import OpenProject
 from engine.project import settings
 from workbench.arguments import (
@@ -190,3 +195,122 @@ def _split_lines(proposals: Sequence[SplitProposal]) -> list[str]:
             for one in proposals
         ],
     )  # fmt: skip
+
+
+# Goals as Soroka et al. find them
+
+MOST_GROUPS = 10
+"""Groups of each run that are printed for people, as in Figure 4; `--json` has all."""
+
+
+@takes(
+    PROJECT,
+    argument(
+        "--k1", type=positive, required=True, metavar="K", help="clusters to begin with, an overestimate"
+    ),
+    ABOUT,
+    *request_arguments(ClusteringRequest, ("embedder", "seed", "model")),
+    argument(
+        "--hold-out", type=share, metavar="SHARE",
+        help="Table 4: cluster, describe and merge without this share, and assign it (the paper: 0.5)",
+    ),
+    argument(
+        "--seeds", type=positive, default=0, metavar="N",
+        help="Figure 4: N more runs of the whole algorithm with other seeds",
+    ),
+    argument(
+        "--bootstraps", type=positive, default=0, metavar="N",
+        help="N more runs on conversations drawn with replacement",
+    ),
+    argument(
+        "--llm-only", type=positive, default=0, metavar="ORDERS",
+        help="the baseline of appendix C.1: the model labels one whole log after another, in so many shuffled orders",
+    ),
+    *request_arguments(ClusteringRequest, ("filter", "limit")),
+)  # fmt: skip
+def run_paper_goals(arguments: argparse.Namespace) -> Result:
+    """Finds goals by Algorithm 1 of Soroka et al. with the paper's prompts and free replies, shows them as the
+    project's clustering, and says what is measured of it."""
+    request = read_request(ClusteringRequest, arguments, text="summary", k=arguments.k1)
+    measurements = Wanted(
+        arguments.seeds, arguments.bootstraps, arguments.hold_out, arguments.llm_only
+    )
+    with OpenProject(Path(arguments.project)) as workspace:
+        keep_about(workspace, arguments.about)
+        stages = workspace.goal_stages().as_paper(request, measurements)
+        run_stages(workspace, stages)
+        stage = stages[-1]
+        assert isinstance(stage, PaperStage)
+        assert stage.result is not None
+        report = as_json(stage.result, gold_goals(workspace.project))
+        keep(workspace.project, report)
+    return Result(_paper_lines(report), report)
+
+
+def _paper_lines(report: dict[str, Any]) -> list[str]:
+    lines = _run_lines("The clustering", report["clustering"])
+    figure, table, baseline = report["figure_4"], report["table_4"], report["llm_only"]
+    for name in ("seeds", "bootstraps"):
+        if figure[name]:
+            lines += ["", f"Figure 4, {name}: {_ari(figure[f'ari_{name}_mean'])}"]
+            for number, run in enumerate(figure[name], 1):
+                lines += _run_lines(f"{name[:-1]} {number}", run)
+    if table:
+        lines += [
+            "",
+            "Table 4           clusters  rows  cosine  Euclidean",
+            _distances("train", table["clusters_train"], table["train"]),
+            _distances("test", None, table["test"]),
+            _distances("full", table["clusters_full"], table["full"]),
+        ]
+        if table["without_vector"]:
+            lines.append(
+                f"  {table['without_vector']:,} have no word that the training part has, and are not in it"
+            )
+    if baseline["orders"]:
+        several = len(baseline["orders"]) > 1
+        ari = f": {_ari(baseline['ari_orders_mean'])}" if several else ""
+        lines += ["", f"LLM only{ari}"]
+        if baseline["shortened"]:
+            lines.append(f"  {baseline['shortened']:,} logs did not fit the context and were shortened")  # fmt: skip
+        for number, order in enumerate(baseline["orders"], 1):
+            lines.append(
+                f"  order {number}: {order['categories']:,} categories, {order['several']:,} with several, "
+                f"{order['without']:,} with none{_gold(order)}"
+            )
+            lines += [f"{count:>8,}  {one_line(name)}" for name, count in order["most_used"]]
+    return lines
+
+
+def _run_lines(title: str, run: dict[str, Any]) -> list[str]:
+    head = (
+        f"{title}: {run['clusters_before']} clusters merged to {run['clusters']}; {run['asked']} questions,"
+        f" {run['merged']} yes, {run['unread']} replies unread, {run['undescribed']} without a description{_gold(run)}"
+    )
+    groups = run["groups"]
+    lines = [f"{g['size']:>8,}  {one_line(g['description'])}" for g in groups[:MOST_GROUPS]]
+    rest = len(groups) - MOST_GROUPS
+    return [head, *lines, *([f"          and {rest:,} smaller ones"] if rest > 0 else [])]
+
+
+def _gold(run: dict[str, Any]) -> str:
+    against = run["against_gold"]
+    if against is None:
+        return ""
+    figures = [
+        f"{name} {interval['value']:.2f} ({interval['low']:.2f} to {interval['high']:.2f})"
+        for name, interval in (("V", against["v_measure"]), ("ARI", against["ari"]))
+    ]
+    return f"; against gold {', '.join(figures)}, {against['n']:,} conversations"
+
+
+def _ari(value: float | None) -> str:
+    return "no two runs can be compared" if value is None else f"mean ARI between runs {value:.2f}"
+
+
+def _distances(name: str, clusters: int | None, distances: dict[str, Any]) -> str:
+    count = "" if clusters is None else f"{clusters:,}"
+    if not distances["rows"]:
+        return f"  {name:<16}{count:>8}  {0:>4}"
+    cosine, euclidean = distances["cosine"], distances["euclidean"]
+    return f"  {name:<16}{count:>8}  {distances['rows']:>4,}  {cosine:>6.3f}  {euclidean:>9.3f}"

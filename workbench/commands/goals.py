@@ -13,7 +13,7 @@ from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted, figure
 from engine.base.text import one_line
 from engine.goals.records import GoalDecision, GoalGroup, MergeOrder, Proposal
-from engine.goals.service.decision_files import import_decisions
+from engine.goals.service.decisions import import_decisions
 from engine.goals.service.service import GoalService
 from engine.opener.open_project import OpenProject
 from workbench.arguments import FILTER, PROJECT, argument, one_of, positive, share, switch, takes
@@ -245,7 +245,13 @@ def proposals(arguments: argparse.Namespace) -> Result:
     lines.append(
         f"{counted(left, 'pair')} left to decide; `workbench goals merge`, or `goals apart`."
     )
-    return Result(lines, {"left": left, "proposals": list(map(asdict, pairs))})
+    return Result(
+        lines,
+        {
+            "left": left,
+            "proposals": [{**asdict(pair), "evidence": pair.evidence.as_json()} for pair in pairs],
+        },
+    )
 
 
 @takes(
@@ -330,7 +336,7 @@ def settle(arguments: argparse.Namespace) -> Result:
 def import_file(arguments: argparse.Namespace) -> Result:
     """Repeats the decisions of a file here, as one act; groups are found by their labels."""
     with _opened(arguments.project) as workspace:
-        report = import_decisions(workspace.goals, Path(arguments.file))
+        report = import_decisions(workspace.goals.decide_all, Path(arguments.file))
     code = WITH_GAPS if report.left_out else DONE
     return Result(report.sentences(), asdict(report), code)
 

@@ -28,66 +28,53 @@ from engine.model.service.facts import (
 )
 from engine.model.service.pulls import Rate
 from engine.model.service.service import hub_of
+from workbench.arguments import argument, positive, takes
 from workbench.commands.models import open_catalog
-from workbench.commands.options import positive
-from workbench.narration import Narrator, narrate, print_json, print_text
+from workbench.narration import Narrator, narrate
+from workbench.result import Result
 
 MB = 1_000_000
 
 
-def find_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `find`."""
-    parser.add_argument(
+@takes(
+    argument(
         "words",
         nargs="*",
         metavar="WORD",
         help="words to search for; OWNER/NAME lists the files of a repository",
-    )
-    parser.add_argument(
-        "--limit", type=positive, default=20, help="most repositories to list (default: 20)"
-    )
-
-
-def find(arguments: argparse.Namespace) -> int:
+    ),
+    argument("--limit", type=positive, default=20, help="most repositories to list (default: 20)"),
+)
+def find(arguments: argparse.Namespace) -> Result:
     """Searches the hub, lists the files of one repository, or prints the recommended models."""
     words = " ".join(arguments.words).strip()
     if not words:
-        return _recommended(arguments.json)
+        return _recommended()
     hub = hub_from_environment()
     if "/" in words:
-        return _files(look_at(hub, words), arguments.json)
-    found = search(hub, words, arguments.limit)
-    if arguments.json:
-        print_json({"found": [asdict(one) for one in found]})
-        return 0
-    for one in found:
-        gated = "gated, " if one.gated else ""
-        print_text(
-            f"{one_line(one.name, 60):<60} {one.downloads:>11,} downloads  {gated}"
-            f"license {one_line(one.licence, 24) or 'unknown'}, {one.changed}"
-        )
-    narrate(f"{len(found)} found on {hub.host}; `workbench models search OWNER/NAME` lists files.")
-    return 0
+        return _files(look_at(hub, words))
+    repositories = search(hub, words, arguments.limit)
+    lines = [
+        f"{one_line(one.name, 60):<60} {one.downloads:>11,} downloads  {'gated, ' if one.gated else ''}"
+        f"license {one_line(one.licence, 24) or 'unknown'}, {one.changed}"
+        for one in repositories
+    ]
+    hint = f"{len(repositories)} found on {hub.host}; `workbench models search OWNER/NAME` lists files."
+    return Result(lines, {"found": [asdict(one) for one in repositories]}, hints=[hint])
 
 
-def pull_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `pull`."""
-    parser.add_argument(
+@takes(
+    argument(
         "repository",
         nargs="?",
         metavar="OWNER/NAME",
         help="repository of the model (default: resume all unfinished pulls)",
-    )
-    parser.add_argument(
-        "file", nargs="?", help="its GGUF file, or a part of the file name, such as Q4_K_M"
-    )
-    parser.add_argument(
-        "--revision", metavar="R", help="branch, tag or commit (default: the newest)"
-    )
-    parser.add_argument("--name", help="name in the catalog (default: that of the file)")
-
-
-def pull(arguments: argparse.Namespace) -> int:
+    ),
+    argument("file", nargs="?", help="its GGUF file, or a part of the file name, such as Q4_K_M"),
+    argument("--revision", metavar="R", help="branch, tag or commit (default: the newest)"),
+    argument("--name", help="name in the catalog (default: that of the file)"),
+)
+def pull(arguments: argparse.Namespace) -> Result:
     """Pulls a model, or resumes one or all unfinished pulls."""
     catalog = open_catalog()
     if arguments.repository is None:
@@ -109,12 +96,8 @@ def pull(arguments: argparse.Namespace) -> int:
     for plan in plans:
         catalog.refuse_taken(plan.name, plan.first)
         pulled.append(_pull(plan))
-    if arguments.json:
-        print_json({"pulled": pulled})
-    else:
-        for one in pulled:
-            print_text(f"{one['name']}: {one['path']}, checksum and header are right")
-    return 0
+    lines = [f"{one['name']}: {one['path']}, checksum and header are right" for one in pulled]
+    return Result(lines, {"pulled": pulled})
 
 
 def _pull(plan: PullPlan) -> dict[str, Any]:
@@ -169,55 +152,59 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     }
 
 
-def _files(found: HubRepository, as_json: bool) -> int:
+def _files(repository: HubRepository) -> Result:
+    """The files of one repository."""
     machine = machine_memory()
-    if as_json:
-        files = [{"name": f.name, "bytes": f.size, "parts": len(f.parts)} for f in found.files]
-        print_json(
-            {
-                "repository": found.name,
-                "revision": found.revision,
-                "licence": found.licence or None,
-                "gated": found.gated,
-                "files": files,
-            }
-        )
-        return 0
-    for file in found.files:
+    lines = []
+    for file in repository.files:
         large = machine.system is not None and file.size > machine.system + machine.gpu_free
         parts = f"  {len(file.parts)} parts" if len(file.parts) > 1 else ""
-        print_text(
+        lines.append(
             f"{file.name:<64} {file.size / MB:>9,.0f} MB{parts}"
             f"{'  larger than the memory of this machine' if large else ''}"
         )
-    gated = "gated, " if found.gated else ""
-    narrate(f"{found.name} at {found.revision[:8]}, {gated}license {found.licence or 'unknown'}.")
-    if found.left_out:
-        narrate(
-            f"{found.left_out} more files cannot be pulled: an unusual name, no checksum, or missing parts."
+    gated = "gated, " if repository.gated else ""
+    licence = repository.licence or "unknown"
+    hints = [f"{repository.name} at {repository.revision[:8]}, {gated}license {licence}."]
+    if repository.left_out:
+        hints.append(
+            f"{repository.left_out} more files cannot be pulled: an unusual name, no checksum, or missing parts."
         )
-    return 0
+    document = {
+        "repository": repository.name,
+        "revision": repository.revision,
+        "licence": repository.licence or None,
+        "gated": repository.gated,
+        "files": [
+            {"name": file.name, "bytes": file.size, "parts": len(file.parts)}
+            for file in repository.files
+        ],
+    }
+    return Result(lines, document, hints=hints)
 
 
-def _recommended(as_json: bool) -> int:
+def _recommended() -> Result:
+    """The recommended models, in sets by the memory that they need."""
     sets = recommended_sets(folders.config_dir())
     machine = machine_memory()
     here = set_for(sets, max(machine.gpu_free, machine.system or 0) or None)
-    if as_json:
-        print_json({"recommended": [{**asdict(one), "here": one is here} for one in sets]})
-        return 0
-    for one in sets:
-        _print_set(one, one is here)
-    narrate(
-        "This list comes with the program; the hub was not asked. `workbench models pull OWNER/NAME FILE` pulls one."
+    return Result(
+        [line for one in sets for line in _set_lines(one, one is here)],
+        {"recommended": [{**asdict(one), "here": one is here} for one in sets]},
+        hints=[
+            "This list comes with the program; the hub was not asked."
+            " `workbench models pull OWNER/NAME FILE` pulls one."
+        ],
     )
-    return 0
 
 
-def _print_set(one: RecommendedSet, here: bool) -> None:
-    print_text(f"{one.memory / 1e9:.0f} GB of memory{', like this machine' if here else ''}")
-    for model in one.models:
-        print_text(
+def _set_lines(models: RecommendedSet, here: bool) -> list[str]:
+    head = f"{models.memory / 1e9:.0f} GB of memory{', like this machine' if here else ''}"
+    return [
+        head,
+        *(
             f"  {model.role:<9} {one_line(model.repository, 50)} {one_line(model.file, 50)}"
             f"  ({model.size / 1e9:.1f} GB, {one_line(model.licence, 24)}) {one_line(model.note, 120)}"
-        )
+            for model in models.models
+        ),
+    ]

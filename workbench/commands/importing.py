@@ -1,77 +1,67 @@
-"""`workbench import`: imports files of conversations, and accounts for their text."""
+"""`workbench import` and `run check`: imports conversations, accounts for their text, maps unknown formats."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
+import subprocess
 import sys
+import tempfile
 from dataclasses import asdict
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from engine.base.conversation import Conversation, render_log
-from engine.base.errors import UnknownFormat, WorkbenchError
-from engine.conversations.service.import_accounts import account_lines
+from engine.base.errors import FormatError, UnknownFormat, UsageError, WorkbenchError
+from engine.base.text import one_line
+from engine.conversations.service.imports import account_lines, file_of, import_stages, shares_line
+from engine.conversations.service.mapping_draft import MappingDraft, Trial
 from engine.conversations.stages.checking import CheckStage
-from engine.conversations.stages.importing import ImportStage
 from engine.formats.inputs import open_inputs
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import PLACES, Parsed, SourceReport
 from engine.formats.registry import unusable
 from engine.opener.open_project import OpenProject
-from workbench.commands.mapping import (
-    ask_for_mapping,
-    file_to_map,
-    map_command,
-    print_mapping,
-    with_command,
-)
-from workbench.commands.options import most_unpacked_option
-from workbench.narration import narrate, print_json, print_text, run_stages
-from workbench.result import CANCELLED, DONE, WITH_GAPS
+from workbench.arguments import MOST_UNPACKED, PROJECT, argument, switch, takes
+from workbench.narration import print_text, run_stages
+from workbench.result import CANCELLED, DONE, WITH_GAPS, Result
 
 CONVERSATIONS_SHOWN = 2
 CHARACTERS_SHOWN = 2_000
 
 
-def import_paths_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `import_paths`."""
-    parser.add_argument("project")
-    parser.add_argument(
-        "paths", nargs="+", metavar="PATH", help="file, folder, or - for standard input"
-    )
-    parser.add_argument("--format", help="format of the input (default: detected)")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument("paths", nargs="+", metavar="PATH", help="file, folder, or - for standard input"),
+    argument("--format", help="format of the input (default: detected)"),
+    switch(
         "--map",
-        action="store_true",
-        help="guess a mapping of one file of an unknown format, show what it reads, edit and save it, and import the"
+        "guess a mapping of one file of an unknown format, show what it reads, edit and save it, and import the"
         " file with it; with --json, or without a terminal, print a guess and store nothing (exit 3)",
-    )
-    parser.add_argument(
+    ),
+    switch(
         "--all-branches",
-        action="store_true",
-        help="make a conversation of each branch of a tree of messages, not only of the current one",
-    )
-    parser.add_argument(
+        "make a conversation of each branch of a tree of messages, not only of the current one",
+    ),
+    switch(
         "--replace",
-        action="store_true",
-        help="a conversation that changed replaces the stored one of its id, whose text is kept as an earlier one"
+        "a conversation that changed replaces the stored one of its id, whose text is kept as an earlier one"
         " (default: keep both)",
-    )
-    most_unpacked_option(parser)
-    parser.add_argument(
+    ),
+    MOST_UNPACKED,
+    switch(
         "--dry-run",
-        action="store_true",
-        help="read everything, say what would be imported and show two conversations; store nothing",
-    )
-
-
-def import_paths(arguments: argparse.Namespace) -> int:
+        "read everything, say what would be imported and show two conversations; store nothing",
+    ),
+)
+def import_paths(arguments: argparse.Namespace) -> Result | int:
     """Imports into a project, which is created if it is not there, and removed again if no input could be read."""
     if arguments.map:
         file = file_to_map(arguments)
         if arguments.json or not sys.stdin.isatty():  # there is nobody to ask
-            print_mapping(file, as_json=arguments.json)
-            return WITH_GAPS
+            return guessed_mapping(file)
         arguments.format = ask_for_mapping(file)
         if arguments.format is None:
             return CANCELLED
@@ -85,16 +75,15 @@ def import_paths(arguments: argparse.Namespace) -> int:
     stage = None
     try:
         with OpenProject(path, create=True) as workspace:
-            stage = ImportStage(
+            stage, check = import_stages(
                 workspace.project,
                 arguments.paths,
                 arguments.format,
-                sys.stdin.buffer,
-                arguments.all_branches,
-                arguments.replace,
+                stdin=sys.stdin.buffer,
+                all_branches=arguments.all_branches,
+                replace=arguments.replace,
                 most_unpacked=arguments.most_unpacked,
             )
-            check = CheckStage(workspace.project)
             run_stages(workspace, [stage, check])
     except WorkbenchError:
         if is_new and stage is not None and not stage.sources:
@@ -103,38 +92,43 @@ def import_paths(arguments: argparse.Namespace) -> int:
         if unknown:
             raise with_command(unknown[0], arguments.project) from None
         raise
-    if arguments.json:
-        print_json(
-            {
-                "read": stage.read,
-                "new": stage.new,
-                "grew": stage.grew,
-                "changed": stage.changed,
-                "judged": stage.judged,
-                "duplicate": stage.duplicate,
-                "unchanged": stage.unchanged,
-                "quarantined": stage.quarantined,
-                "leaks": stage.leaks,
-                "sources": [_as_json(source) for source in stage.sources],
-                "check": check.as_json(),
-            }
-        )
-    else:
-        print_text(stage.summary())
-        again = (
-            None if arguments.map else lambda path: map_command(arguments.project, path, again=True)
-        )
-        print_text("\n".join(account_lines(stage.sources, again)))
-        for unfit in unusable():
-            narrate(f"Skipped: {unfit.message} {unfit.hint}")
-        for one in stage.refused:
-            if isinstance(one, UnknownFormat):
-                print_text(f"{one.message}\n  {with_command(one, arguments.project).hint}")
-        print_text(check.summary())
-    return _exit_code(stage.sources, refused=bool(stage.refused))
+    again = None if arguments.map else lambda path: map_command(arguments.project, path, again=True)
+    lines = [stage.summary(), *account_lines(stage.sources, again)]
+    for refusal in stage.refused:
+        if isinstance(refusal, UnknownFormat):
+            lines += [refusal.message, f"  {with_command(refusal, arguments.project).hint}"]
+    counts = (
+        "read",
+        "new",
+        "grew",
+        "changed",
+        "judged",
+        "duplicate",
+        "unchanged",
+        "quarantined",
+        "leaks",
+    )
+    document: dict[str, Any] = {name: getattr(stage, name) for name in counts}
+    document["sources"] = [_as_json(source) for source in stage.sources]
+    document["check"] = check.as_json()
+    return Result(
+        [*lines, check.summary()],
+        document,
+        _exit_code(stage.sources, refused=bool(stage.refused)),
+        hints=[f"Skipped: {unfit.message} {unfit.hint}" for unfit in unusable()],
+    )
 
 
-def _dry_run(arguments: argparse.Namespace) -> int:
+@takes(PROJECT)
+def run_check(arguments: argparse.Namespace) -> Result:
+    """Looks for languages, personal data and near duplicates in what no import has looked at."""
+    with OpenProject(Path(arguments.project)) as workspace:
+        stage = CheckStage(workspace.project)
+        run_stages(workspace, [stage])
+    return Result([stage.summary()], stage.as_json())
+
+
+def _dry_run(arguments: argparse.Namespace) -> Result:
     """Reads the inputs without a project and says what an import would do."""
     sources: list[SourceReport] = []
     shown: list[Conversation] = []
@@ -153,19 +147,15 @@ def _dry_run(arguments: argparse.Namespace) -> int:
             report.count(record)
             if isinstance(record, Parsed) and len(shown) < CONVERSATIONS_SHOWN:
                 shown.append(record.conversation)
-    if arguments.json:
-        logs = [_rendered(conversation) for conversation in shown]
-        print_json({"sources": [_as_json(source) for source in sources], "conversations": logs})
-    else:
-        again = None if arguments.map else lambda path: map_command(arguments.project, path)
-        print_text("\n".join(account_lines(sources, again)))
-        for conversation in shown:
-            log = _rendered(conversation)
-            rest = len(log) - CHARACTERS_SHOWN
-            more = f"\n... {rest:,} characters more" if rest > 0 else ""
-            print_text(f"\n== {conversation.external_id} ==\n{log[:CHARACTERS_SHOWN]}{more}")
-        print_text("\nNothing was stored.")
-    return _exit_code(sources)
+    again = None if arguments.map else lambda path: map_command(arguments.project, path)
+    lines = account_lines(sources, again)
+    logs = [_rendered(conversation) for conversation in shown]
+    for conversation, log in zip(shown, logs, strict=True):
+        rest = len(log) - CHARACTERS_SHOWN
+        more = f"\n... {rest:,} characters more" if rest > 0 else ""
+        lines.append(f"\n== {conversation.external_id} ==\n{log[:CHARACTERS_SHOWN]}{more}")
+    document = {"sources": [_as_json(source) for source in sources], "conversations": logs}
+    return Result([*lines, "\nNothing was stored."], document, _exit_code(sources))
 
 
 def _exit_code(sources: list[SourceReport], *, refused: bool = False) -> int:
@@ -197,3 +187,154 @@ def _as_json(source: SourceReport) -> dict[str, Any]:
         "out_of_order": account.out_of_order,
         "warning": account.warns,
     }
+
+
+# Mappings of unknown formats
+
+_MESSAGES_SHOWN = 6
+_COLUMNS = 100
+
+_ASK = "Enter saves it and imports the file; e edits it, g makes another guess, q leaves: "
+
+
+def file_to_map(arguments: argparse.Namespace) -> str:
+    """The file that `--map` is about.
+
+    Raises:
+        UsageError: There are several, it is a folder or standard input, or a format was chosen too.
+    """
+    path: str = arguments.paths[0]
+    if len(arguments.paths) > 1:
+        raise UsageError(
+            f"--map is about one file, and {len(arguments.paths)} paths were given.",
+            "Map one of them; then import the others with --format and the name that you gave.",
+        )
+    if arguments.format is not None:
+        raise UsageError(
+            "--map makes a format, and --format chooses one.", "Leave out one of them."
+        )
+    if os.path.isdir(path):
+        raise UsageError("--map is about a file, not a folder.", "Name one of the folder's files.")
+    if path == "-":
+        raise UsageError("--map cannot read standard input.", "Write the records to a file first.")
+    return path
+
+
+def guessed_mapping(path: str) -> Result:
+    """The guess of where a file has its messages as a mapping file, and what is read with it; stores nothing.
+
+    Raises:
+        FormatError: Nothing in the file looks like messages.
+    """
+    draft = MappingDraft.of_file(path)
+    text = draft.texts[0]
+    trial = draft.try_out(text)
+    return Result(
+        [_shown(draft, text), "\nNothing was stored."],
+        {
+            "mapping": text,
+            "conversations": trial.conversations,
+            "messages": trial.messages,
+            "quarantined": trial.rejected,
+            "doubts": trial.doubts,
+            "characters": {place: trial.account.chars.get(place, 0) for place in PLACES},
+        },
+        WITH_GAPS,
+    )
+
+
+def ask_for_mapping(path: str) -> str | None:
+    """Shows the mapping of a file until the person takes it, and saves it.
+
+    Returns:
+        The name of the new format; None if the person left.
+
+    Raises:
+        FormatError: Nothing in the file looks like messages.
+    """
+    draft = MappingDraft.of_file(path)
+    guess = 0
+    text = draft.texts[guess]
+    while True:
+        print_text(_shown(draft, text))
+        answer = _answer(_ASK)
+        if answer is None or answer == "q":
+            print_text("Nothing was imported.")
+            return None
+        try:
+            if answer == "e":
+                text = _edited(text)
+            elif answer == "g":
+                guess = (guess + 1) % len(draft.texts)
+                text = draft.texts[guess]
+            elif answer == "":
+                name = draft.save(text)
+                print_text(f"Saved as format {name}.")
+                return name
+        except FormatError as error:
+            print_text(f"{error.message} {error.hint}")
+
+
+def map_command(project: str | PathLike[str], path: str, again: bool = False) -> str:
+    """The command that asks where a file has its messages, in words; `again` replaces what was read of it before."""
+    words = ["workbench", "import", str(project), path, "--map"]
+    return f"To say where its messages are: {shlex.join(words)}" + (" --replace" if again else "")
+
+
+def with_command(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:
+    """The refusal of a file, with the command that asks where it has its messages."""
+    path = file_of(error.path)
+    return error if path is None else FormatError(error.message, map_command(project, path))
+
+
+def _edited(text: str) -> str:
+    """The text as the person left it in the editor of `VISUAL` or `EDITOR`.
+
+    Raises:
+        FormatError: The editor cannot be run, or what it wrote is no text.
+    """
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory(prefix="workbench-") as folder:
+        file = Path(folder) / "mapping.toml"
+        file.write_text(text, encoding="utf-8")
+        try:
+            subprocess.run([*shlex.split(editor), os.fspath(file)], check=True)
+            return file.read_text(encoding="utf-8")
+        except (OSError, ValueError, subprocess.CalledProcessError) as error:
+            raise FormatError(
+                f"{editor} did not edit the mapping: {error}.", "Set EDITOR."
+            ) from None
+
+
+def _answer(question: str) -> str | None:
+    """What the person types; None at the end of the input or after ctrl+c."""
+    try:
+        return input(question).strip()
+    except (EOFError, KeyboardInterrupt):
+        print_text("")
+        return None
+
+
+def _shown(draft: MappingDraft, text: str) -> str:
+    return "\n".join(["", text, *_trial_lines(draft.try_out(text))])
+
+
+def _trial_lines(trial: Trial) -> list[str]:
+    lines = [trial.counts, *(f"  ! {doubt}" for doubt in trial.doubts)]
+    if trial.account.total:
+        lines.append(shares_line(trial.account))
+    for conversation in trial.shown:
+        lines += _conversation_lines(conversation)
+    return lines
+
+
+def _conversation_lines(conversation: Conversation) -> list[str]:
+    messages = conversation.messages
+    lines = [f"  == {one_line(conversation.external_id, 60)} =="]
+    for message in messages[:_MESSAGES_SHOWN]:
+        calls = "".join(f" [calls {call.name}]" for call in message.tool_calls)
+        text = one_line(message.content, _COLUMNS - 16)
+        lines.append(f"  {message.role:>10}  {text}{calls}")
+    if len(messages) > _MESSAGES_SHOWN:
+        lines.append(f"  {'':>10}  ... {len(messages) - _MESSAGES_SHOWN:,} more")
+    return lines

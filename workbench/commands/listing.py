@@ -59,11 +59,11 @@ COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
 @takes(PROJECT, FILTER)
 def status(arguments: argparse.Namespace) -> Result:
     """Gives the counts of a project, or of the conversations that match a filter, and its runs."""
-    wanted: Filter = arguments.filter
+    filter: Filter = arguments.filter
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         conversations = workspace.conversations
         counts, rule = (
-            conversations.counts(ListQuery(wanted) if wanted else None),
+            conversations.counts(ListQuery(filter) if filter else None),
             conversations.rule(),
         )
         runs = _with_interrupted(workspace.jobs.history(), workspace.project)
@@ -85,7 +85,7 @@ def status(arguments: argparse.Namespace) -> Result:
     ]
     document = {
         "project": str(workspace.project.path),
-        "filter": str(wanted) or None,
+        "filter": str(filter) or None,
         **counts_json(counts, rule),
         **sets_json(sets),
         "sources": sources,
@@ -155,7 +155,7 @@ def list_conversations(arguments: argparse.Namespace) -> int:
 
 
 def _count(
-    workspace: OpenProject, wanted: Filter, field: str, limit: int | None, *, json: bool
+    workspace: OpenProject, filter: Filter, field: str, limit: int | None, *, json: bool
 ) -> None:
     """Prints the values of a field with the number of conversations that match a filter, the most frequent first.
 
@@ -172,7 +172,7 @@ def _count(
                 + f"Fields: {', '.join(COUNTED)}, meta.KEY, truth.KEY.",
             )
         workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY,)),))))
-    values = workspace.conversations.values(field, wanted)[:limit]
+    values = workspace.conversations.values(field, filter)[:limit]
     if json:
         for value, count in values:
             print(as_json({field: value, "conversations": count}))
@@ -181,9 +181,9 @@ def _count(
         width = max([len(field), *(cell_len(value) for value, _ in rows)])
         for value, number in [(field, "conversations"), *rows]:
             print(f"{value}{' ' * (width - cell_len(value))}  {number:>13}")
-        all_of_them = f" that match {wanted}" if wanted else ""
+        all_of_them = f" that match {filter}" if filter else ""
         narrate(
-            f"Of {counted(len(workspace.conversations.ids(ListQuery(wanted))), 'conversation')}{all_of_them}."
+            f"Of {counted(len(workspace.conversations.ids(ListQuery(filter))), 'conversation')}{all_of_them}."
         )
 
 

@@ -1,4 +1,4 @@
-"""`workbench models`: list, add, tune, verify and remove. Searching and pulling are in `hub`."""
+"""`workbench models`: list, add, tune, verify, remove and use. Searching and pulling are in `hub`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from engine.base import folders
 from engine.base.errors import Cancelled, ModelFileError, UsageError
 from engine.base.text import one_line
-from engine.model.catalog import RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
+from engine.model.catalog import DEFAULT_MODEL, RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
 from engine.model.http.client import REQUEST_SECONDS
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.fleet import Prices
@@ -20,7 +20,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tune
 from engine.model.service import adding
 from engine.model.service.adding import add_file
-from engine.model.service.endpoints import endpoint_json, endpoint_summary
+from engine.model.service.endpoints import Endpoints, endpoint_json, endpoint_summary
 from engine.model.service.facts import (
     AdapterFacts,
     MachineMemory,
@@ -32,52 +32,49 @@ from engine.model.service.facts import (
     model_facts,
 )
 from engine.model.service.pulls import Pulls
-from engine.model.service.run_setup import (
-    sample_text,
-)
-from workbench.commands.options import above_zero
-from workbench.narration import ask_first, narrate, print_json, print_text
-from workbench.result import FAILED
+from engine.model.service.records import WORKS
+from engine.model.service.run_setup import ModelsInUse, sample_text
+from engine.project.project import Project
+from engine.training import adapter_in_use
+from workbench.arguments import PROJECT, above_zero, argument, switch, takes
+from workbench.narration import ask_first, narrate
+from workbench.result import DONE, FAILED, Result
 
 
-def list_models(arguments: argparse.Namespace) -> int:
+def list_models(arguments: argparse.Namespace) -> Result:
     """Lists models, adapters, endpoints and unfinished pulls."""
     catalog = open_catalog()
     endpoints = EndpointBook(folders.data_dir()).entries()
-    _show_entries(catalog, [*catalog.entries(), *catalog.adapters()], arguments.json, endpoints)
-    return 0
+    return _entries(catalog, [*catalog.entries(), *catalog.adapters()], endpoints)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `add`."""
-    parser.add_argument(
+@takes(
+    argument(
         "path",
         help="a file, a folder of them, the directory of a run, or http://HOST:PORT/v1#MODEL",
-    )
-    parser.add_argument("--name", help="name in the catalog (default: that of the file or model)")
-    parser.add_argument("--key-env", metavar="VAR", help="environment variable with its key")
-    parser.add_argument("--end-token", metavar="TEXT", help="text of its end-of-text token")
-    parser.add_argument(
+    ),
+    argument("--name", help="name in the catalog (default: that of the file or model)"),
+    argument("--key-env", metavar="VAR", help="environment variable with its key"),
+    argument("--end-token", metavar="TEXT", help="text of its end-of-text token"),
+    argument(
         "--prices",
         nargs=2,
         type=float,
         metavar=("READ", "WRITTEN"),
         help="what a million tokens cost, read and written",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "--timeout",
         type=above_zero,
         metavar="SECONDS",
         help=f"time limit of each request to it (default: {REQUEST_SECONDS:g}), half of which may go by without a byte",
-    )
-
-
-def add(arguments: argparse.Namespace) -> int:
+    ),
+)
+def add(arguments: argparse.Namespace) -> Result:
     """Adds a file, those of a folder, the adapter of a training run, or an endpoint."""
     catalog = open_catalog()
     if arguments.path.startswith(("http://", "https://")):
-        _show_entries(catalog, [], arguments.json, [_add_endpoint(arguments)])
-        return 0
+        return _entries(catalog, [], [_add_endpoint(arguments)])
     path = Path(os.path.expanduser(arguments.path)).resolve()
     if path.is_dir() and not (path / RUN_ADAPTER).is_file():
         files = list(ggufs_in(path))
@@ -85,9 +82,7 @@ def add(arguments: argparse.Namespace) -> int:
             raise UsageError(f"{path} holds {len(files)} models.", "Leave --name out.")
     else:
         files = [path]
-    added = [add_file(catalog, file, arguments.name, narrate) for file in files]
-    _show_entries(catalog, added, arguments.json)
-    return 0
+    return _entries(catalog, [add_file(catalog, file, arguments.name, narrate) for file in files])
 
 
 def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
@@ -103,54 +98,39 @@ def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
     )
 
 
-def tune_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `tune`."""
-    parser.add_argument(
-        "model", nargs="?", help="name or path of a model (default: the built-in one)"
-    )
-
-
-def tune(arguments: argparse.Namespace) -> int:
+@takes(argument("model", nargs="?", help="name or path of a model (default: the built-in one)"))
+def tune(arguments: argparse.Namespace) -> Result:
     """Finds the fastest faithful format of a model on this machine."""
     catalog = open_catalog()
-    entry = _tune(catalog, catalog.entry(arguments.model))
-    _show_entries(catalog, [entry], arguments.json)
-    return 0
+    return _entries(catalog, [_tune(catalog, catalog.entry(arguments.model))])
 
 
-def verify_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `verify`."""
-    parser.add_argument("model", nargs="?", help="name of a model or an adapter (default: all)")
-
-
-def verify(arguments: argparse.Namespace) -> int:
+@takes(argument("model", nargs="?", help="name of a model or an adapter (default: all)"))
+def verify(arguments: argparse.Namespace) -> Result:
     """Computes the checksums of models and adapters again and reads their headers."""
     catalog = open_catalog()
     if arguments.model is not None:
         entries: list[ModelEntry | AdapterEntry] = [find(catalog, arguments.model)]
     else:
         entries = [*catalog.entries(), *catalog.adapters()]
-    found = []
+    checks = []
     for entry in entries:
         try:
-            found.append({"name": entry.name, "ok": True, "said": adding.verify(catalog, entry)})
+            checks.append({"name": entry.name, "ok": True, "said": adding.verify(catalog, entry)})
         except ModelFileError as error:
-            found.append({"name": entry.name, "ok": False, "said": str(error)})
-    if arguments.json:
-        print_json({"verified": found})
-    else:
-        for one in found:
-            print_text(f"{'ok ' if one['ok'] else 'BAD'}  {one['said']}")
-    return 0 if all(one["ok"] for one in found) else FAILED
+            checks.append({"name": entry.name, "ok": False, "said": str(error)})
+    return Result(
+        [f"{'ok ' if check['ok'] else 'BAD'}  {check['said']}" for check in checks],
+        {"verified": checks},
+        DONE if all(check["ok"] for check in checks) else FAILED,
+    )
 
 
-def remove_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `remove`."""
-    parser.add_argument("model", help="name of a model, an adapter or an unfinished pull")
-    parser.add_argument("--yes", action="store_true", help="delete without asking")
-
-
-def remove(arguments: argparse.Namespace) -> int:
+@takes(
+    argument("model", help="name of a model, an adapter or an unfinished pull"),
+    switch("--yes", "delete without asking"),
+)
+def remove(arguments: argparse.Namespace) -> Result:
     """Deletes a pulled model or an unfinished pull; takes an added model or an endpoint out of the list."""
     catalog = open_catalog()
     name = arguments.model
@@ -168,11 +148,41 @@ def remove(arguments: argparse.Namespace) -> int:
         if entry.origin == "pulled":
             ask_first(done, arguments.yes)
         adding.remove(catalog, entry)
-    if arguments.json:
-        print_json({"removed": name, "done": done})
-    else:
-        print_text(f"{name} is removed.")
-    return 0
+    return Result([f"{name} is removed."], {"removed": name, "done": done})
+
+
+@takes(
+    PROJECT,
+    argument(
+        "model",
+        nargs="?",
+        help="name or path of a model, or endpoints as NAME,NAME2; the built-in model resets the choice"
+        " (default: only print what is in use)",
+    ),
+    argument(
+        "--for",
+        dest="works",
+        action="append",
+        choices=tuple(WORKS),
+        help="kind of work; may be repeated (default: all)",
+    ),
+)
+def use(arguments: argparse.Namespace) -> Result:
+    """Sets the model that a project uses for some kinds of work, or lists the models in use."""
+    name: str | None = arguments.model
+    endpoints = Endpoints(folders.data_dir(), folders.cache_dir())
+    with Project.open(Path(arguments.project), read_only=name is None, upgrade=True) as project:
+        in_use = ModelsInUse(project, open_catalog(), endpoints)
+        if name is not None:
+            in_use.use(name, arguments.works or tuple(WORKS))
+        chosen, adapter = in_use.chosen(), adapter_in_use.get(project)
+    models = {work: chosen.get(work, DEFAULT_MODEL) for work in WORKS}
+    lines = [f"{work:<11} {one_line(models[work], 60):<30} {what}" for work, what in WORKS.items()]
+    if adapter is not None:
+        lines.append(
+            f"Mode `tuned` uses the adapter {one_line(adapter, 60)} and the model it was trained on."
+        )
+    return Result(lines, {"models": models, "adapter": adapter})
 
 
 def open_catalog() -> Catalog:
@@ -206,43 +216,39 @@ def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
 # Output
 
 
-def _show_entries(
+def _entries(
     catalog: Catalog,
-    entries: list[ModelEntry | AdapterEntry],
-    as_json: bool,
+    entries: Sequence[ModelEntry | AdapterEntry],
     endpoints: Sequence[EndpointEntry] = (),
-) -> None:
+) -> Result:
+    """Models, adapters and endpoints, and with several of them the unfinished pulls too."""
     machine = machine_memory()
     models = [model_facts(catalog, one, machine) for one in entries if isinstance(one, ModelEntry)]
     adapters = [adapter_facts(catalog, one) for one in entries if isinstance(one, AdapterEntry)]
     pulls = Pulls(catalog.data).rows() if len(entries) > 1 else []
-    if as_json:
-        print_json(
-            {
-                "models": [_described(catalog, one, machine) for one in models],
-                "adapters": [_described_adapter(catalog, one) for one in adapters],
-                "pulls": [
-                    {"name": p.name, "repository": p.repository, "done": p.done, "total": p.total}
-                    for p in pulls
-                ],
-                "endpoints": [endpoint_json(endpoint) for endpoint in endpoints],
-            }
-        )
-        return
-    for model in models:
-        print_text(_line(model.entry.name, model.size, model.entry.origin, _summary(model)))
+    lines = [
+        _line(model.entry.name, model.size, model.entry.origin, _summary(model)) for model in models
+    ]
     for adapter in adapters:
-        entry = adapter.entry
-        print_text(
-            _line(entry.name, adapter.size, entry.origin, f"adapter {one_line(adapter.note, 160)}")
-        )
-    for endpoint in endpoints:
-        print_text(
-            f"{one_line(endpoint.name, 28):<28} {'':>12}  {'endpoint':<9} {endpoint_summary(endpoint)}"
-        )
+        note = f"adapter {one_line(adapter.note, 160)}"
+        lines.append(_line(adapter.entry.name, adapter.size, adapter.entry.origin, note))
+    lines += [
+        f"{one_line(endpoint.name, 28):<28} {'':>12}  {'endpoint':<9} {endpoint_summary(endpoint)}"
+        for endpoint in endpoints
+    ]
     for pull in pulls:
-        so_far = f"{pull.done / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
-        print_text(_line(pull.name, pull.total, "begun", so_far))
+        arrived = f"{pull.done / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
+        lines.append(_line(pull.name, pull.total, "begun", arrived))
+    document = {
+        "models": [_described(catalog, one, machine) for one in models],
+        "adapters": [_described_adapter(catalog, one) for one in adapters],
+        "pulls": [
+            {"name": p.name, "repository": p.repository, "done": p.done, "total": p.total}
+            for p in pulls
+        ],
+        "endpoints": [endpoint_json(endpoint) for endpoint in endpoints],
+    }
+    return Result(lines, document)
 
 
 def _line(name: str, size: int | None, origin: str, detail: str) -> str:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from engine.base.errors import NotFound, UsageError
 from engine.base.text import display_safe
-from workbench.commands.options import most_unpacked_option
-from workbench.commands.showing import show_rest
+from workbench.arguments import MOST_UNPACKED, argument, switch, takes
 from workbench.result import DONE
-from workbench.terminal import on_terminal
+from workbench.surroundings import on_terminal
 
 SQLITE = b"SQLite format 3\x00"
 PROJECT_ENDINGS = ("", ".wb", ".db", ".sqlite", ".sqlite3")
@@ -22,30 +21,26 @@ THEMES = ("dark", "light", "high-contrast", "ansi")
 """The themes of `screens.shell.themes`, repeated here so that a wrong name is refused without importing the screens."""
 
 
-def open_project_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `open_project`."""
-    parser.add_argument(
+@takes(
+    argument(
         "paths",
         nargs="*",
         metavar="PATH",
         help="a project, or log files and folders, which are imported into one (default: asks what to begin with)",
-    )
-    parser.add_argument(
+    ),
+    argument(
         "-o",
         "--output",
         metavar="PROJECT",
         help="with log files: the project to make or add to"
         " (default: named after the first file, in the current folder)",
-    )
-    parser.add_argument(
-        "--headless", action="store_true", help="with log files: print the result, open no screens"
-    )
-    parser.add_argument("--create", action="store_true", help="make the project if it is not there")
-    parser.add_argument("--read-only", action="store_true", help="look without changing anything")
-    most_unpacked_option(parser)
-    parser.add_argument("--theme", choices=THEMES, help="colors (default: the last ones used)")
-
-
+    ),
+    switch("--headless", "with log files: print the result, open no screens"),
+    switch("--create", "make the project if it is not there"),
+    switch("--read-only", "look without changing anything"),
+    MOST_UNPACKED,
+    argument("--theme", choices=THEMES, help="colors (default: the last ones used)"),
+)
 def open_project(arguments: argparse.Namespace) -> int:
     """Opens a project and shows it until the person quits.
 
@@ -67,7 +62,10 @@ def open_project(arguments: argparse.Namespace) -> int:
     if paths and are_logs(paths):
         if arguments.read_only:
             raise _not_read_only()
-        from workbench.commands.first_look import first_look  # it brings what reads and scores
+        from workbench.commands.first_look import (  # it brings what reads and scores
+            first_look,
+            show_rest,
+        )
 
         made = Path(arguments.output or project_for(paths))
         screens = not (arguments.headless or arguments.json) and on_terminal()
@@ -116,7 +114,7 @@ def _begin(arguments: argparse.Namespace) -> int:
     if arguments.read_only:
         raise _not_read_only()
     if beginning.kind == "logs":
-        from workbench.commands.first_look import first_look
+        from workbench.commands.first_look import first_look, show_rest
 
         logs = Path(beginning.path)
         made = Path(project_for([logs]))

@@ -31,7 +31,7 @@ from workbench.arguments import (
     takes,
 )
 from workbench.commands.goals import conversation
-from workbench.commands.playing import exit_code, played
+from workbench.commands.simulating import exit_code, played
 from workbench.commands.summaries import narrate_set
 from workbench.narration import run_stages
 from workbench.result import DONE, Result

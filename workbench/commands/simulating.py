@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NameTaken
+from engine.base.number_format import duration
 from engine.base.report_table import CellKind
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.results.metrics.aptitude import Scored, aptitudes
 from engine.simulate.draft import Draft
 from engine.simulate.forms.table import table_of
-from engine.simulate.records import PlayRow
+from engine.simulate.records import PlayEstimate, PlayRow
 from engine.simulate.recsim.play import by_task
 from engine.simulate.request import COMMON, FIELDS, OPTIONS, Kind, SimulationRequest
 from engine.simulate.service import forms as forms_service
@@ -37,9 +38,8 @@ from workbench.arguments import (
     request_arguments,
     takes,
 )
-from workbench.commands.playing import exit_code, played
-from workbench.narration import narrate
-from workbench.result import Result
+from workbench.narration import narrate, run_stages
+from workbench.result import DONE, WITH_GAPS, Result
 from workbench.text_tables import cell_lines, table_lines
 
 LONGEST_NAME = 80
@@ -264,3 +264,43 @@ def _reply_lines(replies: Sequence[dict[str, Any]]) -> list[str]:
             for row in replies
         ],
     )
+
+
+# Plays, with narration
+
+
+def played(workspace: OpenProject, simulation: Simulation) -> list[PlayRow]:
+    """Plays the scenarios that were not played yet, with narration; returns all their plays, in the order of the
+    scenarios. Plays that broke off are named on standard error.
+
+    Raises:
+        WorkbenchError: A stage failed.
+        Cancelled: A stage was cancelled from the keyboard.
+    """
+    # A model that is tuned first may change its name.
+    if not simulation.before:
+        narrate(estimate_text(simulation.play.estimate()))
+    run_stages(workspace, simulation.stages)
+    rows = {row.key: row for row in workspace.simulation_runs.rows(simulation.play.config_hash)}
+    plays = [rows[one.key] for one in simulation.play.scenarios if one.key in rows]
+    for row in plays:
+        if row.reason is not None:
+            narrate(f"{row.key} broke off: {row.reason}")
+    return plays
+
+
+def estimate_text(estimate: PlayEstimate) -> str:
+    """An estimate in words."""
+    if not estimate.plays:
+        return "Nothing is left to play."
+    text = f"{estimate.plays:,} to play with {', '.join(estimate.models)}"
+    if estimate.replies is None or estimate.seconds is None:
+        return f"{text}; how long that takes is known once the first is over."
+    return (
+        f"{text}: about {estimate.replies:,} replies, {duration(estimate.seconds)}, as last time."
+    )
+
+
+def exit_code(rows: list[PlayRow]) -> int:
+    """The exit code: 3 where a play broke off, because the table then covers only the others."""
+    return WITH_GAPS if any(row.reason is not None for row in rows) else DONE

@@ -24,17 +24,14 @@ from engine.training.events import Event, read_events
 from engine.training.history import RunHistory
 from engine.training.records import TrainingEstimate, TrainingRun
 from engine.training.request import (
-    DEFAULTS,
     OPTIONS,
-    TYPED,
     TrainingRequest,
-    read_request,
     read_settings,
 )
 from engine.training.service import TrainingRuns
-from workbench.commands.options import read_filter
-from workbench.narration import ask_first, narrate, print_json, print_text
-from workbench.result import DONE
+from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
+from workbench.narration import ask_first, narrate, print_result
+from workbench.result import DONE, Result
 
 POLL_SECONDS = 0.3
 """Seconds between two reads of the events of a watched run."""
@@ -45,31 +42,23 @@ PROGRESS_SECONDS = 10.0
 GB = 1e9
 
 
-def start_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `start`: the fields of `TrainingRequest`, and those of this command."""
-    parser.add_argument("project")
-    for name, option in OPTIONS.items():
-        several = name == "settings"
-        default = option.default or DEFAULTS[name]
-        parser.add_argument(
-            "--set" if several else f"--{name.replace('_', '-')}",
-            action="append" if several else "store",
-            default=[] if several else "",
-            metavar=option.metavar or None,
-            help=option.help if several else f"{option.help} (default: {default})",
-        )
-    parser.add_argument("--epochs", help="short for --set epochs=N: times that everything is read")
-    parser.add_argument("--resume", metavar="RUN", help="resume this run at its last checkpoint")
-    parser.add_argument("--estimate", action="store_true", help="say what it would cost and stop")
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="start it also where less memory is free than it is estimated to need",
-    )
-    parser.add_argument("--detach", action="store_true", help="start it and do not watch it")
-
-
-def start(arguments: argparse.Namespace) -> int:
+@takes(
+    PROJECT,
+    *request_arguments(TrainingRequest, without=("settings",)),
+    argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar=OPTIONS["settings"].metavar,
+        help=OPTIONS["settings"].help,
+    ),
+    argument("--epochs", help="short for --set epochs=N: times that everything is read"),
+    argument("--resume", metavar="RUN", help="resume this run at its last checkpoint"),
+    switch("--estimate", "say what it would cost and stop"),
+    switch("--force", "start it also where less memory is free than it is estimated to need"),
+    switch("--detach", "start it and do not watch it"),
+)
+def start(arguments: argparse.Namespace) -> Result:
     """Starts a run, or resumes one, and watches it to its end.
 
     Raises:
@@ -81,7 +70,7 @@ def start(arguments: argparse.Namespace) -> int:
     home = Path(arguments.project)
     if arguments.resume:
         runs = _runs(home)
-        if arguments.estimate or arguments.filter:
+        if arguments.estimate or "filter" in arguments:
             raise UsageError(
                 "A resumed run uses the data that it started with.",
                 "Leave out --filter and --estimate.",
@@ -95,11 +84,7 @@ def start(arguments: argparse.Namespace) -> int:
         training = workspace.training
         plan = training.planner.plan(_request(arguments), whole=not arguments.estimate)
         if arguments.estimate:
-            if arguments.json:
-                print_json(asdict(plan.estimate))
-            else:
-                print_text(estimate_text(plan.estimate))
-            return DONE
+            return Result([estimate_text(plan.estimate)], asdict(plan.estimate))
         narrate(estimate_text(plan.estimate))
         name = training.prepare(plan, force=arguments.force).path.name
         runs = training.run_directories
@@ -109,15 +94,11 @@ def start(arguments: argparse.Namespace) -> int:
         return _watch(runs, name, arguments, pressed)
 
 
-def status_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `status`."""
-    parser.add_argument("project")
-    parser.add_argument(
-        "run_name", nargs="?", metavar="RUN", help="only this one, with its settings"
-    )
-
-
-def status(arguments: argparse.Namespace) -> int:
+@takes(
+    PROJECT,
+    argument("run_name", nargs="?", metavar="RUN", help="only this one, with its settings"),
+)
+def status(arguments: argparse.Namespace) -> Result:
     """Prints the runs of a project, or one of them with its settings."""
     home = Path(arguments.project)
     runs = _runs(home)
@@ -125,37 +106,24 @@ def status(arguments: argparse.Namespace) -> int:
         used = adapter_in_use.get(project)
     if arguments.run_name:
         detail = runs.history(arguments.run_name).detail(arguments.run_name == used)
-        if arguments.json:
-            print_json(asdict(detail))
-            return DONE
-        print_text("\n".join(_lines(detail.run)))
-        for setting in detail.config:
-            print_text(f"  {setting.name:<14} {one_line(setting.value)}")
-        for warning in detail.warnings:
-            print_text(f"  ! {one_line(warning, 400)}")
-        return DONE
+        settings = [f"  {one.name:<14} {one_line(one.value)}" for one in detail.config]
+        warnings = [f"  ! {one_line(warning, 400)}" for warning in detail.warnings]
+        return Result([*_lines(detail.run), *settings, *warnings], asdict(detail))
     histories, hidden = runs.histories_and_hidden()
     rows = [history.row(history.run.path.name == used) for history in histories]
-    if arguments.json:
-        others = [{"folder": str(one.run.path), "why": one.why} for one in hidden]
-        print_json({"runs": [asdict(row) for row in rows], "not_listed": others})
-        return DONE
-    if rows:
-        print_text("\n".join(line for row in rows for line in _lines(row)))
-    else:
-        print_text("No training runs yet. `workbench train PROJECT` starts one.")
-    for other in hidden:
-        print_text(f"  not listed: {other}")
-    return DONE
+    lines = [line for row in rows for line in _lines(row)]
+    others = [{"folder": str(other.run.path), "why": other.why} for other in hidden]
+    return Result(
+        [
+            *(lines or ["No training runs yet. `workbench train PROJECT` starts one."]),
+            *(f"  not listed: {other}" for other in hidden),
+        ],
+        {"runs": [asdict(row) for row in rows], "not_listed": others},
+    )
 
 
-def stop_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `stop`."""
-    parser.add_argument("project")
-    parser.add_argument("run_name", metavar="RUN", help="its name, as `train status` lists it")
-
-
-def stop(arguments: argparse.Namespace) -> int:
+@takes(PROJECT, argument("run_name", metavar="RUN", help="its name, as `train status` lists it"))
+def stop(arguments: argparse.Namespace) -> Result | int:
     """Stops a run and waits for its end; the best checkpoint becomes its adapter.
 
     Raises:
@@ -177,21 +145,17 @@ def stop(arguments: argparse.Namespace) -> int:
         return DONE
 
 
-def use_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `use`."""
-    parser.add_argument("project")
-    parser.add_argument(
+@takes(
+    PROJECT,
+    argument(
         "run_name",
         nargs="?",
         metavar="RUN",
         help="name of the run, as `train status` lists it (default: only print which adapter is in use)",
-    )
-    parser.add_argument(
-        "--none", action="store_true", help="go back to the adapter that comes with the program"
-    )
-
-
-def use(arguments: argparse.Namespace) -> int:
+    ),
+    switch("--none", "go back to the adapter that comes with the program"),
+)
+def use(arguments: argparse.Namespace) -> Result:
     """Makes scoring in the mode `tuned` use the adapter of a run, or prints which it uses.
 
     Raises:
@@ -204,24 +168,16 @@ def use(arguments: argparse.Namespace) -> int:
         if name or none:
             workspace.training.use(name)
         used = adapter_in_use.get(workspace.project)
-    if arguments.json:
-        print_json({"adapter": used})
-    else:
-        adapter = "that comes with the program" if used is None else one_line(used)
-        print_text(f"Scoring in the mode tuned uses the adapter {adapter}.")
-    return DONE
+    adapter = "that comes with the program" if used is None else one_line(used)
+    return Result([f"Scoring in the mode tuned uses the adapter {adapter}."], {"adapter": used})
 
 
-def delete_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `delete`."""
-    parser.add_argument("project")
-    parser.add_argument(
-        "run_name", metavar="RUN", help="name of the run, as `train status` lists it"
-    )
-    parser.add_argument("--yes", action="store_true", help="delete without asking")
-
-
-def delete(arguments: argparse.Namespace) -> int:
+@takes(
+    PROJECT,
+    argument("run_name", metavar="RUN", help="name of the run, as `train status` lists it"),
+    switch("--yes", "delete without asking"),
+)
+def delete(arguments: argparse.Namespace) -> Result:
     """Deletes a run with its data, checkpoints and adapter.
 
     Raises:
@@ -233,11 +189,7 @@ def delete(arguments: argparse.Namespace) -> int:
         workspace.training.run_directories.history(name)
         ask_first(f"delete {name} with its data, checkpoints and adapter", arguments.yes)
         workspace.training.delete(name)
-    if arguments.json:
-        print_json({"deleted": name})
-    else:
-        print_text(f"{one_line(name)} is deleted.")
-    return DONE
+    return Result([f"{one_line(name)} is deleted."], {"deleted": name})
 
 
 def estimate_text(estimate: TrainingEstimate) -> str:
@@ -268,7 +220,7 @@ def _watch(
     arguments: argparse.Namespace,
     pressed: Sequence[int],
     offset: int = 0,
-) -> int:
+) -> Result:
     """Narrates a run to its end.
 
     Args:
@@ -277,11 +229,10 @@ def _watch(
     """
     history = runs.history(name)
     if arguments.detach:
-        if arguments.json:
-            print_json({"run": name, "folder": str(history.run.path)})
-        else:
-            print_text(f"{name} is running; `workbench train status` shows its status.")
-        return DONE
+        return Result(
+            [f"{name} is running; `workbench train status` shows its status."],
+            {"run": name, "folder": str(history.run.path)},
+        )
     narrator = _Narrator(history, offset)
     handled = 0
     try:
@@ -304,30 +255,32 @@ def _watch(
     return _report(history, arguments.json, killed=handled > 1)
 
 
-def _report(history: RunHistory, as_json: bool, killed: bool = False) -> int:
-    """Prints the result of a run that ended.
+def _report(history: RunHistory, as_json: bool, killed: bool = False) -> Result:
+    """The result of a run that ended; where it did not end well, it is printed before the error.
 
     Raises:
         WorkbenchError: It failed.
         Cancelled: It was stopped or killed.
     """
     row = history.row()
-    if as_json:
-        print_json(asdict(row))
-    if killed and row.state == "interrupted":
+    result = Result(_lines(row), asdict(row))
+    was_killed = killed and row.state == "interrupted"
+    if as_json and (was_killed or row.problem or row.state == "stopped"):
+        print_result(result, as_json)
+    if was_killed:
         raise Cancelled(
             f"{row.name} was killed.", f"`--resume {row.name}` continues at its last checkpoint."
         )
     if row.problem:
         raise TrainingFailed(f"{row.name} failed: {row.problem}", row.hint)
-    if not as_json:
-        print_text("\n".join(_lines(row)))
     if row.state == "stopped":
+        if not as_json:
+            print_result(result, as_json)
         raise Cancelled(
             f"{row.name} was stopped; its adapter is the best so far.",
             f"`--resume {row.name}` continues it.",
         )
-    return DONE
+    return result
 
 
 class _Narrator:
@@ -456,11 +409,8 @@ def _runs(project: Path) -> TrainingRuns:
 
 def _request(arguments: argparse.Namespace) -> TrainingRequest:
     epochs = [f"epochs={arguments.epochs}"] if arguments.epochs else []
-    return read_request(
-        {name: getattr(arguments, name) for name in TYPED},
-        [*epochs, *arguments.set],
-        read_filter(arguments.filter),
-    )
+    settings = read_settings([*epochs, *arguments.set])
+    return read_request(TrainingRequest, arguments, settings=settings)
 
 
 def _headline(row: TrainingRun) -> str:

@@ -58,19 +58,21 @@ def tree(arguments: argparse.Namespace) -> Result:
     request = tree_request(arguments)
     predicate = parse_predicate(arguments.property) if arguments.property else None
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        wanted = _places(workspace, arguments, request.at)
+        chosen_places = _places(workspace, arguments, request.at)
         chosen = workspace.models_in_use.resolve(request.model_request).model
-        steps = ", ".join(str(place.step) for place in wanted)
+        steps = ", ".join(str(place.step) for place in chosen_places)
         narrate(f"Growing a tree before step {steps} with {chosen.label}.")
         model = workspace.process.client_for(chosen)
         model.load(chosen.path, chosen.options, chosen.adapter, chosen.merged)
-        most = None if request.nodes is None else request.nodes * len(wanted)
-        grown, work = model.ask(Grow(wanted, request.tree, Budget(most, arguments.seconds)))
-    nodes = sum(len(one.tree.nodes) for one in grown)
+        most = None if request.nodes is None else request.nodes * len(chosen_places)
+        grown, work = model.ask(Grow(chosen_places, request.tree, Budget(most, arguments.seconds)))
+    nodes = sum(len(one_tree.tree.nodes) for one_tree in grown)
     shown = []
-    for place, one in zip(wanted, grown, strict=True):
-        row = tree_row(0, place.step, one, work.seconds * len(one.tree.nodes) / nodes)
-        shown.append(_GrownTree(row, one, guarantee(one.tree, predicate) if predicate else None))
+    for place, one_tree in zip(chosen_places, grown, strict=True):
+        row = tree_row(0, place.step, one_tree, work.seconds * len(one_tree.tree.nodes) / nodes)
+        shown.append(
+            _GrownTree(row, one_tree, guarantee(one_tree.tree, predicate) if predicate else None)
+        )
     documents = [_json(arguments, tree) for tree in shown]
     lines: list[str] = []
     hints: list[str] = []
@@ -172,11 +174,11 @@ def _answer_line(answer: Answer, indent: str = "") -> str:
 
 
 def meaning_lines(
-    distinct: Sequence[Answer], found: Meanings, threshold: float, by: str
+    distinct: Sequence[Answer], meanings: Meanings, threshold: float, by: str
 ) -> list[str]:
     """The answers grouped by meaning, and the entropy over meanings."""
     lines: list[str] = []
-    for group in found.groups:
+    for group in meanings.groups:
         several = len(group.answers) > 1
         if several:
             wordings = counted(len(group.answers), "wording")
@@ -184,9 +186,9 @@ def meaning_lines(
         indent = "  " if several else ""
         lines += [_answer_line(distinct[at], indent) for at in group.answers]
     lines.append(
-        f"{counted(len(found.groups), 'meaning')} at a similarity of {threshold:g} ({by})"
-        f" · entropy of meanings {found.entropy_low:.1f}-{found.entropy_high:.1f} bits,"
-        f" {found.entropy:.1f} of what is covered"
+        f"{counted(len(meanings.groups), 'meaning')} at a similarity of {threshold:g} ({by})"
+        f" · entropy of meanings {meanings.entropy_low:.1f}-{meanings.entropy_high:.1f} bits,"
+        f" {meanings.entropy:.1f} of what is covered"
     )
     return lines
 
@@ -207,15 +209,15 @@ def whole_answers(grown: Tree) -> int:
     return sum(node.kind is Kind.ENDED for node in grown.nodes)
 
 
-def summary(found: Measures, whole: int) -> str:
+def summary(measures: Measures, whole: int) -> str:
     """The figures of a tree in one line, given how many of its leaves are whole answers."""
-    fork = found.first_fork
+    fork = measures.first_fork
     parts = [
-        f"{found.leaves} {'leaf' if found.leaves == 1 else 'leaves'}, {whole} of them whole answers",
-        counted(found.answers, "distinct text"),
-        f"best {found.max_log_prob:.2f}",
-        f"covered {found.covered:.2f}, pruned {found.pruned:.2f}, unexpanded {found.unexpanded:.2f}",
-        f"entropy {found.entropy_low:.1f}-{found.entropy_high:.1f} bits",
+        f"{measures.leaves} {'leaf' if measures.leaves == 1 else 'leaves'}, {whole} of them whole answers",
+        counted(measures.answers, "distinct text"),
+        f"best {measures.max_log_prob:.2f}",
+        f"covered {measures.covered:.2f}, pruned {measures.pruned:.2f}, unexpanded {measures.unexpanded:.2f}",
+        f"entropy {measures.entropy_low:.1f}-{measures.entropy_high:.1f} bits",
     ]
     if fork is not None:
         parts.append(f"first fork after {fork.depth} tokens ({fork.entropy:.1f} bits)")

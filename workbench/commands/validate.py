@@ -19,13 +19,21 @@ from engine.results.metrics import conclusions
 from engine.results.records import (
     CompletenessTable,
 )
-from engine.results.validation import all_metrics, completeness_report, goals, picture, trees
+from engine.results.validation import (
+    completeness_report,
+    goals,
+    picture,
+    trees,
+)
+from engine.results.validation import (
+    service as all_metrics,
+)
 from engine.results.validation import verdicts as validation_of_verdicts
 from engine.results.validation.completeness import completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_validation
 from engine.results.validation.trees import TreeValidation, config_name, tree_validation
 from engine.results.validation.verdicts import VerdictValidation, verdict_validation
-from workbench.commands.options import add_filter, positive, read_filter
+from workbench.arguments import FILTER, PROJECT, Argument, argument, positive, takes, titled
 from workbench.narration import narrate
 from workbench.result import Result
 from workbench.text_tables import table_lines
@@ -46,59 +54,60 @@ OF_COMPLETENESS = (
 """The options that only one of the metrics has, by their names in the parsed arguments."""
 
 
-def validate_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `validate`."""
-    parser.add_argument("project")
-    parser.add_argument(
+def _switch(name: str, help: str) -> Argument:
+    """A switch that is None where it is not given, as every option of one metric only."""
+    return argument(name, action="store_const", const=True, help=help)
+
+
+@takes(
+    PROJECT,
+    argument(
         "metric",
         choices=["goals", "completeness", "trees", "verdicts", "all"],
         help="what is compared; `all`: every one for which there is truth",
-    )
-    add_filter(parser)
-    of_trees = parser.add_argument_group("trees")
-    of_trees.add_argument(
-        "--config",
-        metavar="HASH",
-        help="the trees with this configuration hash (default: those that the screens show)",
-    )
-    test = parser.add_argument_group("completeness: whole conversations against cut ones")
-    test.add_argument(
-        "--run",
-        dest="run_name",
-        metavar="NAME",
-        help="only the test part of this training run (default: the project's only run, else all conversations)",
-    )
-    test.add_argument("--mode", choices=get_args(Mode), help="only scores of this mode")
-    test.add_argument("--adapter", help="only scores with this adapter")
-    test.add_argument("--seed", type=int, help="seed of the cuts (default: 0)")
-    test.add_argument("--limit", type=positive, help="only the first N conversations")
-    test.add_argument(
-        "--same-kind",
-        action="store_const",
-        const=True,
-        help="cut only after steps of the kind (assistant, tool) that a conversation ends with",
-    )
-    test.add_argument(
-        "--paper",
-        action="store_const",
-        const=True,
-        help="decide as Soroka et al. do: complete where the end tag is what the model writes next",
-    )
-    test.add_argument(
-        "--every-boundary",
-        action="store_const",
-        const=True,
-        help="also: are the scores probabilities of an end, before and after correction for how rare ends are?",
-    )
-    test.add_argument("--plot", metavar="FILE", help="also draw the table, as .svg")
-    test.add_argument(
-        "--against",
-        choices=["rows", "conversations", "cut"],
-        help="draw it row by row (default), by how many conversations an adapter was trained on, or by what share"
-        " of them was cut",
-    )
-
-
+    ),
+    FILTER,
+    titled(
+        "trees",
+        argument(
+            "--config",
+            metavar="HASH",
+            help="the trees with this configuration hash (default: those that the screens show)",
+        ),
+    ),
+    titled(
+        "completeness: whole conversations against cut ones",
+        argument(
+            "--run",
+            dest="run_name",
+            metavar="NAME",
+            help="only the test part of this training run (default: the project's only run, else all conversations)",
+        ),
+        argument("--mode", choices=get_args(Mode), help="only scores of this mode"),
+        argument("--adapter", help="only scores with this adapter"),
+        argument("--seed", type=int, help="seed of the cuts (default: 0)"),
+        argument("--limit", type=positive, help="only the first N conversations"),
+        _switch(
+            "--same-kind",
+            "cut only after steps of the kind (assistant, tool) that a conversation ends with",
+        ),
+        _switch(
+            "--paper",
+            "decide as Soroka et al. do: complete where the end tag is what the model writes next",
+        ),
+        _switch(
+            "--every-boundary",
+            "also: are the scores probabilities of an end, before and after correction for how rare ends are?",
+        ),
+        argument("--plot", metavar="FILE", help="also draw the table, as .svg"),
+        argument(
+            "--against",
+            choices=["rows", "conversations", "cut"],
+            help="draw it row by row (default), by how many conversations an adapter was trained on, or by what share"
+            " of them was cut",
+        ),
+    ),
+)
 def validate(arguments: argparse.Namespace) -> Result:
     """Compares a metric, or all metrics, with the truth that was imported.
 
@@ -132,7 +141,7 @@ def _every(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
     Raises:
         UsageError: No metric can be compared.
     """
-    query = ListQuery(read_filter(arguments.filter))
+    query = ListQuery(arguments.filter)
     found = all_metrics.validate_all(workspace.project, workspace.catalog, query)
     for one in found.missing:
         narrate(f"{one.metric}: {one.what} {one.how}".rstrip())
@@ -151,11 +160,11 @@ def _every(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
             "Score, cluster or grow trees first, on conversations whose truth is known: `workbench help validation`.",
         )
     lines = [line for part in parts for line in ("", *part)][1:]
-    return Result(lines, all_metrics.as_json(found))
+    return Result(lines, all_metrics.metrics_json(found))
 
 
 def _goals(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
-    found = goal_validation(workspace.project, ListQuery(read_filter(arguments.filter)))
+    found = goal_validation(workspace.project, ListQuery(arguments.filter))
     return Result(_goals_lines(found), goals.goals_json(found))
 
 
@@ -175,7 +184,7 @@ def _completeness(workspace: OpenProject, arguments: argparse.Namespace) -> Resu
         workspace.project,
         workspace.catalog,
         arguments.run_name or only_run(Path(arguments.project)),
-        query=ListQuery(read_filter(arguments.filter)),
+        query=ListQuery(arguments.filter),
         mode=arguments.mode,
         adapter=arguments.adapter,
         seed=arguments.seed or 0,
@@ -217,7 +226,7 @@ def _completeness_lines(found: CompletenessTable) -> list[str]:
 
 
 def _trees(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
-    query = ListQuery(read_filter(arguments.filter))
+    query = ListQuery(arguments.filter)
     found = tree_validation(workspace.project, query, arguments.config)
     if not found.tables:
         narrate(trees.without_truth(found))
@@ -243,7 +252,7 @@ def _trees_lines(found: TreeValidation) -> list[str]:
 
 
 def _verdicts(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
-    found = verdict_validation(workspace.project, ListQuery(read_filter(arguments.filter)))
+    found = verdict_validation(workspace.project, ListQuery(arguments.filter))
     return Result(_verdicts_lines(found), validation_of_verdicts.verdicts_json(found))
 
 

@@ -13,50 +13,34 @@ from engine.base.number_format import counted, percent_range
 from engine.conversations.growing import Growing, GrowingLines
 from engine.opener.open_project import OpenProject
 from engine.results.watch.service import WatchRequest, growing_files
-from engine.results.watch.signals import PRECISION, Rules
-from workbench.commands.options import above_zero, most_unpacked_option, share
+from engine.results.watch.signals import Rules
+from workbench.arguments import (
+    MOST_UNPACKED,
+    argument,
+    read_request,
+    request_arguments,
+    takes,
+)
 from workbench.narration import narrate, run_stages
 from workbench.result import DONE
 
 STDIN = "-"
 
 
-def watch_options(parser: argparse.ArgumentParser) -> None:
-    """Declares the options of `watch`."""
-    parser.add_argument("project", help="a project with past conversations")
-    parser.add_argument(
+@takes(
+    argument("project", help="a project with past conversations"),
+    argument(
         "paths",
         nargs="+",
         metavar="PATH",
         help="files or folders that grow; - is standard input, where each line is a conversation so far",
-    )
-    parser.add_argument("--model", help="name or path of the model (default: that of the project)")
-    parser.add_argument("--format", help="format of the logs (default: detected)")
-    parser.add_argument(
-        "--every",
-        type=above_zero,
-        default=2.0,
-        metavar="SECONDS",
-        help="seconds between two looks (default: 2)",
-    )
-    parser.add_argument(
-        "--idle",
-        type=above_zero,
-        default=10.0,
-        metavar="MINUTES",
-        help="a conversation that has not grown for so long has ended (default: 10)",
-    )
-    parser.add_argument(
-        "--precision",
-        type=share,
-        default=PRECISION,
-        metavar="P",
-        help=f"raise only signals that were right as often on past conversations (default: {PRECISION})",
-    )
-    most_unpacked_option(parser)
-    parser.add_argument("--once", action="store_true", help="report what is new now, and end")
-
-
+    ),
+    *request_arguments(WatchRequest, ("model",)),
+    argument("--format", help="format of the logs (default: detected)"),
+    *request_arguments(WatchRequest, ("every", "idle", "precision")),
+    MOST_UNPACKED,
+    *request_arguments(WatchRequest, ("once",)),
+)
 def watch(arguments: argparse.Namespace) -> int:
     """Watches until ctrl+c, or until standard input ends.
 
@@ -64,13 +48,7 @@ def watch(arguments: argparse.Namespace) -> int:
         UsageError: There is no such path, `-` stands beside other paths, or there are too few past conversations.
     """
     with OpenProject(Path(arguments.project)) as workspace:
-        request = WatchRequest(
-            model=arguments.model,
-            every=arguments.every,
-            idle=arguments.idle * 60,
-            precision=arguments.precision,
-            once=arguments.once,
-        )
+        request = read_request(WatchRequest, arguments)
         watches = workspace.watches
         stage = watches.stage(request, _growing(arguments), _print, _narrate_rules)
         try:

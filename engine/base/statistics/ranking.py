@@ -1,15 +1,19 @@
-"""Area under the ROC curve: value, interval, and variance by DeLong's method for grouped data."""
+"""Areas under curves of ranked values: intervals, DeLong's variance for grouped data, tests, points to draw."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.base.interval import Z95, Interval
+from engine.base.statistics.records import (
+    Contrast,
+    Curve,
+)
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -173,3 +177,156 @@ def _score_interval(area: float, highs: int, lows: int) -> Interval:
         return inner
 
     return Interval(area, end(0.0), end(1.0))
+
+
+def area(highs: Floats, lows: Floats) -> Floats:
+    """Returns the area under the ROC curve; 0 where a class is missing."""
+    below = np.cumsum(lows, axis=1) - lows / 2
+    return ratio((highs * below).sum(axis=1), highs.sum(axis=1) * lows.sum(axis=1))
+
+
+def average_precision(highs: Floats, lows: Floats) -> Floats:
+    """Returns the mean precision at each positive, from the highest value down."""
+    found = np.cumsum(highs[:, ::-1], axis=1)
+    precision = ratio(found, found + np.cumsum(lows[:, ::-1], axis=1))
+    return ratio((highs[:, ::-1] * precision).sum(axis=1), found[:, -1])
+
+
+def kept_accuracy(wrong: Floats, right: Floats) -> Floats:
+    """Returns the accuracy of the k cases with the lowest values, averaged over k from 1 to all.
+
+    Args:
+        wrong, right: Integer weights. Of a tie of w cases, c of them right, j kept ones hold c j / w right ones on
+            average, so that harmonic numbers give the sum.
+    """
+    many = (wrong + right).astype(np.int64)
+    kept = np.cumsum(many, axis=1)
+    before = kept - many
+    total = kept[:, -1]
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, int(total.max(initial=0)) + 1))])
+    share = ratio(right, many.astype(float))
+    rights = np.cumsum(right, axis=1) - right
+    parts = right + (rights - share * before) * (harmonic[kept] - harmonic[before])
+    return ratio(parts.sum(axis=1), total.astype(float))
+
+
+def best_kept_accuracy(wrong: Floats, right: Floats) -> Floats:
+    """Returns `kept_accuracy` for the perfect order, which keeps all right cases longest."""
+    ordered = right.sum(axis=1, keepdims=True), wrong.sum(axis=1, keepdims=True)
+    none = np.zeros_like(ordered[0])
+    return kept_accuracy(np.hstack([none, ordered[1]]), np.hstack([ordered[0], none]))
+
+
+def ratio(part: Floats, of: Floats) -> Floats:
+    """Returns the quotient; 0 where the divisor is 0."""
+    return np.divide(part, of, out=np.zeros_like(part), where=of > 0)
+
+
+POINTS = 200
+"""Most points of a curve, evenly spaced; a terminal shows no more."""
+
+
+def roc(values: Sequence[float], positive: Sequence[bool]) -> Curve:
+    """Returns the ROC curve as (false positive rate, true positive rate) from the highest value down; ties are a
+    line."""
+    value, label = np.asarray(values, float), np.asarray(positive, bool)
+    order = np.argsort(-value, kind="stable")
+    ends = np.flatnonzero(np.append(np.diff(value[order]) != 0, True))
+    found, alarms = np.cumsum(label[order])[ends], np.cumsum(~label[order])[ends]
+    x, y = np.append(0.0, alarms / max(1, alarms[-1])), np.append(0.0, found / max(1, found[-1]))
+    return _thinned(x, y)
+
+
+def rejection(values: Sequence[float], wrong: Sequence[bool]) -> Curve:
+    """Returns the accuracy-rejection curve as (share rejected, accuracy of the rest). Rejects the highest values first,
+    averages ties over all orders, and ends when one is left."""
+    value, label = np.asarray(values, float), np.asarray(wrong, bool)
+    _, place, many = np.unique(value, return_inverse=True, return_counts=True)
+    share = np.bincount(place, ~label) / many
+    # Each member of a tie counts as right with the tie's share of right ones.
+    rights = np.cumsum(np.repeat(share, many))
+    kept = np.arange(1, len(value) + 1)
+    x, y = 1 - kept / len(value), rights / kept
+    return _thinned(x[::-1], y[::-1])
+
+
+def reliability(values: Sequence[float], positive: Sequence[bool], bins: int = 10) -> Curve:
+    """Returns the reliability diagram as (mean value, share of positives) for each non-empty bin of equal width."""
+    value, label = np.asarray(values, float), np.asarray(positive, bool)
+    place = np.minimum((value * bins).astype(int), bins - 1)
+    return tuple(
+        (float(value[place == one].mean()), float(label[place == one].mean()))
+        for one in np.unique(place)
+    )
+
+
+def _thinned(x: Floats, y: Floats) -> Curve:
+    at = np.unique(np.linspace(0, len(x) - 1, min(len(x), POINTS)).round().astype(int))
+    return tuple((float(x[one]), float(y[one])) for one in at)
+
+
+LEVEL = 0.05
+"""Significance level: a difference is significant when its corrected p value is below."""
+
+
+def two_sided(z: float) -> float:
+    """Returns the two-sided p value of a standard normal statistic."""
+    return math.erfc(abs(z) / math.sqrt(2))
+
+
+def above_chance(found: Placements) -> float:
+    """Returns the two-sided p value of the hypothesis that an area is 0.5.
+
+    Uses DeLong's variance. When a class has too few groups for it, or it is 0, uses the variance of the rank sum of as
+    many groups under the hypothesis (Mann and Whitney 1947).
+    """
+    variance = found.variance
+    if not variance:
+        highs, lows = found.high_groups, found.low_groups
+        variance = (highs + lows + 1) / (12 * highs * lows)
+    return two_sided((found.area - 0.5) / math.sqrt(variance))
+
+
+def differ(one: Placements, other: Placements) -> float | None:
+    """Returns the two-sided p value of the hypothesis that two areas over the same cases are equal (DeLong, DeLong and
+    Clarke-Pearson 1988; groups after Obuchowski 1997); None when a class has too few groups."""
+    variance = one.variance_against(other)
+    if variance is None:
+        return None
+    off = one.area - other.area
+    if variance < 1e-18:  # the two scores order all cases alike
+        return 1.0 if abs(off) < 1e-12 else 0.0
+    return two_sided(off / math.sqrt(variance))
+
+
+def resampled(seen: float, draws: Floats) -> float:
+    """Returns the two-sided bootstrap p value of the hypothesis that a difference is 0.
+
+    Centres the draws at 0 and counts how often they are at least as far from 0 as the observed difference (Efron and
+    Tibshirani 1993, 16.4). At least 1 / (draws + 1).
+
+    Args:
+        seen: The observed difference.
+        draws: Bootstrap draws of it, shape (draws,).
+    """
+    around = draws - draws.mean()
+    far = int((np.abs(around) >= abs(seen) - 1e-12).sum())
+    return (far + 1) / (len(draws) + 1)
+
+
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """Corrects p values for several tests by Holm's method, which controls the family-wise error rate (Holm 1979,
+    Scand. J. Stat. 6). None marks a test that was not possible; it stays None and does not count."""
+    known = sorted((p, at) for at, p in enumerate(ps) if p is not None)
+    found: list[float | None] = [None] * len(ps)
+    least = 0.0
+    for nth, (p, at) in enumerate(known):
+        least = max(least, min(1.0, (len(known) - nth) * p))
+        found[at] = least
+    return found
+
+
+def corrected(contrasts: Sequence[Contrast]) -> tuple[Contrast, ...]:
+    """Returns the contrasts with `corrected` set by Holm's method over all of them."""
+    fixed = holm([one.p for one in contrasts])
+    return tuple(replace(one, corrected=p) for one, p in zip(contrasts, fixed, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from engine.base.interval import Interval
 
@@ -55,6 +54,3 @@ class Contrast:
     difference: Interval
     p: float | None
     corrected: float | None = None
-
-
-Metric = Literal["goals", "completeness", "verdicts", "trees"]

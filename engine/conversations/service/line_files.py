@@ -11,9 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
-from engine.base.atomic_files import replacing
-from engine.base.disk_full import disk_full, is_disk_full
 from engine.base.errors import ProjectError, WorkbenchError
+from engine.base.files import disk_full, is_disk_full, replacing
 from engine.base.text import as_json, display_safe
 
 ColumnType = Literal["text", "integer", "number", "truth value", "texts", "shares"]

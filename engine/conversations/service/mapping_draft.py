@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.base.atomic_files import make_folder
 from engine.base.conversation import Conversation
 from engine.base.errors import FormatError
+from engine.base.files import make_folder
 from engine.base.number_format import counted
 from engine.base.text import display_safe, one_line
 from engine.formats.detect import BYTES_TRIED, RECORDS_TRIED, choose_reader

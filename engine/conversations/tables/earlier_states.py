@@ -44,6 +44,20 @@ GIVEN_TO_THIS_TEXT = (
 )
 """SQL condition on a row `v` of `verdict`: the conversation had its present text already."""
 
+IS_IN_FORCE = (
+    "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
+    " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
+)
+"""Condition of SQL on the row `v`: it was not undone."""
+
+
+def verdict_sql(conversation: str) -> str:
+    """SQL expression for the current verdict of the conversation whose id the expression `conversation` gives."""
+    return (
+        f"(SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = {conversation}"
+        f" AND v.kind = 'give' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id DESC LIMIT 1)"
+    )
+
 
 def count(conn: sqlite3.Connection) -> int:
     """How many times an import replaced the text of a conversation."""

@@ -12,10 +12,10 @@ from engine.base.conversation import Conversation, Message, content_hash, count_
 from engine.conversations.shared_text import SharedText
 from engine.conversations.tables import earlier_states, facets, shared_text
 from engine.conversations.tables.conversations import messages_of
+from engine.conversations.tables.earlier_states import verdict_sql
 from engine.formats.records import Parsed
 from engine.project import cjk_index
 from engine.project.sql import MESSAGE_BITS, chunks, message_ids, placeholders, to_json
-from engine.questions.tables.verdicts import verdict_sql
 
 
 @dataclass(frozen=True, slots=True)

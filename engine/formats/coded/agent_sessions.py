@@ -16,15 +16,8 @@ from engine.base.conversation import Conversation, Message
 from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import (
-    looks_like_message,
-    messages_of,
-    read_in_turn,
-)
-from engine.formats.messages.times import (
-    as_time,
-    created_at,
-)
+from engine.formats.messages.normalise import looks_like_message, messages_of, read_in_turn
+from engine.formats.messages.times import as_time, created_at
 from engine.formats.opening.framing import Frame
 from engine.formats.records import ParsedRecord, Reader
 

@@ -21,10 +21,7 @@ from engine.formats.messages.normalise import (
     read_messages,
     record_id,
 )
-from engine.formats.messages.times import (
-    as_time,
-    created_at,
-)
+from engine.formats.messages.times import as_time, created_at
 from engine.formats.paths import Condition, Path, read_condition, read_path, without
 from engine.formats.records import ParsedRecord, Reader
 

@@ -19,15 +19,8 @@ from engine.formats.records import ParsedRecord, Reader
 _SPOKEN = ("user", "assistant")
 _CLEAR = "<command-name>/clear</command-name>"
 _OF_SESSION = (
-    "cwd",
-    "gitBranch",
-    "version",
-    "slug",
-    "userType",
-    "entrypoint",
-    "sessionId",
-    "agentId",
-)
+    "cwd", "gitBranch", "version", "slug", "userType", "entrypoint", "sessionId", "agentId",
+)  # fmt: skip
 """Keys that are much the same in all lines of a session; each value is kept once."""
 
 _NOT_FACTS = frozenset(("type", "message", "toolUseResult", "isSidechain", *_OF_SESSION))

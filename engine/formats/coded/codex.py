@@ -15,12 +15,8 @@ from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import BadRecord, as_object, object_or_empty
 from engine.formats.messages.call_messages import is_response_item, response_items
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import (
-    messages_of,
-)
-from engine.formats.messages.times import (
-    as_time,
-)
+from engine.formats.messages.normalise import messages_of
+from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame
 from engine.formats.records import ParsedRecord, Reader
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from engine.base.form_scores import Count, fields, form_scores
+from engine.formats.form_scores import Count, fields, form_scores
 from engine.formats.json_values import BadRecord, list_or_empty
 from engine.formats.records import COMPANIONS, ParsedRecord, Reader
 

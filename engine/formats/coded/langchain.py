@@ -8,12 +8,8 @@ from typing import Any
 from engine.base.conversation import Conversation, Message
 from engine.formats.json_values import BadRecord, json_text, list_or_empty, object_or_empty
 from engine.formats.messages.chat_message import as_message, langchain_message
-from engine.formats.messages.normalise import (
-    messages_of,
-)
-from engine.formats.messages.times import (
-    created_at,
-)
+from engine.formats.messages.normalise import messages_of
+from engine.formats.messages.times import created_at
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import as_word, read_path, without
 from engine.formats.records import ParsedRecord, Reader

@@ -12,13 +12,9 @@ from engine.base.conversation import Conversation
 from engine.formats.coded.repeats import MessageTexts
 from engine.formats.json_values import json_text, list_or_empty, object_or_empty
 from engine.formats.messages.chat_message import ChatMessage
-from engine.formats.messages.normalise import (
-    read_in_turn,
-)
+from engine.formats.messages.normalise import read_in_turn
 from engine.formats.messages.parts import answer_text
-from engine.formats.messages.times import (
-    as_time,
-)
+from engine.formats.messages.times import as_time
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import json_within
 from engine.formats.records import ParsedRecord, Reader

@@ -13,14 +13,8 @@ from typing import Any
 
 from engine.base.conversation import Conversation
 from engine.formats.json_values import as_object
-from engine.formats.messages.normalise import (
-    looks_like_messages,
-    read_messages,
-    record_id,
-)
-from engine.formats.messages.times import (
-    created_at,
-)
+from engine.formats.messages.normalise import looks_like_messages, read_messages, record_id
+from engine.formats.messages.times import created_at
 from engine.formats.records import ParsedRecord, Reader
 
 TASKS = {

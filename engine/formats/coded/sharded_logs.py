@@ -10,14 +10,8 @@ from typing import Any
 
 from engine.base.conversation import Conversation
 from engine.formats.json_values import BadRecord, as_object, kind_of
-from engine.formats.messages.normalise import (
-    looks_like_messages,
-    read_messages,
-    record_id,
-)
-from engine.formats.messages.times import (
-    created_at,
-)
+from engine.formats.messages.normalise import looks_like_messages, read_messages, record_id
+from engine.formats.messages.times import created_at
 from engine.formats.records import ParsedRecord, Reader
 
 _META = ("user_model", "system_model", "dataset_fn", "git_version")

@@ -20,101 +20,35 @@ from engine.formats.messages.normalise import (
     record_id,
 )
 from engine.formats.messages.roles import role_named, role_of_speaker
-from engine.formats.messages.times import (
-    as_time,
-    created_at,
-    in_order,
-    order_keys,
-)
+from engine.formats.messages.times import as_time, created_at, in_order, order_keys
 from engine.formats.opening.framing import Frame
 from engine.formats.opening.text_turns import turns_of
 from engine.formats.records import ParsedRecord, Reader
 
 IDS = (
-    "conversation_id",
-    "session_id",
-    "thread_id",
-    "chat_id",
-    "dialogue_id",
-    "dialog_id",
-    "conv_id",
-    "convo_id",
-    "ticket_id",
-    "case_id",
-    "call_id",
-    "interaction_id",
-    "room_id",
-    "conversation",
-    "session",
+    "conversation_id", "session_id", "thread_id", "chat_id", "dialogue_id", "dialog_id", "conv_id",
+    "convo_id", "ticket_id", "case_id", "call_id", "interaction_id", "room_id", "conversation", "session",
     "ticket",
-)
+)  # fmt: skip
 _ROLES = (
-    "role",
-    "speaker",
-    "sender",
-    "sender_type",
-    "sender_role",
-    "author_type",
-    "author_role",
-    "message_role",
-    "participant",
-    "participant_role",
-    "author",
-    "from",
-    "actor",
-    "who",
-    "direction",
-)
+    "role", "speaker", "sender", "sender_type", "sender_role", "author_type", "author_role",
+    "message_role", "participant", "participant_role", "author", "from", "actor", "who", "direction",
+)  # fmt: skip
 _TEXTS = (
-    "content",
-    "text",
-    "message",
-    "body",
-    "utterance",
-    "message_text",
-    "message_body",
-    "message_content",
-    "msg",
-    "value",
-)
+    "content", "text", "message", "body", "utterance", "message_text", "message_body", "message_content",
+    "msg", "value",
+)  # fmt: skip
 _ASKED = (
-    "prompt",
-    "question",
-    "user_message",
-    "user_input",
-    "user_query",
-    "query",
-    "instruction",
-    "input",
-    "request",
-    "user",
-    "human",
-)
+    "prompt", "question", "user_message", "user_input", "user_query", "query", "instruction", "input",
+    "request", "user", "human",
+)  # fmt: skip
 _ANSWERED = (
-    "response",
-    "answer",
-    "completion",
-    "output",
-    "reply",
-    "assistant_message",
-    "assistant_response",
-    "bot_response",
-    "model_response",
-    "model_output",
-    "assistant",
-    "bot",
-)
+    "response", "answer", "completion", "output", "reply", "assistant_message", "assistant_response",
+    "bot_response", "model_response", "model_output", "assistant", "bot",
+)  # fmt: skip
 TIMES = (
-    "timestamp",
-    "created_at",
-    "time",
-    "sent_at",
-    "datetime",
-    "date_time",
-    "date",
-    "created",
-    "ts",
-)
+    "timestamp", "created_at", "time", "sent_at", "datetime", "date_time", "date", "created", "ts",
+)  # fmt: skip
 
 
 class RowColumns(NamedTuple):
@@ -193,17 +127,9 @@ def _role(
 
 
 _ORDERS = (
-    "turn",
-    "turn_id",
-    "turn_index",
-    "turn_number",
-    "message_index",
-    "sequence",
-    "seq",
-    "position",
-    "step",
+    "turn", "turn_id", "turn_index", "turn_number", "message_index", "sequence", "seq", "position", "step",
     *TIMES,
-)
+)  # fmt: skip
 _KEPT_AS_ROLES = ("role", "speaker")
 """Columns whose words are only read as roles; others may tell more, such as a name."""
 
@@ -330,42 +256,17 @@ ROWS = Reader(
 
 _SYSTEMS = ("system", "system_prompt", "system_message")
 _TRANSCRIPTS = (
-    "transcript",
-    "conversation",
-    "dialogue",
-    "dialog",
-    "chat",
-    "chat_log",
-    "messages",
-    "log",
-    "text",
+    "transcript", "conversation", "dialogue", "dialog", "chat", "chat_log", "messages", "log", "text",
     "content",
-)
+)  # fmt: skip
 _EXCHANGES = (
-    "conversation",
-    "conversations",
-    "dialogue",
-    "dialog",
-    "chat",
-    "chat_log",
-    "history",
-    "chat_history",
-    "turns",
-    "exchanges",
-)
+    "conversation", "conversations", "dialogue", "dialog", "chat", "chat_log", "history", "chat_history",
+    "turns", "exchanges",
+)  # fmt: skip
 _LISTS = (
-    "transcript",
-    "dialogue",
-    "dialog",
-    "chat",
-    "chat_log",
-    "chat_history",
-    "message_history",
-    "conversation_history",
-    "conversation_log",
-    "messages_json",
-    "turns",
-)
+    "transcript", "dialogue", "dialog", "chat", "chat_log", "chat_history", "message_history",
+    "conversation_history", "conversation_log", "messages_json", "turns",
+)  # fmt: skip
 """Names of columns with a list of messages, beside those of the chat logs."""
 
 

@@ -139,9 +139,9 @@ def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
     """
     groups: dict[str, list[Frame]] = {}
     for frame in frames:
-        key = "" if group.by is None else as_word(group.by.first(frame.value))
-        if frame.reason is None and group.by is not None and not key and not group.others:
-            frame = frame._replace(reason=f"it names no conversation at `{group.by.text}`")
+        key = "" if group.id is None else as_word(group.id.first(frame.value))
+        if frame.reason is None and group.id is not None and not key and not group.others:
+            frame = frame._replace(reason=f"it names no conversation at `{group.id.text}`")
         if frame.reason is not None:
             yield frame
         else:

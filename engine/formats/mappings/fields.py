@@ -11,9 +11,7 @@ from typing import Any
 
 from engine.formats.messages.parts import part_kind
 from engine.formats.messages.roles import role_meant
-from engine.formats.messages.times import (
-    as_time,
-)
+from engine.formats.messages.times import as_time
 from engine.formats.paths import as_word, decoded
 
 DEEPEST = 6

@@ -1,6 +1,7 @@
 """Mapping files: a format as data, which says where a record has its conversation, messages, roles, truth and metadata.
 
-`docs/formats.md` describes the keys of such a file, `engine.formats.paths` the paths in it.
+`docs/formats.md` describes the keys of such a file, `engine.formats.paths` the paths in it. The classes here have the
+keys as fields, so msgspec checks a file and names the key that is wrong.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping as Table
-from dataclasses import dataclass, field
 from pathlib import Path as File
 from typing import Any, Literal, get_args
 
+import msgspec
+
 from engine.base.conversation import Role
 from engine.base.errors import FormatError
-from engine.formats.paths import BadPath, Condition, Path, read_condition, read_path
+from engine.formats.paths import Condition, Path, read_condition, read_path
 
 Destination = Role | Literal["metadata", "left out"]
 """What a role of a log stands for: a role, or what is no message."""
@@ -25,34 +27,64 @@ DESTINATIONS: tuple[Destination, ...] = (*get_args(Role), "metadata", "left out"
 OTHER_SPEAKERS = "*"
 FIRST_SPEAKER = "first"
 
+_ITSELF = read_path(".")
 
-@dataclass(frozen=True, slots=True)
+
+class Paths(tuple[Path, ...]):
+    """Paths that a file gives as a text, or as a list of texts."""
+
+
+class Conditions(tuple[Condition, ...]):
+    """Conditions that a file gives as a text, or as a list of texts."""
+
+
+class Roles(dict[str, Destination]):
+    """What words of a log for a speaker stand for."""
+
+
+class SpeakerRole:
+    """Who speaks: the path of the role, or roles that the items have one after the other in turn."""
+
+    def __init__(self, path: Path | None, in_turn: tuple[Destination, ...]) -> None:
+        self.path = path
+        self.in_turn = in_turn
+
+
 class CallMapping:
     """Where the tool calls of a message are; without a name they are read as those of any chat API."""
 
-    each: Path
-    name: Path | None = None
-    arguments: Path | None = None
-    id: Path | None = None
+    def __init__(
+        self,
+        each: Path = _ITSELF,
+        name: Path | None = None,
+        arguments: Path | None = None,
+        id: Path | None = None,
+    ) -> None:
+        self.each = each
+        self.name = name
+        self.arguments = arguments
+        self.id = id
 
 
-@dataclass(frozen=True, slots=True)
-class MessageRule:
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a mapping file."""
+
+
+class MessageRule(_Section, frozen=True):
     """Where an item of a log has a message; without `text` the item is read as a message of any chat API.
 
     Attributes:
         each: Where the message, or each of several, is within the item.
         when: Conditions on the item.
-        role: Path of the role, or a role itself; of several, the items have one after the other in turn.
         text: Paths of the text; what they find is joined.
         answers: Path of the id of the call that a tool answers.
         join: What stands between several texts; None: they are parts of a message, a line each.
     """
 
     each: Path | None = None
-    when: tuple[Condition, ...] = ()
-    role: Path | tuple[Destination, ...] | None = None
-    text: tuple[Path, ...] = ()
+    when: Conditions = Conditions()
+    role: SpeakerRole | None = None
+    text: Paths = Paths()
     name: Path | None = None
     time: Path | None = None
     reasoning: Path | None = None
@@ -61,31 +93,49 @@ class MessageRule:
     join: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MessageList:
-    """A list of items in a record, and the messages in each of them."""
+class MessageList(MessageRule, frozen=True):
+    """A list of items in a record, at `each`, and the messages in each of them: by several rules, or by this one."""
 
-    each: Path
-    turns: tuple[MessageRule, ...]
+    turns: tuple[MessageRule, ...] = ()
+
+    def __post_init__(self) -> None:
+        others = [key for key in MessageRule.__struct_fields__[1:] if getattr(self, key)]
+        if self.turns and others:
+            raise ValueError(f"beside `turns` there is `{others[0]}`, which belongs into a turn")
+
+    @property
+    def rules(self) -> tuple[MessageRule, ...]:
+        """The rules for each item; `each` of a rule is within the item."""
+        return self.turns or (msgspec.structs.replace(self, each=None),)
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(_Section, frozen=True):
     """Records of which several are one conversation: those with the same id, all of a file without one.
 
     Attributes:
+        by: Path of the id, or `file`.
         others: Whether records without an id are one conversation, and not broken.
         across_files: Whether those with the same id may lie in several files of a folder.
     """
 
-    by: Path | None
-    order: Path | None
-    others: bool = False
+    by: Path | None = None
+    order: Path | None = None
+    others: str = ""
     across_files: bool = False
 
+    def __post_init__(self) -> None:
+        if self.others not in ("", "file"):
+            raise ValueError('`others` is not "file"')
+        if self.by is None:
+            raise ValueError('it needs `by`: a path, or "file" if a file is one conversation')
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+    @property
+    def id(self) -> Path | None:
+        """The path of the id; None if all records of a file are one conversation."""
+        return None if self.by is None or self.by.text == "file" else self.by
+
+
+class Tree(_Section, frozen=True):
     """Messages that answer each other in a tree; a conversation is one branch of it, put under `branch`.
 
     Attributes:
@@ -95,28 +145,34 @@ class Tree:
         rank: Path of a number in a node; the lowest child is followed.
     """
 
-    nodes: Path
+    nodes: Path = _ITSELF
     id: Path | None = None
     parent: Path | None = None
     children: Path | None = None
     leaf: Path | None = None
     rank: Path | None = None
 
+    def __post_init__(self) -> None:
+        if self.children is None and (self.id is None or self.parent is None):
+            raise ValueError("it needs `children`, or `id` and `parent`")
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+
+class Transcript(_Section, frozen=True):
     """Texts that hold turns; each becomes a list of messages with role and content.
 
     Attributes:
         marks: What a turn begins with, such as a line break and `Human:`; without blanks and colon it is the role.
     """
 
-    at: Path
-    marks: tuple[str, ...]
+    at: Path = _ITSELF
+    marks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.marks or not all(mark.strip() for mark in self.marks):
+            raise ValueError("it needs `marks`, the texts with which turns begin")
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(_Section, frozen=True):
     """One format. `when` holds for a record before it is split, and for the rows before they are grouped.
 
     Attributes:
@@ -126,25 +182,33 @@ class Mapping:
         by_name: Whether it is used only where the person names it, and recognises no record.
     """
 
-    name: str
-    title: str
-    when: tuple[Condition, ...]
-    items: tuple[MessageList, ...]
+    name: str = ""
+    title: str = ""
+    when: Conditions = Conditions()
+    items: tuple[MessageList, ...] = msgspec.field(default=(), name="messages")
     sample: str = ""
-    split: tuple[Path, ...] = ()
-    subrecords: Path | None = None
+    split: Paths = Paths()
+    subrecords: Path | None = msgspec.field(default=None, name="apart")
     attachments: Path | None = None
     transcript: Transcript | None = None
     group: Group | None = None
     tree: Tree | None = None
-    id: tuple[Path, ...] = ()
+    id: Paths = Paths()
     created_at: Path | None = None
     user: Path | None = None
-    roles: Table[str, Destination] = field(default_factory=dict)
-    truth: Table[str, Path] = field(default_factory=dict)
-    metadata: Table[str, Path] = field(default_factory=dict)
-    left_out: tuple[Path, ...] = ()
+    roles: Roles = msgspec.field(default_factory=Roles)
+    truth: dict[str, Path] = msgspec.field(default_factory=dict)
+    metadata: dict[str, Path] = msgspec.field(default_factory=dict)
+    left_out: Paths = Paths()
     by_name: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("it has no `name`")
+        if not self.items:
+            raise ValueError("it has no [[messages]]")
+        if not self.when:
+            raise ValueError("it has no `when`, so that no record could be recognized")
 
 
 def load_mapping(file: File) -> Mapping:
@@ -161,7 +225,7 @@ def load_mapping(file: File) -> Mapping:
         raise FormatError(f"{file} is not text in UTF-8.", "Save it as UTF-8.") from None
     except RecursionError:
         raise FormatError(f"The mapping file {file} is nested too deeply.", "Check it.") from None
-    except (tomllib.TOMLDecodeError, BadMapping, BadPath) as error:
+    except (tomllib.TOMLDecodeError, BadMapping) as error:
         raise FormatError(
             f"The mapping file {file} cannot be used: {error}.",
             "docs/mapping-files.md describes its keys; `workbench import --map` writes such a file.",
@@ -173,193 +237,85 @@ class BadMapping(Exception):
 
 
 def read_mapping(table: Table[str, Any]) -> Mapping:
-    """Reads the content of a mapping file.
+    """Returns the mapping that a file with this content says.
 
     Raises:
-        BadMapping: It says something that no mapping file says.
-        BadPath: A path in it is none.
+        BadMapping: It says something that no mapping file says; the text names the key.
     """
-    taken = _Keys(table, "the file")
-    name = taken.text("name")
-    if not name:
-        raise BadMapping("it has no `name`")
-    mapping = Mapping(
-        name=name,
-        title=taken.text("title") or name,
-        when=tuple(map(read_condition, taken.texts("when"))),
-        items=tuple(_items(entry) for entry in taken.tables("messages")),
-        sample=taken.text("sample"),
-        split=tuple(map(read_path, taken.texts("split"))),
-        subrecords=taken.path("apart"),
-        attachments=taken.path("attachments"),
-        transcript=_transcript(taken.table("transcript")),
-        group=_group(taken.table("group")),
-        tree=_tree(taken.table("tree")),
-        id=tuple(map(read_path, taken.texts("id"))),
-        created_at=taken.path("created_at"),
-        user=taken.path("user"),
-        roles={
-            str(word): _destination(entry, word) for word, entry in taken.table("roles").items()
-        },
-        truth={key: read_path(str(entry)) for key, entry in taken.table("truth").items()},
-        metadata={key: read_path(str(entry)) for key, entry in taken.table("metadata").items()},
-        left_out=tuple(map(read_path, taken.texts("left_out"))),
-        by_name=taken.truth_value("by_name"),
-    )
-    taken.end()
-    if not mapping.items:
-        raise BadMapping("it has no [[messages]]")
-    if not mapping.when:
-        raise BadMapping("it has no `when`, so that no record could be recognized")
-    return mapping
+    try:
+        mapping = msgspec.convert(table, Mapping, dec_hook=_decoded)
+    except msgspec.ValidationError as error:
+        raise BadMapping(_in_words(str(error))) from None
+    return mapping if mapping.title else msgspec.structs.replace(mapping, title=mapping.name)
 
 
-def _items(table: Table[str, Any]) -> MessageList:
-    taken = _Keys(table, "[[messages]]")
-    turns = taken.tables("turns")
-    each = taken.path("each") or read_path(".")
-    if not turns:
-        return MessageList(each, (_turn(taken),))
-    taken.end()
-    return MessageList(each, tuple(_turn(_Keys(turn, "`turns`"), inner=True) for turn in turns))
+def _decoded(kind: type, value: Any) -> Any:
+    """Returns what the value of a key is in the types of this module, for msgspec."""
+    if kind is Paths:
+        return Paths(map(read_path, _texts(value)))
+    if kind is Conditions:
+        return Conditions(map(read_condition, _texts(value)))
+    if kind is Roles and isinstance(value, dict):
+        return Roles({word: _destination(name, f"`{word}`") for word, name in value.items()})
+    if kind is CallMapping and isinstance(value, dict):
+        return CallMapping(**{key: _call_path(key, entry) for key, entry in value.items()})
+    if not isinstance(value, str):
+        raise ValueError("it is not text" if kind is not Roles else "it is not a table")
+    if kind is SpeakerRole and value.startswith("="):
+        words = [word.strip() for word in value[1:].split(",")]
+        return SpeakerRole(None, tuple(_destination(word, "it") for word in words))
+    path = read_path(value)
+    if kind is SpeakerRole:
+        return SpeakerRole(path, ())
+    return CallMapping(path) if kind is CallMapping else path
 
 
-def _turn(taken: _Keys, inner: bool = False) -> MessageRule:
-    calls = taken.table_or_path("calls")
-    turn = MessageRule(
-        taken.path("each") if inner else None,
-        tuple(map(read_condition, taken.texts("when"))),
-        _role(taken.text("role")),
-        tuple(map(read_path, taken.texts("text"))),
-        taken.path("name"),
-        taken.path("time"),
-        taken.path("reasoning"),
-        calls,
-        taken.path("answers"),
-        taken.text("join") if taken.has("join") else None,
-    )
-    taken.end()
-    return turn
+def _texts(value: Any) -> list[str]:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("it is neither text nor a list of texts")
+    return texts
 
 
-def _role(text: str) -> Path | tuple[Destination, ...] | None:
-    if text.startswith("="):
-        return tuple(_destination(word.strip(), "role") for word in text[1:].split(","))
-    return read_path(text) if text else None
+def _destination(name: Any, key: str) -> Destination:
+    for destination in DESTINATIONS:
+        if destination == name:
+            return destination
+    raise ValueError(f"{key} is {name!r}, not one of {', '.join(DESTINATIONS)}")
 
 
-def _destination(text: Any, of: object) -> Destination:
-    for one in DESTINATIONS:
-        if one == text:
-            return one
-    raise BadMapping(f"`{of}` is {text!r}, not one of {', '.join(DESTINATIONS)}")
+def _call_path(key: str, text: Any) -> Path:
+    if key not in ("each", "name", "arguments", "id"):
+        raise ValueError(f"no mapping file has the key `{key}`")
+    if not isinstance(text, str):
+        raise ValueError(f"`{key}` is not text")
+    return read_path(text)
 
 
-def _group(table: Table[str, Any]) -> Group | None:
-    if not table:
-        return None
-    taken = _Keys(table, "[group]")
-    by = taken.text("by")
-    if not by:
-        raise BadMapping('[group] needs `by`: a path, or "file" if a file is one conversation')
-    order, others = taken.path("order"), taken.text("others")
-    if others not in ("", "file"):
-        raise BadMapping('`others` in [group] is not "file"')
-    path = None if by == "file" else read_path(by)
-    group = Group(path, order, bool(others), taken.truth_value("across_files"))
-    taken.end()
-    return group
+_WORDS = {
+    "Object contains unknown field": "no mapping file has the key",
+    "Expected `str`, got": "it is not text but",
+    "Expected `bool`, got": "it is neither true nor false but",
+    "Expected `array`, got": "it is not a list but",
+    "Expected `object`, got": "it is not a table but",
+    "Expected `object | null`, got": "it is not a table but",
+    "`object`": "a table",
+    "`array`": "a list",
+    "`str`": "text",
+    "`int`": "a number",
+    "`float`": "a number",
+    "`bool`": "true or false",
+}
+"""What msgspec says, and how a person says it."""
 
 
-def _transcript(table: Table[str, Any]) -> Transcript | None:
-    if not table:
-        return None
-    taken = _Keys(table, "[transcript]")
-    transcript = Transcript(taken.path("at") or read_path("."), tuple(taken.texts("marks")))
-    taken.end()
-    if not all(mark.strip() for mark in transcript.marks) or not transcript.marks:
-        raise BadMapping("[transcript] needs `marks`, the texts with which turns begin")
-    return transcript
-
-
-def _tree(table: Table[str, Any]) -> Tree | None:
-    if not table:
-        return None
-    taken = _Keys(table, "[tree]")
-    nodes = taken.path("nodes")
-    tree = Tree(
-        nodes or read_path("."),
-        *(taken.path(key) for key in ("id", "parent", "children", "leaf", "rank")),
-    )
-    taken.end()
-    if tree.children is None and (tree.id is None or tree.parent is None):
-        raise BadMapping("[tree] needs `children`, or `id` and `parent`")
-    return tree
-
-
-class _Keys:
-    """Takes the keys of a table one by one, so that the unknown ones are left over."""
-
-    def __init__(self, table: Table[str, Any], where: str) -> None:
-        self._left = dict(table)
-        self._where = where
-
-    def text(self, key: str) -> str:
-        value = self._left.pop(key, "")
-        if not isinstance(value, str):
-            raise BadMapping(f"`{key}` in {self._where} is not text")
-        return value
-
-    def truth_value(self, key: str) -> bool:
-        value = self._left.pop(key, False)
-        if not isinstance(value, bool):
-            raise BadMapping(f"`{key}` in {self._where} is neither true nor false")
-        return value
-
-    def has(self, key: str) -> bool:
-        return key in self._left
-
-    def texts(self, key: str) -> list[str]:
-        value = self._left.pop(key, [])
-        texts = [value] if isinstance(value, str) else value
-        if not isinstance(texts, list) or not all(isinstance(entry, str) for entry in texts):
-            raise BadMapping(f"`{key}` in {self._where} is neither text nor a list of texts")
-        return texts
-
-    def path(self, key: str) -> Path | None:
-        text = self.text(key)
-        return read_path(text) if text else None
-
-    def table(self, key: str) -> Table[str, Any]:
-        value = self._left.pop(key, {})
-        if not isinstance(value, dict):
-            raise BadMapping(f"`{key}` in {self._where} is not a table")
-        return value
-
-    def tables(self, key: str) -> list[Table[str, Any]]:
-        value = self._left.pop(key, [])
-        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-            raise BadMapping(f"`{key}` in {self._where} is not a list of tables")
-        return value
-
-    def table_or_path(self, key: str) -> CallMapping | None:
-        value = self._left.get(key)
-        if not isinstance(value, dict):
-            path = self.path(key)
-            return CallMapping(path) if path else None
-        taken = _Keys(self._left.pop(key), f"`{key}`")
-        calls = CallMapping(
-            taken.path("each") or read_path("."),
-            *(taken.path(name) for name in ("name", "arguments", "id")),
-        )
-        taken.end()
-        return calls
-
-    def end(self) -> None:
-        """Raises BadMapping if a key is left."""
-        if self._left:
-            keys = ", ".join(f"`{key}`" for key in self._left)
-            raise BadMapping(f"{self._where} has {keys}, which no mapping file has")
+def _in_words(error: str) -> str:
+    """Returns an error of msgspec as a person reads it: the key, and what is wrong there."""
+    what, _, place = error.partition(" - at `$")
+    for said, words in _WORDS.items():
+        what = what.replace(said, words)
+    key = place.removesuffix("`").removeprefix(".")
+    return f"`{key}`: {what}" if key else what
 
 
 def as_toml(table: dict[str, Any]) -> str:

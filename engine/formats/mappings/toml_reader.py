@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,22 +20,17 @@ from engine.formats.mappings.mapping import (
     Mapping,
     MessageList,
     MessageRule,
+    SpeakerRole,
 )
-from engine.formats.messages.normalise import (
-    messages_of,
-)
+from engine.formats.messages.normalise import messages_of
 from engine.formats.messages.roles import role_named, role_of_speaker
-from engine.formats.messages.times import (
-    TIMES,
-    as_time,
-    created_at,
-    in_time_order,
-)
+from engine.formats.messages.times import TIMES, as_time, created_at, in_time_order
 from engine.formats.opening.framing import Frame
 from engine.formats.paths import Found, Path, Trail, as_word, decoded, read_path, without
 from engine.formats.records import ParsedRecord, Reader
 
-_DEFAULT_ROLE = read_path("role | from")
+_DEFAULT_ROLE = SpeakerRole(read_path("role | from"), ())
+_ITSELF = read_path(".")
 
 _OWN_KEY = "@key"
 """Path of the name of a tool call that is the key under which the call stands."""
@@ -65,10 +60,10 @@ def reader_of(mapping: Mapping) -> Reader:
 
 
 def _thread_of(group: Group | None) -> Callable[[Any], str] | None:
-    if group is None or group.by is None or not group.across_files:
+    if group is None or group.id is None or not group.across_files:
         return None
-    by = group.by
-    return lambda record: as_word(by.first(record))
+    path = group.id
+    return lambda record: as_word(path.first(record))
 
 
 def _arranges(mapping: Mapping) -> bool:
@@ -198,18 +193,19 @@ class _Reading:
             self._events.append(value)
 
     def _read_items(self, items: MessageList) -> None:
-        found = items.each.find(self._record, self._record, self._outer)
-        time = items.turns[0].time
+        found = (items.each or _ITSELF).find(self._record, self._record, self._outer)
+        rules = items.rules
+        time = rules[0].time
         times = [time.first(one.value) if time else _plain_time(one.value) for one in found]
-        role = items.turns[0].role
-        if FIRST_SPEAKER in self._mapping.roles and not isinstance(role, tuple):
-            words = (as_word((role or _DEFAULT_ROLE).first(one.value)) for one in found)
+        role = rules[0].role or _DEFAULT_ROLE
+        if FIRST_SPEAKER in self._mapping.roles and role.path:
+            words = (as_word(role.path.first(one.value)) for one in found)
             self._user_is_named = any(self._known_role(word) == "user" for word in words)
         # among the items that are messages: where two take turns, a note is nobody's turn
         position = 0
         for one in in_time_order(found, times):
             try:
-                position += self._read_item(items, one, position)
+                position += self._read_item(rules, one, position)
             except BadRecord:
                 if self._mapping.group is None:
                     raise
@@ -217,13 +213,13 @@ class _Reading:
                 self._events.append(one.value)  # the other records are a conversation without it
                 self._unknown.append(one.value)
 
-    def _read_item(self, items: MessageList, item: Found, position: int) -> bool:
+    def _read_item(self, rules: Sequence[MessageRule], item: Found, position: int) -> bool:
         """Reads an item; returns whether it meets the conditions of a message."""
         whole_record = item.trail == ()
         drafts: list[dict[str, Any]] = []
         used: list[Trail] = list(self._used_inside.get(item.trail or (), ()))
         matched = False
-        for turn in items.turns:
+        for turn in rules:
             if not all(one.holds(item.value, self._record, self._outer) for one in turn.when):
                 continue
             matched = True
@@ -343,9 +339,10 @@ class _Reading:
 
     def _role(self, turn: MessageRule, value: Any, position: int) -> tuple[Destination, str | None]:
         """Returns the role of an item, and the name of a speaker whose role is told by the order of speaking."""
-        if isinstance(turn.role, tuple):
-            return turn.role[position % len(turn.role)], None
-        found = (turn.role or _DEFAULT_ROLE).first(value, self._record, self._outer)
+        speaker_role = turn.role or _DEFAULT_ROLE
+        if speaker_role.path is None:
+            return speaker_role.in_turn[position % len(speaker_role.in_turn)], None
+        found = speaker_role.path.first(value, self._record, self._outer)
         word = as_word(found)
         known = self._mapped_role(word)
         if known is not None:

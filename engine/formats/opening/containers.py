@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, BinaryIO, Literal, cast
 
 from engine.base.errors import FormatError, TooMuch
-from engine.base.files_in_use import is_in_use
+from engine.base.files import is_in_use
 from engine.formats.json_values import BadRecord, json_text
 from engine.formats.opening.bounds import LEAST_OF_RECORD, Bounds, Expansion, Reading
 from engine.formats.opening.databases import sqlite_rows, sqlite_tables

@@ -26,9 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.errors import NotFound, NotYet, UsageError
-from engine.goals.records import GoalDecision, Pair, part_ids
-
-Ids = npt.NDArray[np.int64]
+from engine.goals.records import GoalDecision, Ids, Pair, part_ids
 
 
 @dataclass(frozen=True, slots=True, eq=False)

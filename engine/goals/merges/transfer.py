@@ -26,8 +26,8 @@ from itertools import combinations
 import numpy as np
 
 from engine.base.errors import UsageError
-from engine.goals.merges.merge_state import Group, Ids, MergeState
-from engine.goals.records import DecisionKind, GoalDecision
+from engine.goals.merges.merge_state import Group, MergeState
+from engine.goals.records import DecisionKind, GoalDecision, Ids
 
 SHARE = 0.5
 """A share above this is a majority."""

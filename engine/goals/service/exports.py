@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.conversations.tables.conversations import imported
-from engine.goals.clusters.membership import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
+from engine.goals.clusters.clustering import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables import second_goals, vectors
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.clustering_view import ClusteringView, GroupFigures, Space, group_rows
 from engine.goals.views.decision_log import read_merge_state, unplaced_decisions
-from engine.goals.views.goal_inputs import stored_clustering
 from engine.model.embedders.vectors import Vectors
 from engine.project.sql import id_pages, snapshot
 
@@ -107,7 +107,7 @@ def assignment_lines(
     other groups that it may belong to and the distance to the centre; `reason` says why it is in no group. Other groups
     that a person removed are left out; `confirmed` has those that a person confirmed.
 
-    Scores are those of `engine.goals.clusters.membership` among the current groups.
+    Scores are those of `engine.goals.clusters.clustering` among the current groups.
 
     Raises:
         UsageError: Nothing was clustered yet.

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.base.statistics.partitions import OUTSIDE, agreement
+from engine.base.statistics.agreement import OUTSIDE, agreement
 from engine.conversations.tables.conversations import truth_by_conversation
-from engine.goals.paper.clustering import PaperClusters
-from engine.goals.paper.tables import pairwise_ari
+from engine.goals.paper import PaperClusters, pairwise_ari
 from engine.goals.stages.as_paper import PaperResult
 from engine.goals.tables import clusterings, measurements
 from engine.model.embedders.vectors import Numbers

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from statistics import mean
 from typing import Any
 
-from engine.goals.clusters.stability import DISSOLVED, STABLE
+from engine.goals.clusters.validation import DISSOLVED, STABLE
 from engine.goals.records import GoalGroup
-from engine.goals.stages.stabilising import StabilityStage
-from engine.goals.tables import answers as goal_answers
-from engine.goals.tables import clusterings, vectors
+from engine.goals.stages.validation import StabilityStage
+from engine.goals.tables import clusterings, measurements, vectors
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import stored_clustering
 from engine.project.project import Project
 
 
@@ -75,12 +74,10 @@ def stability_result(project: Project, stage: StabilityStage) -> dict[str, Any]:
     first. A cluster that is neither clearly stable nor dissolved has None for `stable`."""
     with project.reading() as conn:
         stored = stored_clustering(conn, None)
-        runs = goal_answers.agreements(conn, stored.id, stage.config_hash)
-        jaccard = goal_answers.stability(conn, stored.id)
+        runs = measurements.agreements(conn, stored.id, stage.config_hash)
+        jaccard = measurements.stability(conn, stored.id)
         clusters = clusterings.clusters(conn, stored.id)
-    ari = {
-        kind: [value for (of, _), value, _ in runs if of == kind] for kind in ("seed", "bootstrap")
-    }
+    ari = {kind: [value for (of, _), value in runs if of == kind] for kind in ("seed", "bootstrap")}
     rows = [
         {
             "id": f"c{cluster.number}",

@@ -37,13 +37,15 @@ from engine.goals.records import (
     SplitProposal,
     UndoneJudgement,
 )
-from engine.goals.service import proposal_decisions, splitting
-from engine.goals.service.run_stages import GoalStages
-from engine.goals.tables import answers as goal_answers
-from engine.goals.tables import clusterings, measurements, second_goals
+from engine.goals.service import decisions as decision_files
+from engine.goals.service.runs import GoalStages
+from engine.goals.stages.deciding import settle_moves
+from engine.goals.tables import clusterings, decisions, measurements, second_goals
 from engine.goals.tables import decisions as goal_decisions
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.tables.measurements import Measurements
 from engine.goals.views import group_members
+from engine.goals.views import splitting as split_candidates
 from engine.goals.views.clustering_view import (
     ClusteringView,
     GroupFigures,
@@ -54,14 +56,12 @@ from engine.goals.views.clustering_view import (
     group_rows,
 )
 from engine.goals.views.decision_log import Plan
-from engine.goals.views.goal_inputs import stored_clustering
 from engine.goals.views.merge_queue import (
     QueueSnapshot,
     put_least_similarity,
     put_order,
     queue_settings,
 )
-from engine.goals.views.settle_moves import settle_moves
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.embedders.embedder import embedder_for
@@ -340,7 +340,7 @@ class GoalService:
         unasked = sum(not queue.asked(pair) for pair in likely)
         decided = self._decisions.active(stored.id)
         with self._project.reading() as conn:
-            cost = goal_answers.cost(conn, stored.pair_config)
+            cost = decisions.answer_cost(conn, stored.pair_config)
         return ReviewProgress(
             merged=sum(1 for d in decided if d.kind == "merge"),
             refused=sum(1 for d in decided if d.kind in ("apart", "never")),
@@ -351,7 +351,7 @@ class GoalService:
             unasked=unasked,
             calls=round(unasked * (cost[0] if cost else CALLS)),
             seconds=unasked * cost[1] if cost else None,
-            agreement=agreement(proposal_decisions.model_and_person(decided)),
+            agreement=agreement(decision_files.model_and_person(decided)),
             learned_from=queue.model.decisions,
             least_similarity=queue.least_similarity,
             order=queue.order,
@@ -383,21 +383,21 @@ class GoalService:
         Args:
             label: Of the merged group; None takes the proposed one, or that of the larger group.
         """
-        return self._decide(proposal_decisions.merge(shown, label))
+        return self._decide(decision_files.merge(shown, label))
 
     def apart(self, shown: Proposal, *, never: bool = False) -> GoalDecision:
         """Refuses a pair and stores the proposal as the person saw it; `never` refuses it in later clusterings too."""
-        return self._decide(proposal_decisions.refusal(shown, never=never))
+        return self._decide(decision_files.refusal(shown, never=never))
 
     def merge_all(self, shown: Sequence[Proposal], probability: float) -> int:
         """Merges the pairs of a list, which `above` gave for this probability, as one act, and returns how many. Where
         the list has both A with B and B with C, all three become one; pairs decided meanwhile are left out."""
-        return len(self._act(proposal_decisions.merge_all(shown, probability)))
+        return len(self._act(decision_files.merge_all(shown, probability)))
 
     def refuse_all(self, shown: Sequence[Proposal], probability: float) -> int:
         """Refuses the pairs of a list, which `below` gave for this probability, as one act, and returns how many. Pairs
         decided meanwhile are left out."""
-        return len(self._act(proposal_decisions.refuse_all(shown, probability)))
+        return len(self._act(decision_files.refuse_all(shown, probability)))
 
     def decide_all(self, plan: Plan) -> int:
         """Makes the decisions of a plan as one act, and returns how many."""
@@ -424,7 +424,7 @@ class GoalService:
 
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
         """The parts into which k-means would split a group."""
-        return splitting.preview(self._project, *self._view_and_space(), group_id, parts)
+        return split_candidates.preview(self._project, *self._view_and_space(), group_id, parts)
 
     def split_proposals(self) -> list[SplitProposal]:
         """The groups that seem to hold several goals. Not quick.
@@ -432,12 +432,12 @@ class GoalService:
         Raises:
             UsageError: Nothing was clustered yet.
         """
-        return splitting.proposals(self._project, *self._view_and_space())
+        return split_candidates.proposals(self._project, *self._view_and_space())
 
     def split(self, group_id: str, parts: Sequence[Sequence[int]]) -> GoalDecision:
         """Splits a group by conversation ids; members in none of the parts make one more part. Parts are labelled with
         phrases of their members."""
-        return self._decide(splitting.decision(self._project, self.view(), group_id, parts))
+        return self._decide(split_candidates.decision(self._project, self.view(), group_id, parts))
 
     def move(self, conversation_ids: Sequence[int], group_id: str | None) -> GoalDecision:
         """Moves conversations to a group; None takes them out of all groups.

@@ -19,21 +19,24 @@ import numpy as np
 from engine.base.conversation import render_log, without_surrogates
 from engine.base.number_format import counted
 from engine.conversations.tables import conversations
-from engine.goals.clusters.held_out import held_out
-from engine.goals.paper.categories import categorise
-from engine.goals.paper.clustering import PaperClusters, Prompts, paper_clusters
-from engine.goals.paper.tables import (
+from engine.goals.clusters.validation import held_out
+from engine.goals.labels.phrase_labels import distinctive_words
+from engine.goals.paper import (
     Distances,
+    PaperClusters,
+    Prompts,
     assigned_distances,
+    categorise,
     own_distances,
     pairwise_ari,
+    paper_clusters,
 )
-from engine.goals.questions.distinctive_words import distinctive_words
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
+from engine.goals.tables.texts import TextSource
+from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import TextSource, digest_of, read_vectors
 from engine.jobs.contract import OnProgress, Progress
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows

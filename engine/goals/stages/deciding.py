@@ -1,35 +1,104 @@
-"""The stage that merges groups automatically: by the merge probability, or by the model's answer alone as in Algorithm
-1 of Soroka et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
+"""The stages that change groups without a person: merging, settling after it, and naming the groups that it made.
 
-The decisions are stored with those of people, each with its author, and can be undone like them. Pairs that a person
-refused are not merged.
+Groups are merged by the merge probability, or by the model's answer alone as in Algorithm 1 of Soroka et al.,
+"Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions". The decisions are stored with those of people,
+each with its author, and can be undone like them. Pairs that a person refused are not merged.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Literal
 
+import numpy as np
+
 from engine.base.errors import Cancelled, UsageError
 from engine.base.number_format import counted
-from engine.goals.records import DECIDE_THRESHOLD, Evidence, GoalDecision, Pair, model_says_yes
+from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, settle
+from engine.goals.labels.phrase_labels import phrase_labels
+from engine.goals.merges.merge_state import Group, MergeState
+from engine.goals.questions import Named
+from engine.goals.records import (
+    DECIDE_THRESHOLD,
+    Author,
+    Evidence,
+    GoalDecision,
+    Ids,
+    Pair,
+    model_says_yes,
+)
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.proposing import BLOCK, ProposeStage
-from engine.goals.views.goal_inputs import stored_clustering
-from engine.goals.views.merge_queue import QueueSnapshot
-from engine.goals.views.merge_queue_cache import MergeQueueCache
-from engine.goals.views.settle_moves import settle_moves
+from engine.goals.tables.clusterings import NONE, StoredClustering, source_of, stored_clustering
+from engine.goals.tables.texts import LazyTexts
+from engine.goals.tables.vectors import read_vectors
+from engine.goals.views.clustering_view import ClusteringView
+from engine.goals.views.decision_log import DecisionLog
+from engine.goals.views.merge_queue import MergeQueueCache, QueueSnapshot
 from engine.jobs.contract import (
+    CpuStage,
     Lane,
+    OnProgress,
     Progress,
     ThreadedWork,
     config_hash,
 )
+from engine.model.embedders.vectors import Mask
 from engine.project import runs
 from engine.project.project import Project
+
+
+def settle_moves(
+    view: ClusteringView,
+    queue_cache: MergeQueueCache,
+    decided: Sequence[GoalDecision],
+    author: Author,
+    note: Callable[[str, int, int], None] = lambda what, done, total: None,
+) -> list[GoalDecision]:
+    """One move decision for each group that gains conversations, largest group first.
+
+    Conversations that a person moved are not moved, nor are members of pinned groups and of groups that a person made
+    by a split.
+
+    Args:
+        decided: The active decisions on the clustering.
+        author: Author of the decisions.
+        note: Called with (`indexed` or `looked at`, conversations done, conversations in all); may raise to stop.
+    """
+    keys = list(view.sizes)
+    ids, labels = view.state.numbers(keys)
+    with_vector = np.isin(ids, queue_cache.space(view.stored).ids, assume_unique=True)
+    ids, labels = ids[with_vector], labels[with_vector]
+    if len(ids) < 2 or not keys:
+        return []
+    neighbours = queue_cache.neighbours(view.stored, ids, partial(note, "indexed"))
+    wanted = min(SETTLE_NEIGHBOURS, len(ids) - 1)
+    near = neighbours.of_rows(np.arange(len(ids)), wanted, note=partial(note, "looked at"))
+    found = settle(near, labels, _fixed(view, ids, decided))
+    moves = []
+    for place, key in enumerate(keys):
+        drawn = ids[(found == place) & (labels != place)]
+        if len(drawn):
+            moves.append(
+                GoalDecision("move", (key,), parts=(array("q", drawn.tolist()),), author=author)
+            )
+    return moves
+
+
+def _fixed(view: ClusteringView, ids: Ids, decided: Sequence[GoalDecision]) -> Mask:
+    placed = [np.asarray(d.parts[0]) for d in decided if d.kind == "move" and d.author == "human"]
+    for key in view.state.current:
+        group = view.state.groups[key]
+        by = group.made_by
+        if group.pinned or (by is not None and by.kind == "split" and by.author == "human"):
+            placed.append(view.state.members(key))
+    if not placed:
+        return np.zeros(len(ids), dtype=np.bool_)
+    return np.isin(ids, np.concatenate(placed))
+
 
 Rule = Literal["auto", "llm"]
 MARGIN = 0.2
@@ -42,7 +111,7 @@ class DecideStage:
     """Decides one pair after another and reads the merge queue again after each.
 
     `auto` merges the most probable pair as long as its probability reaches the threshold. It refuses no pair, so
-    unclear pairs are left to a person; at the end it settles conversations (`engine.goals.clusters.settling`). `llm`
+    unclear pairs are left to a person; at the end it settles conversations (`engine.goals.clusters.neighbors`). `llm`
     merges or refuses the most similar pair as the model answers, until every pair was refused or is below the least
     similarity.
 
@@ -219,17 +288,16 @@ class DecideStage:
             yield Progress(done, None, f"asking about {len(pairs)} pairs")
 
     def _decide(self, snapshot: QueueSnapshot, pair: Pair, evidence: Evidence) -> None:
-        merging = (
-            self._rule == "auto" or model_says_yes(evidence.yes, evidence.yes_reversed) is True
-        )
+        answer = evidence.answer
+        merging = self._rule == "auto" or model_says_yes(answer.yes, answer.yes_reversed) is True
         decision = GoalDecision(
             "merge" if merging else "apart",
             pair,
-            ((evidence.label, evidence.description),) if merging and evidence.label else (),
+            ((answer.label, answer.description),) if merging and answer.label else (),
             author=self._rule,
-            model=evidence.model,
+            model=answer.model,
             probability=evidence.probability,
-            evidence=asdict(evidence),
+            evidence=evidence.as_json(),
         )
         try:
             self._decision_log.decide(self._key, lambda state: [decision])
@@ -239,3 +307,94 @@ class DecideStage:
             return  # a person decided meanwhile; the queue is read again
         self.merged += merging
         self.refused += not merging
+
+
+class NameStage(CpuStage):
+    """Renames, as one act, the current groups that no person named, by phrases of their members."""
+
+    name = "name"
+    unit = "groups"
+
+    def __init__(
+        self, project: Project, decision_log: DecisionLog, *, cluster: ClusterStage | None = None
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            cluster: The stage before that makes the clustering; None takes the one that is shown.
+        """
+        super().__init__(project)
+        self._decision_log, self._cluster = decision_log, cluster
+        self.renamed = 0
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return "Naming groups"
+
+    @cached_property
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine the result."""
+        return {"clustering": self._stored.config_hash}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Names all groups together, so that no two get the same name.
+
+        Raises:
+            UsageError: Nothing was clustered yet, or somebody changed the groups meanwhile.
+            Cancelled: `interrupt` was called.
+        """
+        self._check()
+        state = self._decision_log.state(self._stored.id)
+        if not any(group.made_of for group in _open_groups(state)):
+            return  # no group is more than its cluster, which has its label
+        found: list[dict[int, Named]] = []
+        for done, note in self._live(lambda report: self._named(state, report), found.append):
+            yield Progress(done, None, note)
+        self._check()
+        place = {key: at for at, key in enumerate(state.current)}
+        decisions = []
+        for group in _open_groups(state):
+            one = found[0][place[group.id]]
+            if one.label != group.label:
+                name = (one.label, one.description)
+                decisions.append(GoalDecision("rename", (group.id,), (name,), author="auto"))
+        self._decision_log.decide(self._stored.id, lambda _: decisions)
+        self.renamed = len(decisions)
+        self._project.write(lambda conn: runs.count(conn, run_id, self.renamed, self.renamed))
+        yield Progress(self.renamed, self.renamed)
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        return f"Named {counted(self.renamed, 'group')} by phrases of their members."
+
+    @cached_property
+    def _stored(self) -> StoredClustering:
+        with self._project.reading() as conn:
+            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
+
+    def _named(self, state: MergeState, report: OnProgress) -> dict[int, Named]:
+        """The name of each current group, by its place."""
+        report(0, "looking for labels")
+        members, numbers = state.numbers(list(state.current))
+        with self._project.reading() as conn:
+            ids, rows = read_vectors(conn, self._stored.vector_config, members)
+            labels = np.full(len(ids), NONE, dtype=np.int32)
+            labels[np.searchsorted(ids, members)] = numbers
+            distances = np.zeros(len(ids), dtype=np.float32)
+            for number in range(len(state.current)):
+                own = labels == number
+                distances[own] = 1 - rows[own] @ rows[own].mean(axis=0)
+            texts = LazyTexts(conn, source_of(self._stored).shown, ids)
+            return phrase_labels(texts, labels, distances, self._stored.seed)
+
+
+def _open_groups(state: MergeState) -> list[Group]:
+    """The current groups whose name is not a person's."""
+    groups = [state.groups[key] for key in state.current]
+    return [
+        group
+        for group in groups
+        if not group.pinned
+        and not any(by and by.author == "human" for by in (group.made_by, group.named_by))
+    ]

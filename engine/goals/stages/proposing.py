@@ -1,24 +1,41 @@
-"""The stage that asks a model about undecided pairs of groups, in the order of the merge queue."""
+"""The stages that ask a model about pairs of groups, in the order of the merge queue, and about the parts of groups
+that seem to hold several goals."""
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+
 from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.model_asker import ProcessAsker
-from engine.goals.records import Pair
+from engine.goals.questions import (
+    EXAMPLES,
+    REASON_GRAMMAR,
+    Asker,
+    LogProb,
+    MergeQuestion,
+    ask_merges,
+    choose,
+    likelihood_ratios,
+    merge_body,
+    read_mixed,
+    read_reason,
+)
+from engine.goals.records import Pair, PairAnswer
 from engine.goals.stages.clustering import ClusterStage
-from engine.goals.stages.pair_questions import PairQuestions
-from engine.goals.tables import answers as goal_answers
-from engine.goals.tables.answers import PairAnswer
-from engine.goals.tables.clusterings import StoredClustering
-from engine.goals.views.goal_inputs import source_of, stored_clustering
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.tables import decisions
+from engine.goals.tables.clusterings import StoredClustering, source_of, stored_clustering
+from engine.goals.tables.decisions import AnswerEntry
+from engine.goals.tables.texts import TextSource
+from engine.goals.views.merge_queue import MergeQueueCache
+from engine.goals.views.splitting import as_if_split, split_candidates
 from engine.jobs.contract import OnProgress, Progress
 from engine.model.model_work import RunModel
 from engine.model.process.process import (
@@ -30,6 +47,129 @@ from engine.model.stages import (
 )
 from engine.project import runs
 from engine.project.project import Project
+
+CALLS_FOR_A_PAIR = 3
+"""Requests for each pair: yes or no, likelihood ratio, reason."""
+
+
+class PairQuestions:
+    """Asks about pairs of groups of one clustering.
+
+    Each block of pairs has requests of its own, and so have the texts that are read once for each group. So no answer
+    depends on the questions before it.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        source: TextSource,
+        merge: Prompt,
+        reason: Prompt,
+        *,
+        seed: int,
+        model: str,
+    ) -> None:
+        """Sends nothing yet.
+
+        Args:
+            merge, reason: Prompts `merge` and `merge-reason`.
+            seed: Seed of the sample of texts that the model reads.
+            model: Name of the model.
+        """
+        self._project, self._source = project, source
+        self._merge, self._reason = merge, reason
+        self._seed, self._model = seed, model
+        self._mixed: dict[tuple[int, ...], list[LogProb]] = {}
+
+    def params(self) -> dict[str, Any]:
+        """The parameters that determine the answers, besides the model and the members."""
+        return {
+            "text": self._source.kind,
+            "goals": self._source.goal_config,
+            "merge": self._merge.as_params(),
+            "reason": self._reason.as_params(),
+            "seed": self._seed,
+        }
+
+    def ask(self, asker: Asker, state: MergeState, pairs: Sequence[Pair]) -> list[AnswerEntry]:
+        """Asks about a block of pairs of current groups; returns an answer for each, in order."""
+        began = time.monotonic()
+        sides = sorted({key for pair in pairs for key in pair})
+        chosen = {key: self._some(state.members(key).tolist()) for key in sides}
+        outside = {key: self._outside(state, (key,)) for key in sides}
+        others = [self._outside(state, pair) for pair in pairs]
+        texts = self._texts([*chosen.values(), *outside.values(), *others])
+
+        def texts_of(ids: Sequence[int]) -> list[str]:
+            return [texts[key] for key in ids]
+
+        questions = [
+            MergeQuestion(
+                tuple(texts_of(chosen[a])), tuple(texts_of(chosen[b])), tuple(texts_of(rest))
+            )
+            for (a, b), rest in zip(pairs, others, strict=True)
+        ]
+        yes = ask_merges(asker, self._merge, questions)
+        own = {key: texts_of(ids) for key, ids in chosen.items()}
+        mixed = {
+            key: self._after_mixed(asker, key, chosen[key], own[key], texts_of(outside[key]))
+            for key in sides
+        }
+        ratios = likelihood_ratios(asker, pairs, own, mixed)
+        replies = asker.generate(
+            self._reason,
+            [merge_body(q.first, q.second, q.others) for q in questions],
+            grammar=REASON_GRAMMAR,
+        )
+        each = (time.monotonic() - began) / len(pairs)
+        answers = []
+        for pair, both, ratio, reply in zip(pairs, yes, ratios, replies, strict=True):
+            named = read_reason(self._reason, reply.text)
+            answers.append(
+                AnswerEntry(
+                    state.sides_key(*pair),
+                    PairAnswer(
+                        ratio, *both, named.reason, named.label, named.description, self._model
+                    ),
+                    CALLS_FOR_A_PAIR,
+                    each,
+                )
+            )
+        return answers
+
+    def given_up(self, state: MergeState, pair: Pair, reason: str) -> AnswerEntry:
+        """The answer that is stored for a pair that the model could not be asked about."""
+        key = state.sides_key(*pair)
+        return AnswerEntry(key, PairAnswer(reason=reason, model=self._model), 0, 0.0)
+
+    def _after_mixed(
+        self,
+        asker: Asker,
+        key: str,
+        members: Sequence[int],
+        own: Sequence[str],
+        outside: Sequence[str],
+    ) -> list[LogProb]:
+        """Log-probabilities of the texts of a group after a mixed list, read once for each group."""
+        known = self._mixed.get(tuple(members))
+        if known is None:
+            known = read_mixed(asker, {key: outside}, {key: own})[key]
+            self._mixed[tuple(members)] = known
+        return known
+
+    def _some(self, ids: Sequence[int]) -> list[int]:
+        return choose(ids, EXAMPLES, self._seed)
+
+    def _outside(self, state: MergeState, but: Sequence[str]) -> list[int]:
+        """A sample of the conversations that are in none of the groups `but`."""
+        inside = np.concatenate([state.members(key) for key in but])
+        return self._some(np.setdiff1d(state.conversation_ids, inside, assume_unique=True).tolist())
+
+    def _texts(self, wanted: Sequence[Sequence[int]]) -> Mapping[int, str]:
+        ids = sorted({key for some in wanted for key in some})
+        with self._project.reading() as conn:
+            return {entry.conversation_id: entry.text for entry in self._source.read(conn, ids)}
+
 
 BLOCK = 4
 """Pairs in one block of questions."""
@@ -103,7 +243,7 @@ class ProposeStage(ModelStage):
     def show_answers(self) -> None:
         """Makes the answers of this configuration those that the merge queue shows."""
         key, clustering_id = self.config_hash, self._stored.id
-        self._project.write(lambda conn: goal_answers.register(conn, clustering_id, key))
+        self._project.write(lambda conn: decisions.show_answers(conn, clustering_id, key))
 
     def load(self) -> None:
         """Loads the model unless it is loaded already."""
@@ -120,7 +260,7 @@ class ProposeStage(ModelStage):
             total: Number of pairs of the run; None leaves the counter of the run as it is.
         """
         state = self._state()
-        found: list[PairAnswer] = []
+        found: list[AnswerEntry] = []
         for _ in self._work.live(partial(self._answer, state, block), found.extend):
             yield Progress(self.asked, total)
         self.asked += len(block)
@@ -154,11 +294,11 @@ class ProposeStage(ModelStage):
 
     def _answer(
         self, state: MergeState, block: Sequence[Pair], report: OnProgress
-    ) -> list[PairAnswer]:
+    ) -> list[AnswerEntry]:
         asker = ProcessAsker(self._work.process, report)
         reasons: list[str] = []
 
-        def given_up(reason: str) -> PairAnswer | None:
+        def given_up(reason: str) -> AnswerEntry | None:
             reasons.append(reason)
             return None
 
@@ -167,7 +307,10 @@ class ProposeStage(ModelStage):
         )
         left = iter(reasons)
         if not self._work.writes_labels:
-            found = [one and replace(one, label="", description="") for one in found]
+            found = [
+                entry and replace(entry, answer=replace(entry.answer, label="", description=""))
+                for entry in found
+            ]
         return [
             one or self._questions.given_up(state, pair, next(left))
             for pair, one in zip(block, found, strict=True)
@@ -178,10 +321,10 @@ class ProposeStage(ModelStage):
         conn: sqlite3.Connection,
         *,
         run_id: int,
-        found: Sequence[PairAnswer],
+        found: Sequence[AnswerEntry],
         total: int | None,
     ) -> None:
-        goal_answers.add(conn, self.config_hash, run_id, found)
+        decisions.add_answers(conn, self.config_hash, run_id, found)
         if total is not None:
             runs.count(conn, run_id, self.asked, total)
 
@@ -189,3 +332,38 @@ class ProposeStage(ModelStage):
         """Number of pairs that this run will have asked about, if nobody decides any."""
         total = self.asked + len(waiting)
         return total if self._most is None else min(self._most, total)
+
+
+class SplitQuestionsStage(ProposeStage):
+    """Asks about the two parts of each candidate as about a pair of groups, the parts that lie farthest apart first.
+
+    The question, its configuration and the place of the answers are those of merges, so an answer still counts for the
+    pair once the split is made.
+    """
+
+    @property
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+        return f"Asking {self._work.model.label} about splits"
+
+    def waiting(self) -> list[Pair]:
+        """The pairs of parts that were not asked about, the next first."""
+        state, pairs = self._supposed
+        keys = [state.sides_key(*pair) for pair in pairs]
+        with self._project.reading() as conn:
+            known = decisions.answers(conn, self.config_hash)
+        return [pair for pair, key in zip(pairs, keys, strict=True) if key not in known]
+
+    def summary(self) -> str:
+        """The result in one sentence with counts."""
+        text = f"Asked {self._work.model.label} about the parts of {counted(self.asked, 'group')}."
+        return text + self._work.spent()
+
+    def _state(self) -> MergeState:
+        return self._supposed[0]
+
+    @cached_property
+    def _supposed(self) -> tuple[MergeState, Sequence[Pair]]:
+        view = self._queue_cache.view(self._stored.id)
+        candidates = split_candidates(view, self._queue_cache.space(self._stored))
+        return as_if_split(view.state, candidates)

@@ -9,8 +9,10 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from engine.base.errors import NotYet
 from engine.goals.records import GoalText
 from engine.goals.tables import vectors
+from engine.goals.tables.texts import TextSource
 from engine.project import settings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import snapshot, to_json, utc_now
@@ -202,7 +204,7 @@ def put_second_shares(conn: sqlite3.Connection, clustering_id: int) -> None:
     """Stores for each member the share of the nearest other cluster, between 0 and 1; usually below .5.
 
     It is the softmax over the two clusters of cosine times a sharpness, which is chosen so that the median member has
-    the share `MEDIAN_SHARE` in its own, as in `engine.goals.clusters.membership`.
+    the share `MEDIAN_SHARE` in its own, as in `engine.goals.clusters.clustering`.
     """
     own = "FROM membership WHERE clustering_id = ? AND cluster IS NOT NULL AND second IS NOT NULL"
     (count,) = conn.execute(f"SELECT count(*) {own}", (clustering_id,)).fetchone()
@@ -255,6 +257,24 @@ def shown(conn: sqlite3.Connection) -> int | None:
     """Id of the clustering that is shown; None before any was made."""
     value: int | None = settings.get(conn, _SHOWN)
     return value
+
+
+def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> StoredClustering:
+    """The stored clustering of an id; None gives the one that is shown.
+
+    Raises:
+        UsageError: There is no such clustering.
+    """
+    key = shown(conn) if clustering_id is None else clustering_id
+    found = None if key is None else clustering(conn, key)
+    if found is None:
+        raise NotYet("Nothing was clustered yet.", "Run `workbench run cluster PROJECT` first.")
+    return found
+
+
+def source_of(stored: StoredClustering) -> TextSource:
+    """Returns the source of the texts of a clustering."""
+    return TextSource(stored.text, stored.goal_config)
 
 
 def show(conn: sqlite3.Connection, clustering_id: int) -> None:

@@ -1,4 +1,4 @@
-"""Decisions on groups: appended, never changed or deleted.
+"""Decisions on groups, appended and never changed or deleted, and the answers of a model on pairs of groups.
 
 An act is one or more decisions that were made together. Undo and redo append a row that names the act by its first
 decision; an act is active unless the newest row that names it is an `undo`.
@@ -10,9 +10,10 @@ import json
 import sqlite3
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any, Literal
 
-from engine.goals.records import GoalDecision
+from engine.goals.records import GoalDecision, PairAnswer
 from engine.goals.tables.vectors import packed, unpacked
 from engine.project.sql import to_json, utc_now
 
@@ -161,3 +162,65 @@ def unplaced(conn: sqlite3.Connection, clustering_id: int) -> list[tuple[int, in
             (clustering_id,),
         )
     ]
+
+
+# Answers of a model on pairs
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEntry:
+    """An answer to store.
+
+    Attributes:
+        sides: Key of the pair, see `MergeState.sides_key`.
+        calls, seconds: Requests and time that the answer took.
+    """
+
+    sides: str
+    answer: PairAnswer
+    calls: int
+    seconds: float
+
+
+_ANSWER = "likelihood_ratio, yes, yes_reversed, reason, label, description, model"
+
+
+def show_answers(conn: sqlite3.Connection, clustering_id: int, config_hash: str) -> None:
+    """Makes the answers of a configuration those that are shown for a clustering; called before its first ones."""
+    conn.execute("UPDATE clustering SET pair_config = ? WHERE id = ?", (config_hash, clustering_id))
+
+
+def add_answers(
+    conn: sqlite3.Connection, config_hash: str, run_id: int, entries: Sequence[AnswerEntry]
+) -> None:
+    """Stores answers; an earlier answer on the same pair is replaced."""
+    conn.executemany(
+        f"INSERT OR REPLACE INTO pair_answer (config_hash, run_id, sides, {_ANSWER}, calls, seconds)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (config_hash, run_id, entry.sides, *astuple(entry.answer), entry.calls, entry.seconds)
+            for entry in entries
+        ],
+    )
+
+
+def answers(conn: sqlite3.Connection, config_hash: str | None) -> dict[str, PairAnswer]:
+    """Returns all answers under a configuration by key of the pair; a pair that was not asked is absent."""
+    rows = conn.execute(
+        f"SELECT sides, {_ANSWER} FROM pair_answer WHERE config_hash = ?", (config_hash,)
+    )
+    return {sides: PairAnswer(*answer) for sides, *answer in rows}
+
+
+def answer_count(conn: sqlite3.Connection, config_hash: str | None) -> int:
+    """Returns the number of pairs answered on under a configuration."""
+    sql = "SELECT count(*) FROM pair_answer WHERE config_hash = ?"
+    return int(conn.execute(sql, (config_hash,)).fetchone()[0])
+
+
+def answer_cost(conn: sqlite3.Connection, config_hash: str | None) -> tuple[float, float] | None:
+    """Returns the mean number of requests and of seconds of a pair; None before any was asked about."""
+    row = conn.execute(
+        "SELECT avg(calls), avg(seconds) FROM pair_answer WHERE config_hash = ?", (config_hash,)
+    ).fetchone()
+    return None if row[0] is None else (float(row[0]), float(row[1]))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.base.conversation import Role
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
-from engine.goals.records import GoalText
+from engine.conversations.tables import shared_text
+from engine.goals.records import GoalText, Ids
 from engine.project.idset import read_ids
 from engine.project.sql import chunks, message_ids, placeholders
 
@@ -17,6 +18,9 @@ NOTHING_WRITTEN = "the user wrote nothing"
 NO_SUMMARY = "no run has summarized it"
 
 _JOINED = "\n"
+
+TEXTS_AT_ONCE = 1_000
+"""Most texts that `TextSource.each` has in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +149,54 @@ def _written(
     if not left:
         own = whole[:1] if kind == "first-user" else whole
     return GoalEntry(conversation_id, _JOINED.join(own))
+
+
+@dataclass(frozen=True, slots=True)
+class TextSource:
+    """The kind of goal texts, and for summaries their configuration."""
+
+    kind: GoalText
+    goal_config: str | None = None
+
+    @property
+    def shown(self) -> TextSource:
+        """The source of the texts that people and models read: if the texts of both sides are clustered, those of the
+        user only."""
+        return replace(self, kind="all-user") if self.kind == "all" else self
+
+    def read(
+        self, conn: sqlite3.Connection, ids: Sequence[int], left_out: SharedText | None = None
+    ) -> list[GoalEntry]:
+        """The text of each conversation, or the reason why there is none, in the order of the ids.
+
+        Args:
+            left_out: Shared text that is left out; None is the project's.
+        """
+        if left_out is None:
+            left_out = shared_text.stored(conn)
+        found = texts(conn, ids, self.kind, self.goal_config, left_out)
+        return [found[int(key)] for key in ids]
+
+    def each(
+        self, conn: sqlite3.Connection, ids: Sequence[int], left_out: SharedText | None = None
+    ) -> Iterator[GoalEntry]:
+        """Yields the same entries with at most `TEXTS_AT_ONCE` texts in memory."""
+        for start in range(0, len(ids), TEXTS_AT_ONCE):
+            some = [int(key) for key in ids[start : start + TEXTS_AT_ONCE]]
+            yield from self.read(conn, some, left_out)
+
+
+class LazyTexts(Sequence[str]):
+    """Texts of conversations; each is read when it is accessed."""
+
+    def __init__(
+        self, conn: sqlite3.Connection, source: TextSource, ids: Sequence[int] | Ids
+    ) -> None:
+        self._conn, self._source, self._ids = conn, source, ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __getitem__(self, place: int) -> str:  # type: ignore[override]  # no slices are taken
+        (entry,) = self._source.read(self._conn, [int(self._ids[place])])
+        return "" if entry.reason else entry.text

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from engine.goals.records import GoalText
+import numpy as np
+
+from engine.base.errors import NotYet
+from engine.goals.records import GoalText, Ids
+from engine.model.embedders.vectors import Vectors
 from engine.project.idset import IdSet, read_ids
 
 WIDTH = 4
@@ -201,3 +206,43 @@ def _dimensions(conn: sqlite3.Connection, config_hash: str) -> int:
         "SELECT dimensions FROM vector_config WHERE config_hash = ?", (config_hash,)
     ).fetchone()
     return int(row[0])
+
+
+def digest_of(ids: Sequence[int] | Ids) -> str:
+    """Hash of a set of conversations, given in id order: 16 hex digits."""
+    return hashlib.sha256(np.asarray(ids, dtype="<i8").tobytes()).hexdigest()[:16]
+
+
+def read_vectors(
+    conn: sqlite3.Connection, config_hash: str, among: Sequence[int] | Ids | None = None
+) -> tuple[Ids, Vectors]:
+    """(ids, vectors) of a configuration, in ascending order of the ids; vectors have shape (ids, d).
+
+    Args:
+        among: Only these conversations; None takes all.
+
+    Raises:
+        UsageError: The configuration is not known.
+    """
+    made_by = config(conn, config_hash)
+    if made_by is None:
+        raise NotYet("These conversations have no vectors.", "Run the clustering again.")
+    wanted = None if among is None else np.sort(np.asarray(among, dtype=np.int64))
+    total = count(conn, config_hash)
+    ids = np.empty(total, dtype=np.int64)
+    rows = np.empty((total, made_by.dimensions), dtype=np.float32)
+    at = 0
+    for block in read(conn, config_hash):
+        own = np.frombuffer(block.ids, dtype="<i8")
+        part = np.frombuffer(block.vectors, dtype="<f4").reshape(len(own), made_by.dimensions)
+        if wanted is not None:
+            inside = np.isin(own, wanted, assume_unique=True)
+            own, part = own[inside], part[inside]
+        ids[at : at + len(own)] = own
+        rows[at : at + len(own)] = part
+        at += len(own)
+    ids, rows = ids[:at], rows[:at]
+    if (np.diff(ids) < 0).any():  # blocks are in the order of embedding, which can be another
+        order = np.argsort(ids, kind="stable")
+        ids, rows = ids[order], rows[order]
+    return ids, rows

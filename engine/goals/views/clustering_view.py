@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.completeness.records.scores import StateCounts
-from engine.goals.merges.merge_state import Group, Ids, MergeState
-from engine.goals.records import GoalGroup
-from engine.goals.tables import answers as goal_answers
-from engine.goals.tables import clusterings, vectors
-from engine.goals.tables import counts as goal_counts
+from engine.goals.merges.merge_state import Group, MergeState
+from engine.goals.records import GoalGroup, Ids
+from engine.goals.tables import clusterings, measurements, vectors
+from engine.goals.tables import groups as goal_counts
 from engine.goals.tables.clusterings import Assigned, StoredCluster, StoredClustering
-from engine.goals.views.goal_inputs import read_vectors
+from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
 from engine.project import settings
 from engine.project.idset import IdSet
@@ -81,7 +80,7 @@ class ClusteringView:
                 state,
                 tuple(clusterings.clusters(conn, stored.id)),
                 tuple(clusterings.assignments(conn, stored.id)),
-                goal_answers.stability(conn, stored.id),
+                measurements.stability(conn, stored.id),
             )
 
     @cached_property
@@ -122,7 +121,7 @@ class ClusteringView:
 
     @cached_property
     def map_of_groups(self) -> bytes:
-        """The group of every conversation in the format of `engine.goals.tables.counts`: the rank of the group from 1;
+        """The group of every conversation in the format of `engine.goals.tables.groups`: the rank of the group from 1;
         one more than the last rank for a conversation in no group; 0 for one that the clustering does not contain."""
         groups = [*self.sizes, None]
         members = [self.members(key) for key in groups]

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from engine.base.errors import NotFound, ProjectError
+from engine.base.errors import NotFound
 from engine.goals.merges.merge_state import MergeState, replay
 from engine.goals.merges.transfer import places, transfer_decisions
 from engine.goals.records import GoalDecision
 from engine.goals.tables import clusterings, second_goals
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables import groups as goal_groups
-from engine.goals.views.goal_index import store_groups
+from engine.goals.tables.groups import GroupEntry
 from engine.project.project import Project
 from engine.project.sql import snapshot, utc_now
 
@@ -268,25 +267,6 @@ def read_merge_state(conn: sqlite3.Connection, clustering_id: int) -> MergeState
     return _decided(conn, clustering_id, _undecided(conn, clustering_id))
 
 
-def complete_goal_index(project: Project) -> None:
-    """Stores the groups of clusterings that an earlier version made, where the file can be written."""
-    with project.reading() as conn:
-        missing = goal_groups.missing(conn)
-    if not missing:
-        return
-
-    def work(conn: sqlite3.Connection) -> None:
-        for clustering_id in missing:
-            clusters = _undecided(conn, clustering_id)
-            store_groups(conn, clustering_id, _decided(conn, clustering_id, clusters), clusters)
-
-    if project.read_only is None:
-        project.write(work)
-    else:
-        with contextlib.suppress(ProjectError), Project.open(project.path) as writable:
-            writable.write(work)
-
-
 def _undecided(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
     """The clusters of a clustering as groups without labels and decisions."""
     if clusterings.clustering(conn, clustering_id) is None:
@@ -312,3 +292,32 @@ def _decided(conn: sqlite3.Connection, clustering_id: int, base: MergeState) -> 
         for cluster in clusterings.clusters(conn, clustering_id)
     }
     return replay(base.named(named), _active(conn, clustering_id))
+
+
+def store_groups(
+    conn: sqlite3.Connection, clustering_id: int, state: MergeState, clusters: MergeState | None
+) -> None:
+    """Stores the groups of a clustering after its decisions.
+
+    Args:
+        clusters: The state before any decision, if a decision has moved conversations; None if no move has changed.
+    """
+    groups = [
+        GroupEntry(key, state.current_of(key), group.label if group.named_by else None)
+        for key, group in state.groups.items()
+    ]
+    moves = None if clusters is None else _moves(state, clusters)
+    goal_groups.put(conn, clustering_id, groups, moves)
+
+
+def _moves(state: MergeState, clusters: MergeState) -> Iterator[tuple[int, str | None]]:
+    """(conversation, group) of those whose group is not the one that their cluster became."""
+    numbers, current = list(clusters.current), list(state.current)
+    place = {key: at for at, key in enumerate(current)}
+    became = [state.current_of(key) for key in numbers]
+    expected = np.array([-1 if key is None else place[key] for key in became] + [-1], np.int32)
+    ids, cluster = clusters.numbers(numbers)
+    _, now = state.numbers(current)
+    for at in np.flatnonzero(now != expected[cluster]).tolist():
+        yield int(ids[at]), current[now[at]] if now[at] >= 0 else None
+    yield from state.latecomers.items()

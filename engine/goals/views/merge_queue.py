@@ -1,18 +1,48 @@
-"""The merge queue: undecided pairs of groups in an order, and the evidence for merging each."""
+"""The merge queue: undecided pairs of groups in an order, the evidence for merging each, and the cache of what they are
+computed from: groups, vectors, similarities of pairs, the merge probability."""
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import os
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
 
 from engine.completeness.records.scores import StateCounts
-from engine.goals.merges.merge_probability import MergeModel
-from engine.goals.merges.order import ranked
-from engine.goals.records import LIKELY, Evidence, GoalGroup, MergeOrder, Pair, Proposal
-from engine.goals.views.merge_features import named_features, pair_features
-from engine.goals.views.pair_table import Floats, PairTable
+from engine.goals.clusters.neighbors import Neighbours
+from engine.goals.merges.merge_probability import MergeModel, ranked
+from engine.goals.records import (
+    LIKELY,
+    NOT_ASKED,
+    Evidence,
+    GoalGroup,
+    Ids,
+    MergeOrder,
+    Pair,
+    Proposal,
+)
+from engine.goals.tables import clusterings, measurements
+from engine.goals.tables.clusterings import StoredClustering, stored_clustering
+from engine.goals.views.clustering_view import ClusteringView, Space, read_space
+from engine.goals.views.decision_log import KEPT, DecisionLog
+from engine.goals.views.pair_table import (
+    Floats,
+    PairTable,
+    PairTables,
+    fit_merge_model,
+    named_features,
+    pair_features,
+)
 from engine.project import settings
+from engine.project.project import Project
+from engine.project.sql import snapshot
 
 LEAST_SIMILARITY = 0.0
 """Default of the least cosine of descriptions at which a pair is proposed. 0 proposes all pairs, also those with a
@@ -21,12 +51,6 @@ ORDER: MergeOrder = "informative"
 """Default order. After 20 decisions in this order the merge probability can decide the rest (docs/lab/goals.md)."""
 SETTING = "desk"
 """Setting: `order` and `floor` of the merge desk: the chosen order, and the least similarity of a proposed pair."""
-STORED_ORDERS: Mapping[MergeOrder, str] = {
-    "similarity": "similarity",
-    "probability": "probability",
-    "informative": "teaching",
-}
-"""The name of each order in the setting. Projects keep the former name `teaching`."""
 NEAREST = 3
 """Number of nearest other groups that a proposal lists for each of its groups."""
 
@@ -34,14 +58,14 @@ NEAREST = 3
 def queue_settings(conn: sqlite3.Connection) -> tuple[MergeOrder, float]:
     """Returns the stored order and least similarity; the default for a value that is missing or unknown."""
     found = settings.get(conn, SETTING, {})
-    order = next((o for o, name in STORED_ORDERS.items() if name == found.get("order")), ORDER)
+    order = next((o for o in get_args(MergeOrder) if o == found.get("order")), ORDER)
     least = found.get("floor")
     return order, float(least) if isinstance(least, int | float) else LEAST_SIMILARITY
 
 
 def put_order(conn: sqlite3.Connection, order: MergeOrder) -> None:
     """Stores the order of the merge queue."""
-    settings.put(conn, SETTING, {**settings.get(conn, SETTING, {}), "order": STORED_ORDERS[order]})
+    settings.put(conn, SETTING, {**settings.get(conn, SETTING, {}), "order": order})
 
 
 def put_least_similarity(conn: sqlite3.Connection, similarity: float) -> None:
@@ -114,21 +138,10 @@ class QueueSnapshot:
                 float(table.description[first, second]),
                 float(table.member[first, second]),
                 float(table.overlap[first, second]),
+                answer=table.answer(pair) or NOT_ASKED,
                 features=named_features(row),
                 member_threshold=float(table.member_threshold[first, second]),
             )
-            answer = table.answer(pair)
-            if answer is not None:
-                evidence = replace(
-                    evidence,
-                    likelihood_ratio=answer.likelihood_ratio,
-                    yes=answer.yes,
-                    yes_reversed=answer.yes_reversed,
-                    reason=answer.reason,
-                    label=answer.label,
-                    description=answer.description,
-                    model=answer.model,
-                )
             found.append(evidence)
         return found
 
@@ -171,3 +184,99 @@ def _states_of_both(a: StateCounts, b: StateCounts) -> StateCounts:
         a.unscored + b.unscored,
         a.above + b.above,
     )
+
+
+_log = logging.getLogger(__name__)
+
+WORTH_KEEPING = 50_000
+"""Conversations from which the index of neighbours is stored; for fewer it is built within seconds."""
+
+
+class MergeQueueCache:
+    """Reads views of a project's clusterings and caches each until its inputs change. Safe to use from any thread.
+
+    Attributes:
+        decision_log: The decisions on the clusterings.
+    """
+
+    def __init__(
+        self, project: Project, decision_log: DecisionLog, folder: Path | None = None
+    ) -> None:
+        """Indexes of neighbours are stored in `folder`; None stores none."""
+        self._project, self.decision_log, self._folder = project, decision_log, folder
+        self._tables = PairTables(project)
+        self._guard, self._reading_space = threading.Lock(), threading.Lock()
+        self._views: dict[int, tuple[tuple[object, ...], ClusteringView]] = {}
+        self._space: tuple[str, Space] | None = None
+        self._learned: tuple[ClusteringView, MergeModel] | None = None
+
+    def view(self, clustering_id: int) -> ClusteringView:
+        """The current groups of a clustering; the same object until something of it changes.
+
+        Raises:
+            UsageError: There is no such clustering.
+        """
+        state = self.decision_log.state(clustering_id)
+        with self._guard, self._project.reading() as conn, snapshot(conn):
+            stored = stored_clustering(conn, clustering_id)
+            version = (
+                stored,
+                clusterings.assigned_version(conn, clustering_id),
+                measurements.repetition_count(conn, clustering_id),
+            )
+            kept = self._views.get(clustering_id)
+            if kept is not None and kept[0] == version and kept[1].state is state:
+                return kept[1]
+            view = ClusteringView.read(conn, stored, state)
+            self._views.pop(clustering_id, None)
+            self._views[clustering_id] = version, view
+            while len(self._views) > KEPT:
+                self._views.pop(next(iter(self._views)))
+            return view
+
+    def space(self, stored: StoredClustering) -> Space:
+        """The vectors of a clustering (1.5 GB for a million conversations), read once."""
+        # a lock of its own: reading a million vectors takes seconds, and other threads read groups meanwhile
+        with self._reading_space, self._project.reading() as conn:
+            kept = self._space
+            known = kept[1] if kept is not None and kept[0] == stored.vector_config else None
+            found = read_space(conn, stored.vector_config, known)
+            self._space = stored.vector_config, found
+        return found
+
+    def neighbours(
+        self, stored: StoredClustering, ids: Ids, note: Callable[[int, int], None]
+    ) -> Neighbours:
+        """The nearest-neighbour search among `ids`; the index of at least `WORTH_KEEPING` conversations is stored.
+
+        Args:
+            ids: Ascending; each has a vector.
+            note: Called with conversations done and in all while an index is built; may raise to stop.
+        """
+        rows = self.space(stored).of(ids)
+        if self._folder is None or len(ids) < WORTH_KEEPING:
+            return Neighbours.build(rows, "", note=note)
+        # one file for each project; the hash shows whether it was built from these vectors
+        name = hashlib.sha256(os.path.realpath(self._project.path).encode()).hexdigest()[:16]
+        which = hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest()
+        try:
+            return Neighbours.load_or_build(self._folder / f"{name}.hnsw", rows, which, note=note)
+        except OSError as error:  # such as a full disk: the search works without the stored index
+            _log.warning("the index of neighbors was not stored: %s", error)
+            return Neighbours.build(rows, which, note=note)
+
+    def snapshot(self, clustering_id: int) -> QueueSnapshot:
+        """The merge queue of a clustering as it is now.
+
+        Raises:
+            UsageError: There is no such clustering.
+        """
+        view = self.view(clustering_id)
+        table = self._tables.table(view, self.space(view.stored))
+        with self._project.reading() as conn:
+            order, least_similarity = queue_settings(conn)
+        known = self._learned
+        if known is None or known[0] is not view:
+            known = view, fit_merge_model(self.decision_log.active(clustering_id))
+            self._learned = known
+        return QueueSnapshot(table, known[1], order, least_similarity)

@@ -1,9 +1,10 @@
-"""Similarities of all pairs of current groups, and the answers of a model on them."""
+"""Similarities of all pairs of current groups, the answers of a model on them, and the features and the merge
+probability that follow."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,12 +13,12 @@ import numpy.typing as npt
 
 from engine.base.errors import UsageError
 from engine.goals.clusters.granularity import Granularity, granularity
-from engine.goals.clusters.neighbours import NearestRows, Neighbours, overlap
-from engine.goals.merges.features import RobustScale
-from engine.goals.records import Pair
-from engine.goals.tables import answers as goal_answers
+from engine.goals.clusters.neighbors import NearestRows, Neighbours, overlap
+from engine.goals.merges import merge_probability
+from engine.goals.merges.merge_probability import NAMES, PRIOR, MergeModel, RobustScale, refit
+from engine.goals.records import GoalDecision, Pair, PairAnswer
 from engine.goals.tables import clusterings, vectors
-from engine.goals.tables.answers import PairAnswer
+from engine.goals.tables import decisions as goal_answers
 from engine.goals.tables.clusterings import StoredClustering
 from engine.goals.views.clustering_view import ClusteringView, Space
 from engine.model.embedders.embedder import Embedder, embedder_for, embedder_from_state
@@ -118,12 +119,12 @@ class PairTables:
         stored = view.stored
         with self._guard:
             with self._project.reading() as conn:
-                asked = goal_answers.count(conn, stored.pair_config)
+                asked = goal_answers.answer_count(conn, stored.pair_config)
             version = (view, len(space.ids), stored.pair_config, asked)
             if self._table is not None and self._table[0] == version:
                 return self._table[1]
             with self._project.reading() as conn:
-                answers = goal_answers.every_answer(conn, stored.pair_config)
+                answers = goal_answers.answers(conn, stored.pair_config)
             keys = tuple(view.sizes)
             centres = view.centres(keys, space).astype(np.float64)
             sizes = np.array([view.state.groups[key].size for key in keys], dtype=np.float64)
@@ -231,3 +232,48 @@ class PairTables:
 
 def _as_text(label: str, description: str) -> str:
     return f"{label}. {description}"
+
+
+def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
+    """Features of each pair, shape (pairs, features), NaN where the model was not asked; see
+    `engine.goals.merges.merge_probability`."""
+    places = table.at(pairs)
+    first, second = places
+    answers = [table.answer(pair) for pair in pairs]
+
+    def answered(field: Callable[[PairAnswer], float | None]) -> Floats:
+        found = [None if answer is None else field(answer) for answer in answers]
+        return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
+
+    return merge_probability.standardized(
+        scaled_similarity=table.scaled_similarity[places],
+        threshold=table.threshold,
+        description=table.description[places],
+        description_scale=table.description_scale,
+        overlap=table.overlap[places],
+        likelihood=answered(lambda answer: answer.likelihood_ratio),
+        yes=answered(lambda answer: answer.yes),
+        yes_reversed=answered(lambda answer: answer.yes_reversed),
+        sizes=(table.sizes[first], table.sizes[second]),
+    )
+
+
+def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
+    """Fits the merge probability to the decisions of people; decisions without stored features are ignored."""
+    rows: list[list[float]] = []
+    merged: list[bool] = []
+    for decision in decisions:
+        kept = (decision.evidence or {}).get("features")
+        if decision.kind not in ("merge", "apart", "never") or decision.author != "human":
+            continue
+        if isinstance(kept, dict):
+            values = (kept.get(name) for name in NAMES)
+            rows.append([np.nan if value is None else float(value) for value in values])
+            merged.append(decision.kind == "merge")
+    return refit(PRIOR, np.array(rows, dtype=np.float64), merged)
+
+
+def named_features(row: Floats) -> dict[str, float | None]:
+    """The features of one pair by name, None for NaN, as they are stored with a decision."""
+    values = (None if np.isnan(value) else float(value) for value in row)
+    return dict(zip(NAMES, values, strict=True))

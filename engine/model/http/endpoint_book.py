@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engine.base.atomic_files import make_folder, write_atomically
 from engine.base.errors import ModelFileError, NameTaken, UsageError
+from engine.base.files import make_folder, write_atomically
 from engine.model.catalog import RunnableModel
 from engine.model.http.address import Address, parse_address
 from engine.model.http.capabilities import Capabilities

@@ -19,7 +19,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from engine.base.atomic_files import make_folder
 from engine.base.errors import (
     HubError,
     ModelError,
@@ -29,6 +28,7 @@ from engine.base.errors import (
     Paused,
     UsageError,
 )
+from engine.base.files import make_folder
 from engine.model.gguf_file import read_gguf
 from engine.model.hub.access import Hub
 from engine.model.hub.download import Fetch

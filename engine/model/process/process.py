@@ -23,8 +23,8 @@ from typing import Any, BinaryIO, TypeVar, cast
 import msgspec
 
 from engine.base import errors
-from engine.base.atomic_files import make_file, make_folder
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
+from engine.base.files import make_file, make_folder
 from engine.base.network_guard import child_environment
 from engine.base.number_format import duration
 from engine.jobs.contract import (

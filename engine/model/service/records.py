@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
-
-from engine.base.kinds_of_work import Work
+from typing import Final, Literal
 
 Kind = Literal["model", "endpoint", "adapter"]
 PullState = Literal["waiting", "pulling", "checking", "paused", "failed", "done"]
@@ -167,3 +165,15 @@ class ModelRequest:
     adapter: str | Path | None = None
     tuned: bool = False
     context: int | None = None
+
+
+Work = Literal["scoring", "goals", "trees", "simulation"]
+
+
+WORKS: Final[dict[Work, str]] = {
+    "scoring": "scores and remaining tasks",
+    "goals": "summaries, labels and merges",
+    "trees": "response trees",
+    "simulation": "conversations that are played",
+}
+"""The kinds of work that a project can choose a model for, each with a description."""

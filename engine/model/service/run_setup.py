@@ -14,7 +14,6 @@ from pathlib import Path
 
 from engine.base.conversation import render_log
 from engine.base.errors import NotFound, UsageError
-from engine.base.kinds_of_work import WORKS, Work
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
 from engine.model.catalog import DEFAULT_MODEL, Catalog, ModelEntry
@@ -31,7 +30,7 @@ from engine.model.prompt_files import (
     prompt_texts,
 )
 from engine.model.service.endpoints import Endpoints
-from engine.model.service.records import ModelRequest
+from engine.model.service.records import WORKS, ModelRequest, Work
 from engine.model.stages import TuningStage
 from engine.project import settings
 from engine.project.idset import IdSet

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from engine.base import folders, number_format
 from engine.base.errors import UsageError
-from engine.base.kinds_of_work import WORKS, Work
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
@@ -32,6 +31,7 @@ from engine.model.service.facts import (
 )
 from engine.model.service.pulls import Pulls
 from engine.model.service.records import (
+    WORKS,
     Fact,
     HubFileRow,
     HubPage,
@@ -39,6 +39,7 @@ from engine.model.service.records import (
     ModelRow,
     PullRow,
     Recommendation,
+    Work,
 )
 from engine.model.service.run_setup import RunSetup
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from engine.base.atomic_files import replacing
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
+from engine.base.files import replacing
 from engine.project.file.failures import translate_file_errors
 from engine.project.file.lock import WriteLock, check_log
 from engine.project.schema import APPLICATION_ID, SCHEMA, foreign_object

@@ -25,7 +25,7 @@ import time
 from typing import ClassVar
 
 from engine.base.errors import ProjectError, ProjectLinked, ProjectLocked, ProjectMoved
-from engine.base.files_in_use import Identity, in_use
+from engine.base.files import Identity, in_use
 from engine.project.sql import utc_now
 
 PASSING_SECONDS = 2.0

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.base.atomic_files import replacing
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
+from engine.base.files import replacing
 from engine.project import cjk_index
 from engine.project.schema import (
     APPLICATION_ID,

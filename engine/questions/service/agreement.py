@@ -15,7 +15,7 @@ from engine.base.number_format import counted, figure, figure_range
 from engine.base.outcomes import (
     Verdict,
 )
-from engine.base.statistics.labels import LabelAgreement, agree, alpha, shared
+from engine.base.statistics.agreement import LabelAgreement, agree, alpha, shared
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.records.triage import (

@@ -11,19 +11,13 @@ import random
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.conversations.tables.conversations import imported
-from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT
+from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE, verdict_sql
 from engine.project.sql import snapshot
-from engine.questions.records.triage import (
-    Judged,
-    Opinion,
-    VerdictRow,
-)
+from engine.questions.records.triage import Judged, Opinion, VerdictRow
 from engine.questions.tables import verdicts
-from engine.questions.tables.verdicts import CURRENT_VERDICTS, IS_IN_FORCE, verdict_sql
+from engine.questions.tables.verdicts import CURRENT_VERDICTS
 
 OPINIONS = (
     "SELECT conversation_id, annotator, verdict FROM ("

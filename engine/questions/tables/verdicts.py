@@ -22,18 +22,12 @@ from typing import Any, Literal
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import UsageError
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.base.text import display_safe
-from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT
+from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
 from engine.project import settings
 from engine.project.sql import chunks, placeholders, utc_now
-from engine.questions.records.triage import (
-    EarlierActs,
-    VerdictKind,
-    VerdictRow,
-)
+from engine.questions.records.triage import EarlierActs, VerdictKind, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +45,6 @@ class Act:
     text: str = ""
     annotator: str = ""
 
-
-IS_IN_FORCE = (
-    "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
-    " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
-)
-"""Condition of SQL on the row `v`: it was not undone."""
 
 _COLUMNS = "v.id, v.conversation_id, v.verdict, v.note, v.given_at, v.kind, v.annotator"
 STATEMENT_KINDS = "('give', 'repeat', 'note', 'tag', 'untag')"
@@ -83,14 +71,6 @@ CURRENT_TAGS = (
     f" AND {IS_IN_FORCE} GROUP BY v.conversation_id, v.note) WHERE kind = 'tag'"
 )
 """(conversation_id, tag) of every tag in force."""
-
-
-def verdict_sql(conversation: str) -> str:
-    """SQL expression for the current verdict of the conversation whose id the expression `conversation` gives."""
-    return (
-        f"(SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = {conversation}"
-        f" AND v.kind = 'give' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id DESC LIMIT 1)"
-    )
 
 
 def give(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.interval import Z95, Interval, wilson
-from engine.base.statistics.significance import holm, two_sided
+from engine.base.statistics.ranking import holm, two_sided
 from engine.questions.calibration import rate_difference
 from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Comparison, Difference, Measure, Side
@@ -30,10 +30,14 @@ def share_difference(part: int, of: int, other_part: int, other_of: int) -> Inte
     """The second share minus the first with its 95% interval (Newcombe 1998, Stat. Med. 17, method 10); both samples
     have at least one case."""
     first, second = wilson(part, of), wilson(other_part, other_of)
-    one, two = part / of, other_part / other_of
-    low = math.hypot(two - second.low, first.high - one)
-    high = math.hypot(second.high - two, one - first.low)
-    return Interval(two - one, two - one - low, two - one + high)
+    first_share, second_share = part / of, other_part / other_of
+    low = math.hypot(second_share - second.low, first.high - first_share)
+    high = math.hypot(second.high - second_share, first_share - first.low)
+    return Interval(
+        second_share - first_share,
+        second_share - first_share - low,
+        second_share - first_share + high,
+    )
 
 
 def shares_differ(part: int, of: int, other_part: int, other_of: int) -> float:
@@ -60,8 +64,8 @@ def all_differ(pairs: Sequence[tuple[int, int, int, int]]) -> list[float]:
     Args:
         pairs: (part, of, other part, other of) of each pair.
     """
-    found = [shares_differ(*pair) if pair[1] and pair[3] else 1.0 for pair in pairs]
-    return [1.0 if p is None else p for p in holm(found)]
+    ps = [shares_differ(*pair) if pair[1] and pair[3] else 1.0 for pair in pairs]
+    return [1.0 if p is None else p for p in holm(ps)]
 
 
 def mean_difference(values: Floats, other: Floats) -> tuple[Interval, float] | None:
@@ -75,11 +79,13 @@ def mean_difference(values: Floats, other: Floats) -> tuple[Interval, float] | N
         return None
     from scipy.special import stdtr, stdtrit
 
-    one, two = values.var(ddof=1) / len(values), other.var(ddof=1) / len(other)
-    error = math.sqrt(one + two)
+    first_error, second_error = values.var(ddof=1) / len(values), other.var(ddof=1) / len(other)
+    error = math.sqrt(first_error + second_error)
     if error == 0:
         return None
-    freedom = (one + two) ** 2 / (one**2 / (len(values) - 1) + two**2 / (len(other) - 1))
+    freedom = (first_error + second_error) ** 2 / (
+        first_error**2 / (len(values) - 1) + second_error**2 / (len(other) - 1)
+    )
     difference = float(other.mean() - values.mean())
     half = float(stdtrit(freedom, 0.975)) * error
     p = 2 * float(stdtr(freedom, -abs(difference) / error))
@@ -139,15 +145,15 @@ def compare(sides: tuple[Side, Side], first: Measured, second: Measured) -> Comp
 
 def _corrected(tested: list[Difference], goals: list[Difference]) -> list[Difference]:
     """All with their p values corrected for all tests, those of goals by p value."""
-    goals.sort(key=lambda one: one.p)
+    goals.sort(key=lambda difference: difference.p)
     every = tested + goals
-    found = []
-    for one, p in zip(every, holm([one.p for one in every]), strict=True):
-        one = replace(one, corrected=1.0 if p is None else p)
-        if "completion" in one.measure and not one.significant:
-            one = replace(one, needed=cases_needed(*one.values))
-        found.append(one)
-    return found
+    corrected = []
+    for uncorrected, p in zip(every, holm([one.p for one in every]), strict=True):
+        difference = replace(uncorrected, corrected=1.0 if p is None else p)
+        if "completion" in difference.measure and not difference.significant:
+            difference = replace(difference, needed=cases_needed(*difference.values))
+        corrected.append(difference)
+    return corrected
 
 
 def completion_change(first: Measured, second: Measured) -> Difference | None:
@@ -157,16 +163,19 @@ def completion_change(first: Measured, second: Measured) -> Difference | None:
 
 def entropy_change(first: Measured, second: Measured) -> Difference | None:
     """The difference of the mean entropies; None where a side has too few response trees, or nothing varies."""
-    return next((one for one in _means(first, second) if one.measure == "entropy"), None)
+    return next(
+        (difference for difference in _means(first, second) if difference.measure == "entropy"),
+        None,
+    )
 
 
 def _completion(first: Measured, second: Measured, goal: str | None = None) -> Iterator[Difference]:
     counts = first.counts(), second.counts()
     if not (counts[0][1] and counts[1][1]):
         return
-    found = _share("completion" if goal is None else "completion in goal", goal, *counts)
-    lower = int(found.change.value < 0)
-    yield replace(found, examples=_least_complete((first, second)[lower]), examples_in=lower)
+    difference = _share("completion" if goal is None else "completion in goal", goal, *counts)
+    lower = int(difference.change.value < 0)
+    yield replace(difference, examples=_least_complete((first, second)[lower]), examples_in=lower)
 
 
 def _of_goal(
@@ -174,12 +183,12 @@ def _of_goal(
 ) -> Iterator[Difference]:
     """Its share of the conversations that have a goal or could have one, and its completion."""
     first, second = (
-        (len(one.ids), len(side.ids)) for one, side in zip(members, sides, strict=True)
+        (len(part.ids), len(side.ids)) for part, side in zip(members, sides, strict=True)
     )
-    found = _share("share of goal", label, first, second)
-    larger = int(found.change.value > 0)
-    yield replace(found, examples=_least_complete(members[larger]), examples_in=larger)
-    if sum(one.counts()[1] for one in members) >= LEAST_MEMBERS:
+    share = _share("share of goal", label, first, second)
+    larger = int(share.change.value > 0)
+    yield replace(share, examples=_least_complete(members[larger]), examples_in=larger)
+    if sum(part.counts()[1] for part in members) >= LEAST_MEMBERS:
         yield from _completion(*members, label)
 
 
@@ -200,11 +209,13 @@ def _share(
 def _means(first: Measured, second: Measured) -> Iterator[Difference]:
     for measure in _MEANS:
         values = [np.asarray(getattr(side, measure)) for side in (first, second)]
-        one, two = (column[~np.isnan(column)] for column in values)
-        found = mean_difference(one, two)
-        if found is not None:
-            means = float(one.mean()), float(two.mean())
-            yield Difference(measure, None, means, (len(one), len(two)), *found)
+        first_values, second_values = (column[~np.isnan(column)] for column in values)
+        difference = mean_difference(first_values, second_values)
+        if difference is not None:
+            means = float(first_values.mean()), float(second_values.mean())
+            yield Difference(
+                measure, None, means, (len(first_values), len(second_values)), *difference
+            )
 
 
 def _least_complete(side: Measured) -> tuple[int, ...]:

@@ -51,19 +51,19 @@ def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, ar
         )
     else:
         raise UsageError(f"Nothing can be compared by {field!r}.", _known(conn, field))
-    found: dict[str, array[int]] = {}
+    by_value: dict[str, array[int]] = {}
     for key, value in rows:
-        found.setdefault(value, array("q")).append(key)
-    if not found and field in TIMES:
+        by_value.setdefault(value, array("q")).append(key)
+    if not by_value and field in TIMES:
         raise NotFound("No conversation has a date.", _dates_elsewhere(conn))
-    if not found:
+    if not by_value:
         raise NotFound(f"No conversation has a {field}.", _known(conn, field))
-    return found
+    return by_value
 
 
 def fields(conn: sqlite3.Connection) -> list[str]:
     """The fields of which conversations have at least two values, and of metadata and truth at most `MOST_VALUES`."""
-    found = [
+    fields_with_values = [
         name
         for name, sql in _ROWS.items()
         if conn.execute(f"SELECT count(DISTINCT value) > 1 FROM ({sql})").fetchone()[0]
@@ -73,7 +73,7 @@ def fields(conn: sqlite3.Connection) -> list[str]:
         " GROUP BY key HAVING count(*) BETWEEN 2 AND ? ORDER BY key LIKE '%.%', key",
         (MOST_VALUES,),
     )
-    return [*found, *(row[0] for row in rows if row[0] != facets.COPIES)]
+    return [*fields_with_values, *(row[0] for row in rows if row[0] != facets.COPIES)]
 
 
 def term_of(field: str, value: str) -> Term:
@@ -90,10 +90,10 @@ def _dates_elsewhere(conn: sqlite3.Connection) -> str:
     names = [row[0] for row in rows]
     if not names:
         return "A mapping says where a log has them: `created_at` in docs/mapping-files.md."
-    one = names[0]
+    name = names[0]
     return (
-        f"Dates are in {', '.join(names)}. `--by {one}` compares by its values; for months, import into a new project"
-        f' with a mapping that has `created_at = "{one.partition(".")[2]}"` (`workbench mapping`).'
+        f"Dates are in {', '.join(names)}. `--by {name}` compares by its values; for months, import into a new project"
+        f' with a mapping that has `created_at = "{name.partition(".")[2]}"` (`workbench mapping`).'
     )
 
 

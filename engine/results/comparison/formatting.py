@@ -242,11 +242,11 @@ def _sorted_out(
     comparison: Comparison,
 ) -> tuple[list[Difference], list[Difference], list[Difference]]:
     """Returns the differences over all conversations, the significant ones of goals, and the other ones of goals."""
-    goals = [one for one in comparison.differences if one.goal is not None]
+    goals = [difference for difference in comparison.differences if difference.goal is not None]
     return (
-        [one for one in comparison.differences if one.goal is None],
-        [one for one in goals if one.significant],
-        [one for one in goals if not one.significant],
+        [difference for difference in comparison.differences if difference.goal is None],
+        [difference for difference in goals if difference.significant],
+        [difference for difference in goals if not difference.significant],
     )
 
 
@@ -302,7 +302,7 @@ def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Blo
     )
     yield from _chart(
         "Changes from A to B in points, with 95% intervals",
-        ((difference_name(one), one) for one in listed),
+        ((difference_name(difference), difference) for difference in listed),
     )
     if goals:
         unlisted = len(others) - len(others[:most])
@@ -356,8 +356,8 @@ def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Differ
         ]
     else:
         labelled = [
-            (f"{difference_name(one)}, {'AB'[one.examples_in]}", one)
-            for one in comparison.differences
+            (f"{difference_name(difference)}, {'AB'[difference.examples_in]}", difference)
+            for difference in comparison.differences
         ]
     clear = [one for one in labelled if one[1].significant and one[1].examples]
     return sorted(clear, key=lambda one: one[1].p)[:MOST_EXAMPLES]
@@ -370,12 +370,22 @@ def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) 
 
 def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[Block]:
     """Yields the changes of shares as a chart; measures of other units would need other axes."""
-    shown = [(label, one.change) for label, one in labelled if one.measure in _SHARES]
+    shown = [
+        (label, difference.change)
+        for label, difference in labelled
+        if difference.measure in _SHARES
+    ]
     if shown:
         yield Ranges(
             title,
             tuple(
-                (label, 100 * one.low, 100 * one.value, 100 * one.high, _points(one.value))
-                for label, one in shown[:MOST_BARS]
+                (
+                    label,
+                    100 * change.low,
+                    100 * change.value,
+                    100 * change.high,
+                    _points(change.value),
+                )
+                for label, change in shown[:MOST_BARS]
             ),
         )

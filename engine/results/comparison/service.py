@@ -10,15 +10,15 @@ import numpy as np
 
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted
-from engine.base.statistics.partitions import adjusted_rand
-from engine.base.statistics.significance import holm
+from engine.base.statistics.agreement import adjusted_rand
+from engine.base.statistics.ranking import holm
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.tables import selecting
 from engine.goals.records import NAMELESS
 from engine.goals.tables import clusterings
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.clustering_view import ClusteringView
-from engine.goals.views.goal_inputs import stored_clustering
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.service.calibration import FIELDS_BY_SCORE
@@ -72,7 +72,7 @@ class ComparisonService:
         by_score = self.goes_by_score(first, second)
         return _compared(names, texts, parts, by_score=by_score)
 
-    def against(self, other: ComparisonService, wanted: Filter = NO_FILTER) -> Comparison:
+    def against(self, other: ComparisonService, filter: Filter = NO_FILTER) -> Comparison:
         """Tests how the conversations of another project differ from those of this one; of both only those of a
         filter. Goals with equal labels count as the same. The errors of the scores are taken from this project's
         verdicts.
@@ -81,14 +81,14 @@ class ComparisonService:
             UsageError: A project has no such conversation.
             WorkbenchError: A project cannot evaluate the filter.
         """
-        own = self.measured(wanted)
-        others = replace(other.measured(wanted), calibration=own.calibration)
+        mine = self.measured(filter)
+        others = replace(other.measured(filter), calibration=mine.calibration)
         names = str(self._project.path), str(other._project.path)
-        sides = _with_common_goals(own, others)
-        by_score = self.goes_by_score(wanted)
-        return _compared(names, (str(wanted), str(wanted)), sides, by_score=by_score)
+        sides = _with_common_goals(mine, others)
+        by_score = self.goes_by_score(filter)
+        return _compared(names, (str(filter), str(filter)), sides, by_score=by_score)
 
-    def by(self, field: str, wanted: Filter = NO_FILTER) -> Breakdown:
+    def by(self, field: str, filter: Filter = NO_FILTER) -> Breakdown:
         """Completion and uncertainty by the values of a field, over the conversations of a filter. A value of `year`,
         `month` or `day` is compared with the one before, any other with all other conversations that have a value.
 
@@ -96,17 +96,17 @@ class ComparisonService:
             UsageError: There is no such field, or no conversation has it.
             WorkbenchError: The project cannot evaluate the filter.
         """
-        return self.breakdown(self.measured(wanted), field, wanted)
+        return self.breakdown(self.measured(filter), field, filter)
 
-    def breakdown(self, every: Measured, field: str, wanted: Filter) -> Breakdown:
-        """`by` for conversations that were measured already; `wanted` is the filter that selects them.
+    def breakdown(self, every: Measured, field: str, filter: Filter) -> Breakdown:
+        """`by` for conversations that were measured already; `filter` is the filter that selects them.
 
         Raises:
             UsageError: There is no such field, or none of them has it.
         """
         with self._project.reading() as conn, snapshot(conn):
-            found = field_values.conversations_by_value(conn, field)
-        members = {value: _among(every.ids, ids) for value, ids in found.items()}
+            by_value = field_values.conversations_by_value(conn, field)
+        members = {value: _among(every.ids, ids) for value, ids in by_value.items()}
         members = {value: ids for value, ids in members.items() if len(ids)}
         if not members:
             raise NotFound(f"No conversation of the filter has a {field}.")
@@ -115,29 +115,29 @@ class ComparisonService:
         listed = order[-MOST_VALUES:] if in_time else order[:MOST_VALUES]
         rest = set(order) - set(listed)
         known = np.unique(np.concatenate(list(members.values())))
-        by_score = self.goes_by_score(wanted)
+        by_score = self.goes_by_score(filter)
 
-        def part(at: int) -> Part:
-            value = listed[at]
-            own = every.of(members[value])
-            before = listed[at - 1] if in_time and at else ""
+        def part(index: int) -> Part:
+            value = listed[index]
+            measured = every.of(members[value])
+            before = listed[index - 1] if in_time and index else ""
             others = members.get(before, NO_IDS) if in_time else np.setdiff1d(known, members[value])
-            there_are = len(others) > 0
+            has_others = len(others) > 0
             term = field_values.term_of(field, value)
-            entropies = own.entropy[~np.isnan(own.entropy)]
-            other = every.of(others) if there_are else None
+            entropies = measured.entropy[~np.isnan(measured.entropy)]
+            other = every.of(others) if has_others else None
             return Part(
                 value,
-                str(Filter((*wanted.terms, term))),
-                own.rate(by_score=by_score),
-                (before or OTHERS) if there_are else "",
-                None if other is None else completion_change(other, own),
+                str(Filter((*filter.terms, term))),
+                measured.rate(by_score=by_score),
+                (before or OTHERS) if has_others else "",
+                None if other is None else completion_change(other, measured),
                 len(entropies),
                 float(entropies.mean()) if len(entropies) else None,
-                None if other is None else entropy_change(other, own),
+                None if other is None else entropy_change(other, measured),
             )
 
-        parts = [part(at) for at in range(len(listed))]
+        parts = [part(index) for index in range(len(listed))]
         return Breakdown(
             field,
             tuple(_corrected(parts)),
@@ -145,19 +145,19 @@ class ComparisonService:
             left_out=(len(rest), sum(len(members[value]) for value in rest)),
         )
 
-    def measured(self, wanted: Filter = NO_FILTER) -> Measured:
+    def measured(self, filter: Filter = NO_FILTER) -> Measured:
         """The measures of the conversations of a filter.
 
         Raises:
             WorkbenchError: The project cannot evaluate the filter.
         """
         with self._project.reading() as conn, snapshot(conn):
-            return Measured.read(conn, self._view(conn)).of(_ids(conn, wanted))
+            return Measured.read(conn, self._view(conn)).of(_ids(conn, filter))
 
     @staticmethod
     def goes_by_score(*filters: Filter) -> bool:
         """Whether a filter selects by score or verdict, where the errors of the scores are not those of the project."""
-        return any(one.of(field) for one in filters for field in FIELDS_BY_SCORE)
+        return any(filter.of(field) for filter in filters for field in FIELDS_BY_SCORE)
 
     def fields(self) -> list[str]:
         """The fields with at least two values, which the project can be compared by."""
@@ -171,11 +171,11 @@ class ComparisonService:
             UsageError: There is no such clustering.
         """
         with self._project.reading() as conn:
-            known = [one.id for one in clusterings.clusterings(conn)]
-        for one in (first, second):
-            if one not in known:
+            known = [number.id for number in clusterings.clusterings(conn)]
+        for number in (first, second):
+            if number not in known:
                 have = ", ".join(map(str, known)) or "none"
-                raise NotFound(f"There is no clustering {one}.", f"Clusterings: {have}.")
+                raise NotFound(f"There is no clustering {number}.", f"Clusterings: {have}.")
         return _compare_clusterings(self._cache.view(first), self._cache.view(second))
 
     def _view(self, conn: sqlite3.Connection) -> ClusteringView | None:
@@ -213,8 +213,8 @@ def _with_common_goals(first: Measured, second: Measured) -> tuple[Measured, Mea
     goals = tuple(labels[key] for key in numbers)
 
     def renumbered(side: Measured) -> Measured:
-        own = np.array([*(numbers[label.casefold()] for label in side.goals), -1])
-        return replace(side, goal=own[side.goal], goals=goals)
+        new_numbers = np.array([*(numbers[label.casefold()] for label in side.goals), -1])
+        return replace(side, goal=new_numbers[side.goal], goals=goals)
 
     return renumbered(first), renumbered(second)
 
@@ -222,10 +222,15 @@ def _with_common_goals(first: Measured, second: Measured) -> tuple[Measured, Mea
 def _corrected(parts: list[Part]) -> list[Part]:
     """The parts with their p values corrected for all tests of completion and of entropy together."""
     tests = [part.change for part in parts] + [part.entropy_change for part in parts]
-    ps = holm([None if one is None else one.p for one in tests])
-    found = [_with(one, p) for one, p in zip(tests, ps, strict=True)]
-    changes = zip(parts, found[: len(parts)], found[len(parts) :], strict=True)
-    return [replace(part, change=one, entropy_change=two) for part, one, two in changes]
+    ps = holm([None if change is None else change.p for change in tests])
+    changes_corrected = [_with(change, p) for change, p in zip(tests, ps, strict=True)]
+    changes = zip(
+        parts, changes_corrected[: len(parts)], changes_corrected[len(parts) :], strict=True
+    )
+    return [
+        replace(part, change=change, entropy_change=entropy_change)
+        for part, change, entropy_change in changes
+    ]
 
 
 def _with(change: Difference | None, corrected: float | None) -> Difference | None:
@@ -234,19 +239,19 @@ def _with(change: Difference | None, corrected: float | None) -> Difference | No
     return replace(change, corrected=corrected)
 
 
-def _ids(conn: sqlite3.Connection, wanted: Filter) -> Ints:
-    return np.asarray(selecting.ids(conn, ListQuery(wanted)), np.int64)
+def _ids(conn: sqlite3.Connection, filter: Filter) -> Ints:
+    return np.asarray(selecting.ids(conn, ListQuery(filter)), np.int64)
 
 
 def _among(ids: Ints, some: array[int]) -> Ints:
     return np.intersect1d(ids, np.asarray(some, np.int64))
 
 
-def _opposite(wanted: Filter) -> str | None:
+def _opposite(filter: Filter) -> str | None:
     """The filter that selects all other conversations; None where no filter does."""
-    if len(wanted.terms) != 1:
+    if len(filter.terms) != 1:
         return None
-    (term,) = wanted.terms
+    (term,) = filter.terms
     return str(Filter((replace(term, negated=not term.negated),)))
 
 
@@ -254,11 +259,11 @@ def _compare_clusterings(first: ClusteringView, second: ClusteringView) -> Clust
     """Returns the current groups of two clusterings side by side, over the conversations that both contain."""
     ranks = [np.frombuffer(view.map_of_groups, dtype=">u2") for view in (first, second)]
     length = min(map(len, ranks))
-    one, two = (column[:length].astype(np.int64) for column in ranks)
-    known = (one > 0) & (two > 0)
+    first_ranks, second_ranks = (column[:length].astype(np.int64) for column in ranks)
+    known = (first_ranks > 0) & (second_ranks > 0)
     shape = len(first.sizes) + 1, len(second.sizes) + 1  # the last is no group
     shared: Ints = np.zeros(shape, np.int64)
-    np.add.at(shared, (one[known] - 1, two[known] - 1), 1)
+    np.add.at(shared, (first_ranks[known] - 1, second_ranks[known] - 1), 1)
     labels = [
         [*(view.state.groups[key].label or NAMELESS for key in view.sizes), None]
         for view in (first, second)

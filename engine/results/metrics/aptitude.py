@@ -51,13 +51,15 @@ def aptitudes(scored: Iterable[Scored]) -> list[Aptitude]:
     groups: dict[tuple[str, str, str], dict[str, list[float]]] = defaultdict(
         lambda: defaultdict(list)
     )
-    for one in scored:
-        groups[one.task, one.condition, one.model][one.instruction].append(100 * one.score)
+    for conversation in scored:
+        groups[conversation.task, conversation.condition, conversation.model][
+            conversation.instruction
+        ].append(100 * conversation.score)
     return [_row(*key, list(groups[key].values())) for key in sorted(groups)]
 
 
 def _row(task: str, condition: str, model: str, scores: list[list[float]]) -> Aptitude:
-    low, high = np.array([np.percentile(one, (10, 90)) for one in scores]).T
+    low, high = np.array([np.percentile(of_instruction, (10, 90)) for of_instruction in scores]).T
     return Aptitude(
         task,
         condition,
@@ -65,7 +67,7 @@ def _row(task: str, condition: str, model: str, scores: list[list[float]]) -> Ap
         len(scores),
         sum(map(len, scores)),
         min(map(len, scores)),
-        float(np.mean([np.mean(one) for one in scores])),
+        float(np.mean([np.mean(of_instruction) for of_instruction in scores])),
         float(high.mean()),
         float((high - low).mean()),
     )

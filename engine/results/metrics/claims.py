@@ -10,18 +10,26 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from engine.base.interval import Interval
-from engine.base.statistics.correlation import Correlation, correlate
-from engine.base.statistics.curves import rejection, roc
-from engine.base.statistics.ranking import Placements, auroc, placements
+from engine.base.statistics.agreement import Correlation, correlate
+from engine.base.statistics.bootstrap import RANK_FIGURES, Bools, Ranking, Resampling
+from engine.base.statistics.ranking import (
+    Placements,
+    above_chance,
+    auroc,
+    corrected,
+    differ,
+    holm,
+    placements,
+    rejection,
+    roc,
+)
 from engine.base.statistics.records import (
     Contrast,
     Curve,
 )
-from engine.base.statistics.resampling import NAMES, Bools, Ranking, Resampling
-from engine.base.statistics.significance import above_chance, corrected, differ, holm
 from engine.results.metrics.uncertainty import FIGURES, PLAIN, Case, Figure
 
-_AP, _KEPT, _RATIO = (NAMES.index(one) for one in NAMES[1:])
+_AP, _KEPT, _RATIO = (RANK_FIGURES.index(name) for name in RANK_FIGURES[1:])
 
 OnStep = Callable[[str], None]
 """Called with the name of each step before it is computed; may raise to cancel."""
@@ -78,7 +86,7 @@ class Pair:
 
     first: str
     second: str
-    found: Correlation
+    correlation: Correlation
 
 
 def claim_tables(
@@ -110,7 +118,7 @@ class _ClaimCases:
             name: [case.figures[name] for case in cases] for name in cases[0].figures
         }
         self._there = {
-            name: np.array([one is not None for one in values])
+            name: np.array([value is not None for value in values])
             for name, values in self._values.items()
         }
         self._made: Resampling | None = None
@@ -119,28 +127,28 @@ class _ClaimCases:
 
     def rows(self) -> tuple[Ranked, ...]:
         """Returns a row for each figure that both classes have."""
-        found = [self._row(name) for name in self._values if self._usable(self._there[name])]
-        fixed = holm([one.p for one in found])
+        rows = [self._row(name) for name in self._values if self._usable(self._there[name])]
+        fixed = holm([row.p for row in rows])
         return tuple(
-            replace(one, corrected=p) for one, p in zip(found, fixed, strict=True) if p is not None
+            replace(row, corrected=p) for row, p in zip(rows, fixed, strict=True) if p is not None
         )
 
     def contrasts(self) -> tuple[Contrast, ...]:
         """Returns contrasts of each measure with each baseline of the same summary, over the cases that have both."""
-        found = [
+        contrasts = [
             self._contrast(name, other)
             for name in self._values
             if FIGURES[name].is_measure
             for other in self._plain(name)
             if self._usable(self._there[name] & self._there[other])
         ]
-        return corrected(found)
+        return corrected(contrasts)
 
     def _plain(self, name: str) -> list[str]:
-        wanted = [Figure(plain, FIGURES[name].summary).name for plain in PLAIN]
+        summarized = [Figure(plain, FIGURES[name].summary).name for plain in PLAIN]
         return [
             other if other in self._values else plain
-            for plain, other in zip(PLAIN, wanted, strict=True)
+            for plain, other in zip(PLAIN, summarized, strict=True)
             if {plain, other} & self._values.keys()
         ]
 
@@ -206,7 +214,7 @@ class _ClaimCases:
 
 def pairs(cases: Sequence[Case]) -> list[Pair]:
     """Returns the correlation of every two figures that both vary, over the cases that have both."""
-    found = []
+    correlated = []
     for first, second in combinations(cases[0].figures if cases else (), 2):
         both = [
             (x, y)
@@ -215,8 +223,8 @@ def pairs(cases: Sequence[Case]) -> list[Pair]:
         ]
         correlation = correlate([x for x, _ in both], [y for _, y in both])
         if correlation is not None:
-            found.append(Pair(first, second, correlation))
-    return found
+            correlated.append(Pair(first, second, correlation))
+    return correlated
 
 
 _EITHER = "unanswerable or underspecified"
@@ -249,18 +257,18 @@ _ANSWERABILITY: Mapping[str, Mapping[str, bool]] = {
 
 def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
     """Returns the claims about a conversation that its truth decides."""
-    found: dict[str, bool] = {}
+    claims: dict[str, bool] = {}
     reward, success = truth.get("reward"), truth.get("success")
     if _is_number(reward):
-        found["reward 0"] = reward <= 0
-        found["reward below 1"] = reward < 1
+        claims["reward 0"] = reward <= 0
+        claims["reward below 1"] = reward < 1
     if _is_number(success):
-        found["success below 1"] = success < 1
+        claims["success below 1"] = success < 1
     complete = truth.get("complete")
     if isinstance(complete, bool):
-        found["not complete"] = not complete
-    found.update(_ANSWERABILITY.get(str(truth.get("answerability", "")).upper(), {}))
-    return found
+        claims["not complete"] = not complete
+    claims.update(_ANSWERABILITY.get(str(truth.get("answerability", "")).upper(), {}))
+    return claims
 
 
 def judges_answers(truth: Mapping[str, Any]) -> bool:
@@ -275,13 +283,13 @@ def of_answers(truth: Mapping[str, Any], answers: int) -> list[dict[str, bool]]:
         answers: Number of assistant messages. A list of judgements of another length is ignored, since it is unknown
             which answers it is about.
     """
-    found: list[dict[str, bool]] = [{} for _ in range(answers)]
+    by_answer: list[dict[str, bool]] = [{} for _ in range(answers)]
     for name, read in _OF_ANSWERS.items():
         judged = truth.get(name)
         if isinstance(judged, list) and len(judged) == answers:
-            for claims, one in zip(found, judged, strict=True):
-                claims.update(read(one))
-    return found
+            for claims, judgment in zip(by_answer, judged, strict=True):
+                claims.update(read(judgment))
+    return by_answer
 
 
 def _hallucinated(judged: Any) -> dict[str, bool]:

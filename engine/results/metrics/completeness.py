@@ -10,15 +10,12 @@ from typing import Any
 import numpy as np
 
 from engine.base.interval import Interval
-from engine.base.statistics.classification import NAMES, THRESHOLD, BootstrapDraws, classify, draw
-from engine.base.statistics.curves import rejection, roc
-from engine.base.statistics.ranking import placements
+from engine.base.statistics.bootstrap import NAMES, THRESHOLD, BootstrapDraws, classify, draw
+from engine.base.statistics.ranking import Floats, corrected, differ, placements, rejection, roc
 from engine.base.statistics.records import (
     Classification,
     Contrast,
 )
-from engine.base.statistics.significance import corrected, differ
-from engine.base.statistics.weighted import Floats
 from engine.completeness.endings import matched
 from engine.completeness.truncation import cut_at
 from engine.results.metrics import claims as truths
@@ -55,19 +52,19 @@ def places(ways: Mapping[str, Values], names: Mapping[int, str], seed: int) -> d
         names: The id in the source of each conversation to test.
         seed: Seed of the cuts.
     """
-    found = {}
+    by_conversation = {}
     for key, name in names.items():
         curves = [way.get(key, {}) for way in ways.values()]
         # Older scorings may have fewer boundaries, and the cut must be the same for all scorings.
-        shared = [message for message in curves[0] if all(message in one for one in curves)]
-        if not shared or any(max(one) != shared[-1] for one in curves):
+        shared = [message for message in curves[0] if all(message in curve for curve in curves)]
+        if not shared or any(max(curve) != shared[-1] for curve in curves):
             continue
         nth = cut_at(seed, name, len(shared))
         place = Place(shared[-1], None if nth is None else shared[nth], tuple(shared))
-        asked = [place.last] if place.cut is None else [place.last, place.cut]
-        if all(one[message] is not None for one in curves for message in asked):
-            found[key] = place
-    return found
+        needed = [place.last] if place.cut is None else [place.last, place.cut]
+        if all(curve[message] is not None for curve in curves for message in needed):
+            by_conversation[key] = place
+    return by_conversation
 
 
 def cut_test(way: Values, where: Mapping[int, Place], threshold: float) -> BootstrapDraws:
@@ -102,27 +99,29 @@ def pairs(way: Values, where: Mapping[int, Place]) -> tuple[list[float], list[bo
 
 
 def cut_contrasts(
-    ways: Mapping[str, Values], where: Mapping[int, Place], drawn: Mapping[str, BootstrapDraws]
+    ways: Mapping[str, Values], where: Mapping[int, Place], draws: Mapping[str, BootstrapDraws]
 ) -> tuple[Contrast, ...]:
     """Tests every two scorings against each other in the truncation test: AUROC by DeLong's test and F1 by bootstrap.
     Holm's correction covers all of them.
 
     Args:
-        drawn: The `cut_test` of each scoring.
+        draws: The `cut_test` of each scoring.
     """
     values = {name: pairs(way, where) for name, way in ways.items()}
-    placed = {name: placements(*one) for name, one in values.items()}
+    placed = {name: placements(*sample) for name, sample in values.items()}
     n = len(next(iter(values.values()))[0]) // 2
-    found = []
-    for one, other in combinations(ways, 2):
-        first, second = placed[one], placed[other]
-        area, _ = drawn[one].difference(drawn[other], "auroc")
+    contrasts = []
+    for first_name, second_name in combinations(ways, 2):
+        first, second = placed[first_name], placed[second_name]
+        area, _ = draws[first_name].difference(draws[second_name], "auroc")
         apart = differ(first, second)
-        found.append(Contrast("AUROC", one, other, n, first.area, second.area, area, apart))
-        scores = float(drawn[one].seen[F1]), float(drawn[other].seen[F1])
-        f1, p = drawn[one].difference(drawn[other], "f1")
-        found.append(Contrast("F1", one, other, n, scores[0], scores[1], f1, p))
-    return corrected(found)
+        contrasts.append(
+            Contrast("AUROC", first_name, second_name, n, first.area, second.area, area, apart)
+        )
+        scores = float(draws[first_name].seen[F1]), float(draws[second_name].seen[F1])
+        f1, p = draws[first_name].difference(draws[second_name], "f1")
+        contrasts.append(Contrast("F1", first_name, second_name, n, scores[0], scores[1], f1, p))
+    return corrected(contrasts)
 
 
 def truth_tables(
@@ -135,8 +134,8 @@ def truth_tables(
         where: Result of `places`.
         truth: Truth of the conversations to test, by id.
     """
-    about = {key: truths.of_conversation(one) for key, one in truth.items()}
-    found: list[TruthTable] = []
+    about = {key: truths.of_conversation(claims) for key, claims in truth.items()}
+    tables: list[TruthTable] = []
     seen: list[dict[int, bool]] = []
     for claim in CLAIMS:
         known = {key: claims[claim] for key, claims in about.items() if claim in claims}
@@ -153,8 +152,8 @@ def truth_tables(
         rows, contrasts = _against(low, list(holds.values())) if both else ((), ())
         means = truths.CLAIMS[claim]
         failing = len(holds) - positives
-        found.append(TruthTable(claim, means, positives, failing, len(known), rows, contrasts))
-    return tuple(found)
+        tables.append(TruthTable(claim, means, positives, failing, len(known), rows, contrasts))
+    return tuple(tables)
 
 
 def _against(
@@ -162,10 +161,14 @@ def _against(
 ) -> tuple[tuple[TruthRow, ...], tuple[Contrast, ...]]:
     """Returns a row for each scoring, whose values should be high where the claim holds, and a contrast by AUROC for
     every two scorings."""
-    found, contrasts = against_labels(low, holds, {})
+    measured, contrasts = against_labels(low, holds, {})
     rows = [
         TruthRow(
-            name, found[name].auroc, found[name].ap, roc(values, holds), rejection(values, holds)
+            name,
+            measured[name].auroc,
+            measured[name].ap,
+            roc(values, holds),
+            rejection(values, holds),
         )
         for name, values in low.items()
     ]
@@ -182,7 +185,7 @@ def against_labels(
         labels: What is true of each item.
         thresholds: Values from here up count as true, by name; `THRESHOLD` where a name is missing.
     """
-    drawn = {
+    draws = {
         name: draw(values, labels, threshold=thresholds.get(name, THRESHOLD))
         for name, values in ways.items()
     }
@@ -190,17 +193,17 @@ def against_labels(
     contrasts = [
         Contrast(
             "AUROC",
-            one,
+            first_name,
             other,
             len(labels),
-            placed[one].area,
+            placed[first_name].area,
             placed[other].area,
-            drawn[one].difference(drawn[other], "auroc")[0],
-            differ(placed[one], placed[other]),
+            draws[first_name].difference(draws[other], "auroc")[0],
+            differ(placed[first_name], placed[other]),
         )
-        for one, other in combinations(ways, 2)
+        for first_name, other in combinations(ways, 2)
     ]
-    return {name: one.classification() for name, one in drawn.items()}, corrected(contrasts)
+    return {name: draw.classification() for name, draw in draws.items()}, corrected(contrasts)
 
 
 def _value(way: Values, key: int, message: int) -> float:
@@ -237,7 +240,7 @@ def boundary_rows(
         where: Result of `engine.results.metrics.completeness.places` for these scorings.
     """
     cuttable = {key: place for key, place in where.items() if place.cut is not None}
-    found = []
+    rows = []
     for name, way in ways.items():
         known = [
             (value, message == place.last, key)
@@ -250,7 +253,8 @@ def boundary_rows(
         groups = [key for _, _, key in known]
         share = sum(ends) / len(ends)
         given, fixed = (
-            classify(one.tolist(), ends, groups).ece for one in (values, at_share(values, share))
+            classify(scores.tolist(), ends, groups).ece
+            for scores in (values, at_share(values, share))
         )
-        found.append(BoundaryRow(name, len(known), share, float(values.mean()), given, fixed))
-    return tuple(found)
+        rows.append(BoundaryRow(name, len(known), share, float(values.mean()), given, fixed))
+    return tuple(rows)

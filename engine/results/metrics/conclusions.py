@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.base.number_format import figure, figure_range
+from engine.base.statistics.ranking import LEVEL
 from engine.base.statistics.records import (
     Contrast,
 )
-from engine.base.statistics.significance import LEVEL
 from engine.base.text import one_line
 from engine.results.metrics.claims import ClaimTable, Ranked
 
@@ -72,7 +72,8 @@ def format_contrast(contrast: Contrast, interval: str = "") -> str:
 def pairwise(contrasts: Sequence[Contrast]) -> list[str]:
     """Returns a sentence for each contrast, significant ones first."""
     return [
-        format_contrast(one) for one in sorted(contrasts, key=lambda one: not is_significant(one))
+        format_contrast(contrast)
+        for contrast in sorted(contrasts, key=lambda contrast: not is_significant(contrast))
     ]
 
 
@@ -102,7 +103,7 @@ _LONGEST = 400
 
 def contrasts_about(name: str, contrasts: Sequence[Contrast]) -> tuple[str, ...]:
     """Returns a sentence for each contrast that involves the row of this name."""
-    mine = [one for one in contrasts if name in (one.one, one.other)]
+    mine = [contrast for contrast in contrasts if name in (contrast.one, contrast.other)]
     return tuple(one_line(sentence, _LONGEST) for sentence in pairwise(mine))
 
 
@@ -111,17 +112,17 @@ def contrasts_json(contrasts: Sequence[Contrast]) -> dict[str, Any]:
     return {
         "contrasts": [
             {
-                "figure": one.figure,
-                "one": one.one,
-                "other": one.other,
-                "n": one.n,
-                "values": [one.first, one.second],
-                "difference": one.difference.value,
-                "ci": [one.difference.low, one.difference.high],
-                "p": one.p,
-                "p_corrected": one.corrected,
+                "figure": contrast.figure,
+                "one": contrast.one,
+                "other": contrast.other,
+                "n": contrast.n,
+                "values": [contrast.first, contrast.second],
+                "difference": contrast.difference.value,
+                "ci": [contrast.difference.low, contrast.difference.high],
+                "p": contrast.p,
+                "p_corrected": contrast.corrected,
             }
-            for one in contrasts
+            for contrast in contrasts
         ],
         "conclusions": pairwise(contrasts),
     }

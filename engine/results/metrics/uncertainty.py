@@ -80,9 +80,9 @@ class Figure:
 
 
 FIGURES: Mapping[str, Figure] = {
-    one.name: one
+    figure.name: figure
     for base in (*MEASURES, *BASELINES)
-    for one in (Figure(base, summary) for summary in SUMMARIES)
+    for figure in (Figure(base, summary) for summary in SUMMARIES)
 }
 """All figures by name."""
 
@@ -119,7 +119,7 @@ def figures_of(row: TreeRow, length: int, inside: TreeLogProbs) -> dict[str, flo
     perplexity = None
     if row.answer_log_prob is not None and row.answer_tokens:
         perplexity = math.exp(min(-row.answer_log_prob / row.answer_tokens, _MOST))
-    odds = [math.exp(one) for one in inside.answer]
+    odds = [math.exp(log_prob) for log_prob in inside.answer]
     return {
         "leaves": row.leaves,
         "answers": row.answers,
@@ -151,8 +151,8 @@ def predictive_entropy(leaves: Sequence[float]) -> float | None:
     if not leaves:
         return None
     most = max(leaves)  # subtracted so that the exponentials do not all underflow to 0
-    odds = [math.exp(one - most) for one in leaves]
-    bits = math.fsum(-p * one for p, one in zip(odds, leaves, strict=True)) / math.log(2)
+    odds = [math.exp(log_prob - most) for log_prob in leaves]
+    bits = math.fsum(-p * log_prob for p, log_prob in zip(odds, leaves, strict=True)) / math.log(2)
     return bits / math.fsum(odds)
 
 
@@ -177,15 +177,15 @@ def by_conversation(cases: Sequence[Case], claims: Mapping[int, Mapping[str, boo
 
 
 def _together(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
+    together: dict[str, float | None] = {}
     for name in figures[0]:
-        values = [value for one in figures if (value := one[name]) is not None]
+        values = [value for tree in figures if (value := tree[name]) is not None]
         if name == "length":
-            found[name] = values[0]
+            together[name] = values[0]
             continue
-        found[Figure(name, "mean").name] = fmean(values) if values else None
-        found[Figure(name, "most").name] = max(values, default=None)
-    return found
+        together[Figure(name, "mean").name] = fmean(values) if values else None
+        together[Figure(name, "most").name] = max(values, default=None)
+    return together
 
 
 def _minus(value: float | None) -> float | None:

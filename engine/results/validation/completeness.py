@@ -6,14 +6,14 @@ import contextlib
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
 from engine.base.conversation import Role, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
-from engine.base.statistics.classification import THRESHOLD
-from engine.base.statistics.curves import reliability, roc
+from engine.base.statistics.bootstrap import THRESHOLD
+from engine.base.statistics.ranking import reliability, roc
 from engine.base.statistics.records import (
     Classification,
 )
@@ -89,20 +89,20 @@ def adapter_origins(
         run.config_hash: run.fingerprints.get("adapter_sha256")
         for run in reversed(runs.all_runs(conn))
     }
-    found = {}
+    origins = {}
     for config in configs:
         if config.adapter is None:
             continue
         entry = _entry(catalog, used.get(config.config_hash))
         if entry is not None:
-            found[config.config_hash] = AdapterOrigin(
+            origins[config.config_hash] = AdapterOrigin(
                 entry.made_of.recipe, entry.conversations, entry.cut
             )
         elif config.adapter in trained:
             with contextlib.suppress(ConfigError):
                 recipe = TrainConfig.load(trained[config.adapter].config).recipe
-                found[config.config_hash] = AdapterOrigin(recipe)
-    return found
+                origins[config.config_hash] = AdapterOrigin(recipe)
+    return origins
 
 
 def _entry(catalog: Catalog, sha256: str | None) -> AdapterEntry | None:
@@ -137,8 +137,8 @@ class _Asked:
 
 def only_run(project: Path) -> str | None:
     """Returns the name of a project's only training run; None when it has none or several."""
-    found = all_runs(project)
-    return found[0].path.name if len(found) == 1 else None
+    runs_of_project = all_runs(project)
+    return runs_of_project[0].path.name if len(runs_of_project) == 1 else None
 
 
 def completeness_table(
@@ -177,7 +177,9 @@ def completeness_table(
     Raises:
         UsageError: The run or the scores do not exist, or no conversation can be cut.
     """
-    runs = {one.path.name: one for one in all_runs(Path(project.path))}
+    runs = {
+        run_directory.path.name: run_directory for run_directory in all_runs(Path(project.path))
+    }
     tested = None if run is None else part_to_test(run_named(Path(project.path), run))
     called = None if adapter is None else _called(catalog, adapter)
     with project.reading() as conn, snapshot(conn):
@@ -185,21 +187,21 @@ def completeness_table(
         every = [config for config in score_sets.configs(conn) if config.mode != "outside"]
         configs = _wanted(every, mode, called)
         used = {c.adapter: runs[c.adapter] for c in configs if c.adapter in runs}
-        asked = _asked(conn, query or ListQuery(), tested, list(used.values()))
-        keys = list(asked.names)[:limit]
-        names = {key: asked.names[key] for key in keys}
+        selected = _asked(conn, query or ListQuery(), tested, list(used.values()))
+        keys = list(selected.names)[:limit]
+        names = {key: selected.names[key] for key in keys}
         on_step("reading the scores")
         read = generated_ends.values if as_generated else scores.values
-        found = {config.config_hash: read(conn, config.config_hash, keys) for config in configs}
-        if as_generated and not any(found.values()):
+        values = {config.config_hash: read(conn, config.config_hash, keys) for config in configs}
+        if as_generated and not any(values.values()):
             raise NotYet(
                 "What the models write at the boundaries was not recorded for these scores.",
                 "`workbench run complete PROJECT --paper` scores with a model of this machine.",
             )
-        kept, left_out = _covered(configs, found)
+        covered, left_out = _covered(configs, values)
         origins = adapter_origins(conn, catalog, configs, runs)
         titles = _titles(configs, origins)
-        ways: dict[str, Values] = {titles[c.config_hash]: found[c.config_hash] for c in kept}
+        ways: dict[str, Values] = {titles[c.config_hash]: values[c.config_hash] for c in covered}
         if not ways:
             raise NotYet(
                 f"None of the {len(names):,} conversations asked for is scored.",
@@ -216,12 +218,12 @@ def completeness_table(
             )
         on_step("the keyword rule, and position alone")
         ways.update(_baselines(conn, where))
-        truth = {key: one for key, one in truth_by_conversation(conn) if key in names}
+        truth = {key: claims for key, claims in truth_by_conversation(conn) if key in names}
     on_step("drawing conversations")
-    told = {title: way for title, way in ways.items() if title not in _BASELINES}
-    by_title = {titles[config.config_hash]: config for config in kept}
+    scored = {title: way for title, way in ways.items() if title not in _BASELINES}
+    by_title = {titles[config.config_hash]: config for config in covered}
     cuttable = sum(place.cut is not None for place in where.values())
-    drawn = {title: cut_test(way, where, THRESHOLD) for title, way in ways.items()}
+    draws = {title: cut_test(way, where, THRESHOLD) for title, way in ways.items()}
     return CompletenessTable(
         run=run,
         seed=seed,
@@ -230,21 +232,21 @@ def completeness_table(
         single=len(where) - cuttable,
         n=cuttable,
         rows=tuple(
-            _row(title, way, where, drawn[title].classification(), by_title.get(title), origins)
+            _row(title, way, where, draws[title].classification(), by_title.get(title), origins)
             for title, way in ways.items()
         ),
         truths=truth_tables(ways, where, truth),
-        trained=asked.trained,
-        selecting=asked.selecting,
+        trained=selected.trained,
+        selecting=selected.selecting,
         selected_on=tuple(
             (titles[c.config_hash], count)
-            for c in kept
+            for c in covered
             if c.adapter in used and (count := _selected_on(used[c.adapter], names.values()))
         ),
         same_kind=same_kind,
-        contrasts=cut_contrasts(ways, where, drawn),
-        every_boundary=boundary_rows(told, where) if every_boundary else (),
-        left_out=tuple((titles[c.config_hash], len(found[c.config_hash])) for c in left_out),
+        contrasts=cut_contrasts(ways, where, draws),
+        every_boundary=boundary_rows(scored, where) if every_boundary else (),
+        left_out=tuple((titles[c.config_hash], len(values[c.config_hash])) for c in left_out),
     )
 
 
@@ -261,13 +263,17 @@ def _wanted(
 ) -> list[ScoreConfig]:
     if not configs:
         raise NotYet("Nothing is scored yet.", _command(mode, adapter))
-    found = [one for one in configs if mode in (None, one.mode) and adapter in (None, one.adapter)]
-    if not found:
-        asked = [f"mode {mode}"] * (mode is not None) + [f"adapter {adapter}"] * (
+    matching = [
+        config
+        for config in configs
+        if mode in (None, config.mode) and adapter in (None, config.adapter)
+    ]
+    if not matching:
+        options = [f"mode {mode}"] * (mode is not None) + [f"adapter {adapter}"] * (
             adapter is not None
         )
-        raise NotYet(f"There are no scores of {' and '.join(asked)}.", _command(mode, adapter))
-    return sorted(found, key=lambda one: _ORDER.index(one.mode))
+        raise NotYet(f"There are no scores of {' and '.join(options)}.", _command(mode, adapter))
+    return sorted(matching, key=lambda config: _ORDER.index(config.mode))
 
 
 def _command(mode: Mode | None, adapter: str | None) -> str:
@@ -283,8 +289,13 @@ def _asked(
     used: Sequence[RunDirectory],
 ) -> _Asked:
     manifests = [manifest_of(run) for run in used]
-    trained_on = {str(name) for one in manifests for name in one.get("train", ())}
-    selected_by = {str(name) for one in manifests if "test" in one for name in one.get("valid", ())}
+    trained_on = {str(name) for manifest in manifests for name in manifest.get("train", ())}
+    selected_by = {
+        str(name)
+        for manifest in manifests
+        if "test" in manifest
+        for name in manifest.get("valid", ())
+    }
     names: dict[int, str] = {}
     trained = selected = 0
     for page in id_pages(conn, matching_ids(conn, query)):
@@ -310,12 +321,12 @@ def _selected_on(run: RunDirectory, names: Iterable[str]) -> int:
 
 
 def _covered(
-    configs: Sequence[ScoreConfig], found: Mapping[str, Values]
+    configs: Sequence[ScoreConfig], values: Mapping[str, Values]
 ) -> tuple[list[ScoreConfig], list[ScoreConfig]]:
     """Returns the configurations that get a row, and those whose coverage is below `LEAST_SHARE`."""
-    most = max(len(one) for one in found.values())
-    kept = [c for c in configs if most and len(found[c.config_hash]) >= LEAST_SHARE * most]
-    return kept, [config for config in configs if config not in kept]
+    most = max(len(one) for one in values.values())
+    covered = [c for c in configs if most and len(values[c.config_hash]) >= LEAST_SHARE * most]
+    return covered, [config for config in configs if config not in covered]
 
 
 def _titles(configs: Sequence[ScoreConfig], origins: Mapping[str, AdapterOrigin]) -> dict[str, str]:
@@ -373,60 +384,55 @@ def _baselines(conn: sqlite3.Connection, where: Mapping[int, Place]) -> dict[str
             lengths = [len(piece.text) for piece in pieces]
             so_far = list(accumulate(lengths))
             index = {piece.message: nth for nth, piece in enumerate(pieces)}
-            at = [index[message] for message in where[key].boundaries]
+            indices = [index[message] for message in where[key].boundaries]
             keywords[key] = {
-                pieces[nth].message: float(sounds_complete(pieces[: nth + 1])) for nth in at
+                pieces[nth].message: float(sounds_complete(pieces[: nth + 1])) for nth in indices
             }
-            curves.append([(number, so_far[nth], lengths[nth]) for number, nth in enumerate(at)])
+            curves.append(
+                [(number, so_far[nth], lengths[nth]) for number, nth in enumerate(indices)]
+            )
             shingles.append(shingle_overlap.log_shingles(pieces))
-    found: dict[str, Values] = {KEYWORDS: keywords}
+    baselines: dict[str, Values] = {KEYWORDS: keywords}
     groups = shingle_overlap.groups(shingles)
     cuttable = {int(group) for group, curve in zip(groups, curves, strict=True) if len(curve) > 1}
     if len(cuttable) >= LEAST_FOR_PROBE:
         values = iter(by_position(curves, groups).p.tolist())
-        found[POSITION] = {
+        baselines[POSITION] = {
             key: {message: next(values) for message in where[key].boundaries} for key in keywords
         }
-    return found
+    return baselines
 
 
 def _row(
     title: str,
     way: Values,
     where: Mapping[int, Place],
-    found: Classification,
+    metrics: Classification,
     config: ScoreConfig | None,
     origins: Mapping[str, AdapterOrigin],
 ) -> TruncationRow:
     values, whole, _ = pairs(way, where)
-    curve, calibration = roc(values, whole), reliability(values, whole)
     share, compared = matched_test(way, where)
-    if config is None:
-        return TruncationRow(
-            title,
-            _BASELINES[title],
-            len(way),
-            found,
-            share,
-            compared,
-            roc=curve,
-            reliability=calibration,
-        )
-    origin = origins.get(config.config_hash, AdapterOrigin())
-    return TruncationRow(
+    row = TruncationRow(
         title,
-        "scores",
+        "scores" if config else _BASELINES[title],
         len(way),
-        found,
+        metrics,
         share,
         compared,
-        config.mode,
-        config.model,
-        config.adapter,
-        config.config_hash,
-        origin.recipe,
-        origin.conversations,
-        origin.cut,
-        curve,
-        calibration,
+        roc=roc(values, whole),
+        reliability=reliability(values, whole),
+    )
+    if config is None:
+        return row
+    origin = origins.get(config.config_hash, AdapterOrigin())
+    return replace(
+        row,
+        mode=config.mode,
+        model=config.model,
+        adapter=config.adapter,
+        config_hash=config.config_hash,
+        recipe=origin.recipe,
+        conversations=origin.conversations,
+        cut=origin.cut,
     )

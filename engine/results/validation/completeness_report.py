@@ -60,43 +60,43 @@ def kept_accuracy_plot(right: float) -> Plot:
     return Plot("right among those kept", "rejected", ((0.0, right), (1.0, right)))
 
 
-def tables(found: CompletenessTable) -> list[ReportTable]:
+def tables(table: CompletenessTable) -> list[ReportTable]:
     """Returns the table of the truncation test, then one for each claim; no rows when a claim has one value for all."""
-    return [_truncation_table(found), *(_truth_table(one, found) for one in found.truths)]
+    return [_truncation_table(table), *(_truth_table(truth, table) for truth in table.truths)]
 
 
-def _truncation_table(found: CompletenessTable) -> ReportTable:
-    whose = tested_on(found)
-    how = "after a random step like its last" if found.same_kind else "at a random turn"
+def _truncation_table(table: CompletenessTable) -> ReportTable:
+    whose = tested_on(table)
+    how = "after a random step like its last" if table.same_kind else "at a random turn"
     return ReportTable(
         _CUT,
         _CUT_COLUMNS,
-        tuple(_truncation_row(row, found) for row in found.rows),
+        tuple(_truncation_row(row, table) for row in table.rows),
         (
-            f"{found.n:,} conversations {whose}, each whole and cut {how} (seed {found.seed})",
-            f"{found.asked:,} asked for, {found.single:,} cannot be cut,"
-            f" {found.coverage:.0%} of the others are scored by all rows",
+            f"{table.n:,} conversations {whose}, each whole and cut {how} (seed {table.seed})",
+            f"{table.asked:,} asked for, {table.single:,} cannot be cut,"
+            f" {table.coverage:.0%} of the others are scored by all rows",
         ),
         metric="completeness",
         plots=(_RELIABILITY, ROC),
     )
 
 
-def tested_on(found: CompletenessTable) -> str:
+def tested_on(table: CompletenessTable) -> str:
     """Returns whose conversations were tested, a few words that follow `conversations`."""
-    if found.run is None:
+    if table.run is None:
         return "of the project"
-    name = one_line(found.run, LONGEST_NAME)
+    name = one_line(table.run, LONGEST_NAME)
     # A run of an earlier version has no test part.
-    return f"held out by {name}" if found.selected_on else f"of the test part of {name}"
+    return f"held out by {name}" if table.selected_on else f"of the test part of {name}"
 
 
-def _truncation_row(row: TruncationRow, found: CompletenessTable) -> ReportRow:
+def _truncation_row(row: TruncationRow, table: CompletenessTable) -> ReportRow:
     return ReportRow(
         (row.name, *(_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
         kind="method" if row.kind == "scores" else "baseline",
         means=_BASELINES.get(row.kind) or row.model or "",
-        conclusions=contrasts_about(row.name, main_contrasts(found)),
+        conclusions=contrasts_about(row.name, main_contrasts(table)),
         curves=(row.reliability, row.roc),
         details={
             "kind": row.kind,
@@ -113,29 +113,29 @@ def _truncation_row(row: TruncationRow, found: CompletenessTable) -> ReportRow:
     )
 
 
-def main_contrasts(found: CompletenessTable, truth: TruthTable | None = None) -> list[Contrast]:
+def main_contrasts(table: CompletenessTable, truth: TruthTable | None = None) -> list[Contrast]:
     """The contrasts of the truncation test, or those of a claim, without those of scores and the worse baseline: scores
     have to be better than the best that needs no model."""
-    areas = {row.name: row.found.auroc.value for row in found.rows}
+    areas = {row.name: row.metrics.auroc.value for row in table.rows}
     if truth is not None:
         areas = {row.name: row.auroc.value for row in truth.rows}
-    plain = {row.name for row in found.rows if row.kind != "scores"} & areas.keys()
+    plain = {row.name for row in table.rows if row.kind != "scores"} & areas.keys()
     worse = plain - {max(plain, key=lambda name: areas[name], default="")}
     return [
-        one
-        for one in (found if truth is None else truth).contrasts
-        if not {one.one, one.other} & worse or {one.one, one.other} <= plain
+        contrast
+        for contrast in (table if truth is None else truth).contrasts
+        if not {contrast.one, contrast.other} & worse or {contrast.one, contrast.other} <= plain
     ]
 
 
 def _figure(row: TruncationRow, key: str) -> Interval | None:
     if key == "matched":
         return row.matched
-    found: Interval = getattr(row.found, key)
-    return found
+    interval: Interval = getattr(row.metrics, key)
+    return interval
 
 
-def _truth_table(table: TruthTable, found: CompletenessTable) -> ReportTable:
+def _truth_table(table: TruthTable, whole: CompletenessTable) -> ReportTable:
     covered = table.holds + table.fails
     return ReportTable(
         table.claim,
@@ -147,7 +147,7 @@ def _truth_table(table: TruthTable, found: CompletenessTable) -> ReportTable:
         tuple(
             ReportRow(
                 (row.name, row.auroc, row.ap),
-                conclusions=contrasts_about(row.name, main_contrasts(found, table)),
+                conclusions=contrasts_about(row.name, main_contrasts(whole, table)),
                 curves=(row.rejection, row.roc),
             )
             for row in table.rows
@@ -163,55 +163,55 @@ def _truth_table(table: TruthTable, found: CompletenessTable) -> ReportTable:
     )
 
 
-def notes(found: CompletenessTable) -> list[str]:
+def notes(table: CompletenessTable) -> list[str]:
     """Returns sentences on which conversations and scores the table covers and leaves out."""
     lines = []
-    if found.run is None:
+    if table.run is None:
         lines.append(
             "No single training run says what was held out: all conversations of the project are tested."
         )
-    if found.trained:
+    if table.trained:
         lines.append(
-            f"{found.trained:,} conversations are left out because an adapter here was trained on them."
+            f"{table.trained:,} conversations are left out because an adapter here was trained on them."
         )
-    if found.selecting:
+    if table.selecting:
         lines.append(
-            f"{found.selecting:,} conversations are left out because they selected the checkpoint of an adapter here."
+            f"{table.selecting:,} conversations are left out because they selected the checkpoint of an adapter here."
         )
     lines += [
         f"{count:,} of these conversations selected the checkpoint of {one_line(name, LONGEST_NAME)}: its run was made"
         " by an earlier version, without a test part. Its figures are too good; a new run has a part of its own."
-        for name, count in found.selected_on
+        for name, count in table.selected_on
     ]
     lines += [
-        f"No row for {one_line(name, LONGEST_NAME)}: it covers {count:,} of {found.asked:,} conversations."
-        for name, count in found.left_out
+        f"No row for {one_line(name, LONGEST_NAME)}: it covers {count:,} of {table.asked:,} conversations."
+        for name, count in table.left_out
     ]
     return lines
 
 
-def as_json(found: CompletenessTable) -> dict[str, Any]:
+def as_json(table_found: CompletenessTable) -> dict[str, Any]:
     """Returns the tables as JSON values; `ci` holds an interval as [low, high]."""
-    cut, *against = tables(found)
+    cut, *against = tables(table_found)
     return {
         "completeness": {
-            "n": found.n,
-            "run": found.run,
-            "seed": found.seed,
-            "same_kind": found.same_kind,
-            "threshold": found.threshold,
-            "asked_for": found.asked,
-            "single": found.single,
-            "coverage": found.coverage,
-            "trained": found.trained,
-            "selecting": found.selecting,
+            "n": table_found.n,
+            "run": table_found.run,
+            "seed": table_found.seed,
+            "same_kind": table_found.same_kind,
+            "threshold": table_found.threshold,
+            "asked_for": table_found.asked,
+            "single": table_found.single,
+            "coverage": table_found.coverage,
+            "trained": table_found.trained,
+            "selecting": table_found.selecting,
             "selected_on": [
-                {"name": name, "conversations": count} for name, count in found.selected_on
+                {"name": name, "conversations": count} for name, count in table_found.selected_on
             ],
-            "left_out": [{"name": name, "scored": count} for name, count in found.left_out],
+            "left_out": [{"name": name, "scored": count} for name, count in table_found.left_out],
             "rows": [row_as_json(cut, row) for row in cut.rows],
-            **contrasts_json(found.contrasts),
-            "every_boundary": [asdict(row) for row in found.every_boundary],
+            **contrasts_json(table_found.contrasts),
+            "every_boundary": [asdict(row) for row in table_found.every_boundary],
             "truths": [
                 {
                     "claim": table.claim,
@@ -222,7 +222,7 @@ def as_json(found: CompletenessTable) -> dict[str, Any]:
                     "rows": [row_as_json(made, row) for row in made.rows],
                     **contrasts_json(table.contrasts),
                 }
-                for made, table in zip(against, found.truths, strict=True)
+                for made, table in zip(against, table_found.truths, strict=True)
             ],
         }
     }
@@ -238,10 +238,10 @@ _BOUNDARY_COLUMNS = (
 )
 
 
-def every_boundary_table(found: CompletenessTable) -> ReportTable:
+def every_boundary_table(table: CompletenessTable) -> ReportTable:
     """A row for each scoring; none where it was not asked for."""
     rows = [
-        ReportRow((one.name, one.boundaries, one.share, one.mean, one.ece, one.corrected))
-        for one in found.every_boundary
+        ReportRow((row.name, row.boundaries, row.share, row.mean, row.ece, row.corrected))
+        for row in table.every_boundary
     ]
     return ReportTable("every boundary", _BOUNDARY_COLUMNS, tuple(rows))

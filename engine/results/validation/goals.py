@@ -11,10 +11,10 @@ import numpy as np
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
-from engine.base.statistics.partitions import (
+from engine.base.statistics.agreement import (
     OUTSIDE,
     GoldAgreement,
-    Labels,
+    Groups,
     agreement,
     agreement_contrasts,
 )
@@ -26,9 +26,9 @@ from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.goals.tables import clusterings
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import read_merge_state
-from engine.goals.views.goal_inputs import stored_clustering
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
@@ -73,17 +73,17 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
         view = ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
         ids, numbers = clusterings.membership(conn, stored.id)
         others = {
-            f"{one.embedder}, k {one.k}, seed {one.seed} ({one.id})": dict(
-                zip(*clusterings.membership(conn, one.id), strict=True)
+            f"{clustering.embedder}, k {clustering.k}, seed {clustering.seed} ({clustering.id})": dict(
+                zip(*clusterings.membership(conn, clustering.id), strict=True)
             )
-            for one in clusterings.clusterings(conn)
-            if one.id != stored.id
+            for clustering in clusterings.clusterings(conn)
+            if clustering.id != stored.id
         }
-        wanted = frozenset(selecting.ids(conn, query))
+        asked_ids = frozenset(selecting.ids(conn, query))
         gold = {
             key: truth["goal"]
             for key, truth in truth_by_conversation(conn)
-            if key in wanted and isinstance(truth.get("goal"), str)
+            if key in asked_ids and isinstance(truth.get("goal"), str)
         }
     before = dict(zip(ids, numbers, strict=True))
     now = {
@@ -101,7 +101,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
             f"All {len(names):,} conversations with a gold goal have the same one, so it cannot distinguish groups.",
             "Import conversations with other goals, or look at them without --filter.",
         )
-    ways: dict[str, Labels] = {}
+    ways: dict[str, Groups] = {}
     if all(
         key in before for key in known
     ):  # false where conversations were assigned after clustering
@@ -127,7 +127,7 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
     )
 
 
-def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Labels:
+def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Groups:
     return np.array([groups[key] for key in keys], dtype=np.int64)
 
 
@@ -144,35 +144,39 @@ _COLUMNS = (
 )
 
 
-def goal_table(found: GoalValidation) -> ReportTable:
+def goal_table(validation: GoalValidation) -> ReportTable:
     """Returns a table with a row for each clustering."""
 
     def row(name: str, one: GoldAgreement) -> ReportRow:
         return ReportRow(
             (name, one.groups, one.v, one.ari, one.homogeneity, one.completeness),
             means=counted(one.groups, "group"),
-            conclusions=contrasts_about(name, found.contrasts),
+            conclusions=contrasts_about(name, validation.contrasts),
             details={"nmi": one.v.value},
         )
 
     return ReportTable(
         "gold goals",
         _COLUMNS,
-        tuple(row(*one) for one in (*found.rows.items(), *found.others.items())),
+        tuple(row(*one) for one in (*validation.rows.items(), *validation.others.items())),
         (
-            f"{counted(found.n, 'conversation')} of {found.goals:,} gold goals, clustered with"
-            f" {one_line(found.embedder, _LONGEST_NAME)}",
-            f"{found.asked:,} have a gold goal; {found.outside:,} of the {found.n:,} are in no group"
+            f"{counted(validation.n, 'conversation')} of {validation.goals:,} gold goals, clustered with"
+            f" {one_line(validation.embedder, _LONGEST_NAME)}",
+            f"{validation.asked:,} have a gold goal; {validation.outside:,} of the {validation.n:,} are in no group"
             " and count as one together",
         ),
         metric="goals",
     )
 
 
-def goals_json(found: GoalValidation) -> dict[str, Any]:
+def goals_json(validation: GoalValidation) -> dict[str, Any]:
     """Returns the result as JSON values. `nmi` is the V-measure: the two are equal with the arithmetic mean."""
-    made = goal_table(found)
+    made = goal_table(validation)
     rows = [row_as_json(made, row) for row in made.rows]
-    facts = {key: getattr(found, key) for key in ("embedder", "asked", "n", "goals", "outside")}
-    first, rest = rows[: len(found.rows)], rows[len(found.rows) :]
-    return {"goals": {**facts, "rows": first, "others": rest, **contrasts_json(found.contrasts)}}
+    facts = {
+        key: getattr(validation, key) for key in ("embedder", "asked", "n", "goals", "outside")
+    }
+    first, rest = rows[: len(validation.rows)], rows[len(validation.rows) :]
+    return {
+        "goals": {**facts, "rows": first, "others": rest, **contrasts_json(validation.contrasts)}
+    }

@@ -63,8 +63,8 @@ def save_picture(table: CompletenessTable, path: Path, against: Against = "rows"
 def _panels(table: CompletenessTable) -> list[_Panel]:
     cut = f"whole against cut (n {table.n:,})"
     panels = [
-        _Panel(cut, "AUROC", {row.name: row.found.auroc for row in table.rows}, 0.5),
-        _Panel(cut, "F1", {row.name: row.found.f1 for row in table.rows}),
+        _Panel(cut, "AUROC", {row.name: row.metrics.auroc for row in table.rows}, 0.5),
+        _Panel(cut, "F1", {row.name: row.metrics.f1 for row in table.rows}),
     ]
     for truth in table.truths:
         if truth.rows:

@@ -1,14 +1,51 @@
-"""The validation of a project's metrics, as the screen runs it."""
+"""Compares all metrics of a project with its truth: as tables, as JSON, as blocks of a report, and what is missing for
+further comparisons."""
 
 from __future__ import annotations
 
-from engine.base.errors import Cancelled
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from engine.base.errors import Cancelled, UsageError, WorkbenchError
+from engine.base.interval import Interval
+from engine.base.report_table import (
+    Cell,
+    Metric,
+    ReportTable,
+)
 from engine.base.text import as_json
-from engine.conversations.filters import Filter, ListQuery
+from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.conversations.service.line_files import new_file, written_beside
 from engine.model.catalog import Catalog
 from engine.project.project import Project
-from engine.results.records import CompletenessTable, ValidationProgress, ValidationReport
+from engine.results.document import Block, Paragraph, Plot, Table
+from engine.results.metrics import claims
+from engine.results.metrics.claims import OnStep
+from engine.results.records import (
+    CompletenessTable,
+    Missing,
+    ValidationProgress,
+    ValidationReport,
+)
+from engine.results.table_rendering import format_cell, table_block
+from engine.results.validation import completeness_report
+from engine.results.validation.completeness import completeness_table, only_run
+from engine.results.validation.goals import GoalValidation, goal_table, goal_validation, goals_json
+from engine.results.validation.trees import (
+    TreeValidation,
+    correlation_table,
+    tree_tables,
+    tree_validation,
+    trees_json,
+)
+from engine.results.validation.verdicts import (
+    VerdictValidation,
+    verdict_table,
+    verdict_validation,
+    verdicts_json,
+)
 
 
 class ValidationService:
@@ -18,45 +55,26 @@ class ValidationService:
         self._project, self._catalog = project, catalog
 
     def report(
-        self, progress: ValidationProgress, wanted: Filter | None = None
+        self, progress: ValidationProgress, filter: Filter | None = None
     ) -> ValidationReport:
         """Computes all tables; takes seconds for thousands of conversations, minutes for a hundred thousand.
 
         Args:
-            wanted: Restricts them to the conversations of a filter; None takes all.
+            filter: Restricts them to the conversations of a filter; None takes all.
 
         Raises:
             Cancelled: `progress.cancelled` was set.
         """
-        # imported here because these imports are slow and no other screen needs them
-        from engine.results.validation import all_metrics
-        from engine.results.validation.trees import correlation_table
 
         def on_step(step: str) -> None:
             progress.step = step
             if progress.cancelled:
                 raise Cancelled("Validation was cancelled.")
 
-        found = all_metrics.validate_all(
-            self._project, self._catalog, ListQuery(wanted or Filter()), on_step
-        )
-        text = as_json(all_metrics.as_json(found), indent=1)
-        correlations = None if found.trees is None else correlation_table(found.trees)
-        return ValidationReport(all_metrics.tables(found), found.missing, text, correlations)
-
-    def truncation_test(self, run: str | None) -> CompletenessTable:
-        """The truncation test, a row for each configuration of scores that the project holds.
-
-        Args:
-            run: Training run whose test part is tested; None tests all conversations.
-
-        Raises:
-            UsageError: There is no such run, or nothing is scored; the hint says what to do.
-        """
-        # imported here because no other screen needs it
-        from engine.results.validation.completeness import completeness_table
-
-        return completeness_table(self._project, self._catalog, run)
+        metrics = validate_all(self._project, self._catalog, ListQuery(filter or Filter()), on_step)
+        text = as_json(metrics_json(metrics), indent=1)
+        correlations = None if metrics.trees is None else correlation_table(metrics.trees)
+        return ValidationReport(metric_tables(metrics), metrics.missing, text, correlations)
 
     def export(self, report: ValidationReport, path: str) -> None:
         """Writes a report as JSON to a new file.
@@ -66,3 +84,204 @@ class ValidationService:
         """
         with written_beside(new_file(path)) as part:
             part.write_text(report.text + "\n", "utf-8")
+
+
+T = TypeVar("T")
+_TRUTH = "Truth comes with the import, in the field `truth` of a record."
+
+
+@dataclass(frozen=True, slots=True)
+class AllMetrics:
+    """The validation of each metric; None when there is no truth or no result to compare."""
+
+    goals: GoalValidation | None
+    completeness: CompletenessTable | None
+    verdicts: VerdictValidation | None
+    trees: TreeValidation | None
+    missing: tuple[Missing, ...]
+
+
+def validate_all(
+    project: Project, catalog: Catalog, query: ListQuery, on_step: OnStep = lambda step: None
+) -> AllMetrics:
+    """Compares every metric of a project with its truth.
+
+    Args:
+        on_step: Called with the name of each step before it is computed; may raise to cancel.
+    """
+    missing: list[Missing] = []
+
+    def result_of(metric: Metric, compute: Callable[[], T]) -> T | None:
+        on_step(metric)
+        try:
+            return compute()
+        except UsageError as nothing:
+            missing.append(Missing(metric, nothing.message, nothing.hint))
+            return None
+
+    run = only_run(Path(project.path))
+    goals = result_of("goals", lambda: goal_validation(project, query))
+    completeness = result_of(
+        "completeness",
+        lambda: completeness_table(project, catalog, run, query=query, on_step=on_step),
+    )
+    verdicts = result_of("verdicts", lambda: verdict_validation(project, query))
+    trees = result_of("trees", lambda: tree_validation(project, query, on_step=on_step))
+    if completeness is not None:
+        missing += _of_completeness(completeness)
+    if trees is not None:
+        missing += _of_trees(trees)
+    return AllMetrics(goals, completeness, verdicts, trees, tuple(missing))
+
+
+def metric_tables(metrics: AllMetrics) -> tuple[ReportTable, ...]:
+    """Returns all report tables that have rows."""
+    made: list[ReportTable] = []
+    if metrics.goals is not None:
+        made.append(goal_table(metrics.goals))
+    if metrics.completeness is not None:
+        made += completeness_report.tables(metrics.completeness)
+    if metrics.verdicts is not None:
+        made.append(verdict_table(metrics.verdicts))
+    if metrics.trees is not None:
+        made += tree_tables(metrics.trees)
+    return tuple(table for table in made if table.rows)
+
+
+def metrics_json(metrics: AllMetrics) -> dict[str, Any]:
+    """Returns the result of each metric, and `missing`, as JSON values."""
+    results: dict[str, Any] = {}
+    if metrics.goals is not None:
+        results |= goals_json(metrics.goals)
+    if metrics.completeness is not None:
+        results |= completeness_report.as_json(metrics.completeness)
+    if metrics.verdicts is not None:
+        results |= verdicts_json(metrics.verdicts)
+    if metrics.trees is not None:
+        results |= trees_json(metrics.trees)
+    return {**results, "missing": [asdict(comparison) for comparison in metrics.missing]}
+
+
+def _of_completeness(table: CompletenessTable) -> list[Missing]:
+    there = {row.mode for row in table.rows}
+    missing = [
+        Missing(
+            "completeness",
+            f"No scores of mode {mode} are compared.",
+            f"`workbench run complete PROJECT --mode {mode}` makes them.",
+        )
+        for mode in ("base", "judge", "tuned", "probe")
+        if mode not in there
+    ]
+    if not table.truths:
+        what = "Neither completion nor reward is known of what is scored."
+        missing.append(Missing("completeness", what, _TRUTH))
+    return missing
+
+
+def _of_trees(validation: TreeValidation) -> list[Missing]:
+    missing = []
+    if not validation.known:
+        missing.append(
+            Missing("trees", "Nothing is known that trees could be held against.", _TRUTH)
+        )
+    of_answers = sorted(claims.OF_AN_ANSWER & validation.known.keys())
+    if of_answers and validation.config.place != "every":
+        what = f"Single answers are judged ({', '.join(of_answers)}), and most have no tree."
+        how = "`workbench run trees PROJECT --at every` grows one for each."
+        missing.append(Missing("trees", what, how))
+    if validation.conversations < validation.wanted:
+        what = f"{validation.wanted - validation.conversations:,} of {validation.wanted:,} conversations have no tree."
+        how = "`workbench run trees PROJECT` with the same options grows what is missing."
+        missing.append(Missing("trees", what, how))
+    if validation.unkept:
+        what = f"{validation.unkept:,} trees of an earlier version hold no probabilities of tokens."
+        how = "`workbench run trees PROJECT --max-tokens N` with another N grows them again."
+        missing.append(Missing("trees", what, how))
+    return missing
+
+
+# As blocks of a report: Tables 2 and 3 of Soroka et al., the tables of validation and their curves
+
+TABLE_2 = ("accuracy", "precision", "recall", "f1")
+"""Keys of the columns of the paper's table."""
+MOST_LINES = 4
+"""Rows of a table whose curves are drawn, the best by the first interval."""
+
+
+MOST_VALIDATED = 5_000
+"""Conversations that are compared; of more, about so many at random. All of 100,000 take minutes and gigabytes, and
+intervals are narrow enough with these."""
+
+
+def validation_blocks(service: ValidationService, conversations: int) -> Iterator[Block]:
+    """Every metric against the truth that came with the conversations, whose number is given; takes seconds."""
+    filter = Filter()
+    if conversations > MOST_VALIDATED:
+        filter = parse_filter(f"draw<{MOST_VALIDATED / conversations:.4f}")
+        yield Paragraph(
+            f"Over about {MOST_VALIDATED:,} of the {conversations:,} conversations, drawn at random ({filter})."
+            " `workbench validate PROJECT` takes all."
+        )
+    try:
+        report = service.report(ValidationProgress(), filter)
+    except WorkbenchError as error:
+        yield Paragraph(error.message)
+        return
+    for table in report.tables:
+        if set(TABLE_2) <= {column.key for column in table.columns}:
+            yield _table_2(table)
+        shown = [column for column in table.columns if column.on_screen]
+        yield table_block(f"{table.metric}: {table.title}", table, shown)
+        yield from _curves(table)
+        for sentence in (*table.conclusions, *table.notes):
+            yield Paragraph(sentence)
+    if report.correlations is not None and report.correlations.rows:
+        yield table_block(
+            "Correlations of response trees with the length of conversations (Table 3 of Soroka et al.)",
+            report.correlations,
+            report.correlations.columns,
+            ends=True,
+        )
+    for missing in report.missing:
+        yield Paragraph(f"Missing ({missing.metric}): {missing.what} {missing.how}")
+
+
+def _table_2(table: ReportTable) -> Table:
+    columns = [table.columns[0], *(column for column in table.columns if column.key in TABLE_2)]
+    order = {key: place for place, key in enumerate(TABLE_2)}
+    columns[1:] = sorted(columns[1:], key=lambda column: order[column.key])
+    return table_block(
+        "Whole conversations against cut ones at the threshold .5, with 95% intervals (Table 2 of Soroka et al.)",
+        table,
+        columns,
+        ends=True,
+    )
+
+
+def _curves(table: ReportTable) -> Iterator[Block]:
+    """The plots of a table with the curves of its best rows."""
+    index = next((n for n, one in enumerate(table.columns) if one.has_intervals), 0)
+    rows = [row for row in table.rows if len(row.curves) == len(table.plots)]
+    rows = sorted(rows, key=lambda row: -_value(row.cells[index]))[:MOST_LINES]
+    if not rows:
+        return
+    name = table.columns[index].title
+    for nth, axes in enumerate(table.plots):
+        lines = tuple(
+            (f"{row.name}, {name} {format_cell('interval', row.cells[index])}", row.curves[nth])
+            for row in rows
+        )
+        names = "; ".join(label for label, _ in lines)
+        yield Plot(
+            f"{table.metric}: {table.title}, {axes.title}",
+            axes.across,
+            "share found" if axes.title == "ROC" else axes.title,
+            f"Curves of {names}; guessing is the last line",
+            (*lines, ("guessing", axes.chance)),
+            unit=True,
+        )
+
+
+def _value(cell: Cell) -> float:
+    return cell.value if isinstance(cell, Interval) else float("-inf")

@@ -85,13 +85,13 @@ def tree_validation(
     """
     with project.reading() as conn:
         config = _config(trees.configs(conn), config_hash or trees.chosen(conn))
-        wanted = frozenset(selecting.ids(conn, query))
+        ids = frozenset(selecting.ids(conn, query))
         rows = [
             row
             for row in trees.measures(conn, config.config_hash)
-            if row.conversation_id in wanted and row.reason is None
+            if row.conversation_id in ids and row.reason is None
         ]
-        known = [(key, truth) for key, truth in truth_by_conversation(conn) if key in wanted]
+        known = [(key, truth) for key, truth in truth_by_conversation(conn) if key in ids]
         lengths = _lengths(project, sorted({row.conversation_id for row in rows}))
         insides = []
         for number, row in enumerate(rows):
@@ -119,10 +119,13 @@ def tree_validation(
     ]
     whole = by_conversation(cases, about)
     of_conversations = [claim for claim in truths.CLAIMS if claim not in truths.OF_AN_ANSWER]
-    counts = {claim: sum(claim in one for one in about.values()) for claim in of_conversations}
+    counts = {
+        claim: sum(claim in claims_of_one for claims_of_one in about.values())
+        for claim in of_conversations
+    }
     return TreeValidation(
         config,
-        len(wanted),
+        len(ids),
         len(whole),
         len(rows),
         statistics.median(row.leaves for row in rows) if rows else 0,
@@ -146,16 +149,16 @@ def _inside(frame: Mapping[str, Any] | None) -> TreeLogProbs:
     return TreeLogProbs(leaf_log_probs(frame["columns"]), frame.get("answer_log_probs", ()))
 
 
-def _config(configs: Sequence[TreeConfig], wanted: str | None) -> TreeConfig:
+def _config(configs: Sequence[TreeConfig], beginning: str | None) -> TreeConfig:
     if not configs:
         raise NotYet("The project has no response trees.", "`workbench run trees` grows them.")
-    found = [one for one in configs if one.config_hash.startswith(wanted or "")]
-    if len(found) != 1:
+    matching = [config for config in configs if config.config_hash.startswith(beginning or "")]
+    if len(matching) != 1:
         raise UsageError(
-            f"{len(found) or 'No'} configurations of trees begin with {wanted!r}.",
-            "There are: " + ", ".join(config_name(one) for one in configs) + ".",
+            f"{len(matching) or 'No'} configurations of trees begin with {beginning!r}.",
+            "There are: " + ", ".join(config_name(config) for config in configs) + ".",
         )
-    return found[0]
+    return matching[0]
 
 
 def _lengths(project: Project, keys: Sequence[int]) -> dict[int, int]:
@@ -168,23 +171,23 @@ def _of_steps(
 ) -> tuple[dict[tuple[int, int], dict[str, bool]], dict[tuple[int, int], int], dict[str, int]]:
     """Returns the claims and the length in characters of each assistant step, by (conversation, step), and the number
     of answers for each claim."""
-    found: dict[tuple[int, int], dict[str, bool]] = {}
+    claims_of_step: dict[tuple[int, int], dict[str, bool]] = {}
     lengths: dict[tuple[int, int], int] = {}
     counts: Counter[str] = Counter()
     judged = [key for key, truth in known.items() if truths.judges_answers(truth)]
-    for at in range(0, len(judged), ROWS_AT_ONCE):
+    for start in range(0, len(judged), ROWS_AT_ONCE):
         with project.reading() as conn:
-            page = conversations.conversations_for(conn, judged[at : at + ROWS_AT_ONCE])
+            page = conversations.conversations_for(conn, judged[start : start + ROWS_AT_ONCE])
         for key, messages in page:
             answers = [n for n, message in enumerate(messages) if message.role == "assistant"]
             claims = dict(zip(answers, truths.of_answers(known[key], len(answers)), strict=True))
-            for one in claims.values():
-                counts.update(one.keys())
+            for step_claims in claims.values():
+                counts.update(step_claims.keys())
             for piece in render_log(messages):
                 if piece.message in claims:
-                    found[key, piece.step] = claims[piece.message]
+                    claims_of_step[key, piece.step] = claims[piece.message]
                     lengths[key, piece.step] = len(messages[piece.message].content)
-    return found, lengths, counts
+    return claims_of_step, lengths, counts
 
 
 def config_name(config: TreeConfig) -> str:
@@ -198,12 +201,12 @@ def config_name(config: TreeConfig) -> str:
 # As tables and as JSON
 
 
-def tree_tables(found: TreeValidation) -> list[ReportTable]:
+def tree_tables(validation: TreeValidation) -> list[ReportTable]:
     """Returns a table for each claim; no rows when a claim has one value for all."""
-    return [_table(found, one) for one in found.tables]
+    return [_table(validation, table) for table in validation.tables]
 
 
-def _table(found: TreeValidation, table: ClaimTable) -> ReportTable:
+def _table(validation: TreeValidation, table: ClaimTable) -> ReportTable:
     covered = table.holds + table.fails
     right = table.fails / covered
     return ReportTable(
@@ -219,8 +222,8 @@ def _table(found: TreeValidation, table: ClaimTable) -> ReportTable:
         (
             claims.CLAIMS[table.claim],
             f"{table.holds:,} yes, {table.fails:,} no; trees for {covered:,} of"
-            f" {found.known[table.claim]:,} {_unit(table)} of which it is known",
-            f"trees {config_name(found.config)}",
+            f" {validation.known[table.claim]:,} {_unit(table)} of which it is known",
+            f"trees {config_name(validation.config)}",
         ),
         claim_conclusions(table)[:2],
         "trees",
@@ -259,9 +262,9 @@ def _unit(table: ClaimTable) -> str:
     return "answers" if table.claim in claims.OF_AN_ANSWER else "conversations"
 
 
-def without_truth(found: TreeValidation) -> str:
+def without_truth(validation: TreeValidation) -> str:
     """Explains why there is no table."""
-    if found.known:
+    if validation.known:
         return "What is known of these conversations concerns none that has a tree."
     return (
         "Nothing is known of these conversations that trees could be held against: no reward, no completion, no"
@@ -269,7 +272,7 @@ def without_truth(found: TreeValidation) -> str:
     )
 
 
-def correlation_table(found: TreeValidation) -> ReportTable:
+def correlation_table(validation: TreeValidation) -> ReportTable:
     """Returns the correlations with the length, and of the two measures that Soroka et al. compare; JSON has all."""
     return ReportTable(
         "correlations over conversations",
@@ -279,9 +282,15 @@ def correlation_table(found: TreeValidation) -> ReportTable:
             ReportColumn("Pearson", "share"),
         ),
         tuple(
-            ReportRow((f"{one.first} and {one.second}", one.found.spearman, one.found.pearson))
-            for one in found.pairs
-            if _is_printed(one)
+            ReportRow(
+                (
+                    f"{pair.first} and {pair.second}",
+                    pair.correlation.spearman,
+                    pair.correlation.pearson,
+                )
+            )
+            for pair in validation.pairs
+            if _is_printed(pair)
         ),
     )
 
@@ -297,16 +306,16 @@ def _row_as_json(table: ReportTable, row: ReportRow) -> dict[str, Any]:
     return {**made, "low": low, "high": high}
 
 
-def trees_json(found: TreeValidation) -> dict[str, Any]:
+def trees_json(validation: TreeValidation) -> dict[str, Any]:
     """Returns the tables and correlations as JSON values."""
     return {
         "trees": {
-            **asdict(found.config),
-            "asked_for": found.wanted,
-            "conversations": found.conversations,
-            "trees": found.grown,
-            "median_leaves": found.leaves,
-            "without_token_probabilities": found.unkept,
+            **asdict(validation.config),
+            "asked_for": validation.wanted,
+            "conversations": validation.conversations,
+            "trees": validation.grown,
+            "median_leaves": validation.leaves,
+            "without_token_probabilities": validation.unkept,
         },
         "figures": {**MEASURES, **BASELINES},
         "truths": [
@@ -314,25 +323,25 @@ def trees_json(found: TreeValidation) -> dict[str, Any]:
                 "claim": table.claim,
                 "means": claims.CLAIMS[table.claim],
                 "of": _unit(table),
-                "known": found.known[table.claim],
+                "known": validation.known[table.claim],
                 "holds": table.holds,
                 "fails": table.fails,
                 "figures": [_row_as_json(made, row) for row in made.rows],
                 **contrasts_json(table.contrasts),
                 "conclusions": list(claim_conclusions(table)),
             }
-            for made, table in zip(tree_tables(found), found.tables, strict=True)
+            for made, table in zip(tree_tables(validation), validation.tables, strict=True)
         ],
         "correlations": [
             {
                 "first": pair.first,
                 "second": pair.second,
-                "n": pair.found.n,
-                "spearman": pair.found.spearman.value,
-                "low": pair.found.spearman.low,
-                "high": pair.found.spearman.high,
-                "pearson": pair.found.pearson,
+                "n": pair.correlation.n,
+                "spearman": pair.correlation.spearman.value,
+                "low": pair.correlation.spearman.low,
+                "high": pair.correlation.spearman.high,
+                "pearson": pair.correlation.pearson,
             }
-            for pair in found.pairs
+            for pair in validation.pairs
         ],
     }

@@ -14,7 +14,7 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
-from engine.base.statistics.curves import roc
+from engine.base.statistics.ranking import roc
 from engine.base.statistics.records import (
     Classification,
     Contrast,
@@ -51,13 +51,13 @@ class SetAgainstVerdicts:
     Attributes:
         scored: Number of judged conversations that it scores.
         rule: Its decision rule; None of the keyword rule.
-        found: At its threshold, over the conversations that all rows score.
+        metrics: At its threshold, over the conversations that all rows score.
         curve: The ROC curve over the same.
     """
 
     name: str
     scored: int
-    found: Classification
+    metrics: Classification
     curve: tuple[tuple[float, float], ...]
     mode: SetMode | None = None
     config_hash: str | None = None
@@ -92,8 +92,8 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
         UsageError: There are too few verdicts, or nothing that was judged is scored.
     """
     with project.reading() as conn, snapshot(conn):
-        asked = frozenset(selecting.ids(conn, query))
-        given = {key: verdict for key, verdict in verdicts.in_force(conn) if key in asked}
+        ids = frozenset(selecting.ids(conn, query))
+        given = {key: verdict for key, verdict in verdicts.in_force(conn) if key in ids}
         complete = {
             key: verdict is Verdict.COMPLETE
             for key, verdict in given.items()
@@ -106,26 +106,29 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
             for config in configs
         }
         rules = {config.config_hash: settings.rule(conn, config.config_hash) for config in configs}
-        kept = [
+        covered = [
             one for one in configs if len(values[one.config_hash]) >= LEAST_SHARE * len(complete)
         ]
-        if not kept:
+        if not covered:
             raise NotYet(
                 f"No set of scores has half of the {len(complete):,} judged conversations.",
                 "`workbench run complete PROJECT` scores them.",
             )
-        keys = sorted(set.intersection(*(set(values[one.config_hash]) for one in kept)))
+        keys = sorted(set.intersection(*(set(values[one.config_hash]) for one in covered)))
         keywords = _keywords(conn, keys)
     labels = [complete[key] for key in keys]
     _require(dict(zip(keys, labels, strict=True)))
-    names = _names(kept)
+    names = _names(covered)
     ways = {
-        **{names[one.config_hash]: [values[one.config_hash][key] for key in keys] for one in kept},
+        **{
+            names[one.config_hash]: [values[one.config_hash][key] for key in keys]
+            for one in covered
+        },
         KEYWORDS: keywords,
     }
-    thresholds = {names[one.config_hash]: rules[one.config_hash].threshold for one in kept}
+    thresholds = {names[one.config_hash]: rules[one.config_hash].threshold for one in covered}
     found, contrasts = against_labels(ways, labels, thresholds)
-    by_name = {names[one.config_hash]: one for one in kept}
+    by_name = {names[one.config_hash]: one for one in covered}
     rows = []
     for name, way in ways.items():
         one = by_name.get(name)
@@ -146,7 +149,9 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
         len(keys),
         sum(labels),
         tuple(rows),
-        tuple((name_of(one), len(values[one.config_hash])) for one in configs if one not in kept),
+        tuple(
+            (name_of(one), len(values[one.config_hash])) for one in configs if one not in covered
+        ),
         contrasts,
     )
 
@@ -165,18 +170,18 @@ def _require(complete: Mapping[int, bool]) -> None:
 
 def _names(configs: Sequence[score_sets.ScoreConfig]) -> dict[str, str]:
     """A name for each config hash, with the start of the hash where two would have the same."""
-    names = {one.config_hash: name_of(one) for one in configs}
+    names = {config.config_hash: name_of(config) for config in configs}
     twice = {name for name in names.values() if list(names.values()).count(name) > 1}
     return {key: f"{name} {key[:8]}" if name in twice else name for key, name in names.items()}
 
 
 def _keywords(conn: sqlite3.Connection, keys: Sequence[int]) -> list[float]:
-    found = {
+    keywords = {
         key: float(sounds_complete(render_log(messages)))
         for page in id_pages(conn, keys)
         for key, messages in conversations.conversations_for(conn, page)
     }
-    return [found[key] for key in keys]
+    return [keywords[key] for key in keys]
 
 
 _COLUMNS = (
@@ -189,59 +194,61 @@ _COLUMNS = (
 )
 
 
-def verdict_table(found: VerdictValidation) -> ReportTable:
+def verdict_table(validation: VerdictValidation) -> ReportTable:
     """The comparison as a report table."""
-    unsure = f", {found.unsure:,} unsure ones left out" if found.unsure else ""
+    unsure = f", {validation.unsure:,} unsure ones left out" if validation.unsure else ""
     notes = [
-        f"{found.complete:,} complete and {found.n - found.complete:,} incomplete, scored by all rows, of"
-        f" {counted(found.judged, 'judged conversation')}{unsure}",
+        f"{validation.complete:,} complete and {validation.n - validation.complete:,} incomplete, scored by all rows,"
+        f" of {counted(validation.judged, 'judged conversation')}{unsure}",
         "a person chose what to judge, so that these are not the rates of all conversations",
     ]
-    notes += [f"left out, too few scores: {name} ({count:,})" for name, count in found.left_out]
+    notes += [
+        f"left out, too few scores: {name} ({count:,})" for name, count in validation.left_out
+    ]
     return ReportTable(
         TITLE,
         _COLUMNS,
-        tuple(_row(one, found) for one in found.rows),
+        tuple(_row(one, validation) for one in validation.rows),
         tuple(notes),
         metric="verdicts",
         plots=(ROC,),
     )
 
 
-def _row(one: SetAgainstVerdicts, found: VerdictValidation) -> ReportRow:
+def _row(row: SetAgainstVerdicts, validation: VerdictValidation) -> ReportRow:
     means = "a rule on words of thanks and farewell"
     note = ""
-    if one.rule is not None:
-        means = f"complete from {one.rule.threshold:.2f} up"
-        if one.rule.source == "calibrated":
+    if row.rule is not None:
+        means = f"complete from {row.rule.threshold:.2f} up"
+        if row.rule.source == "calibrated":
             note = "its threshold was fitted to these verdicts, so accuracy and F1 are too high"
     return ReportRow(
-        (one.name, *(getattr(one.found, column.key) for column in _COLUMNS[1:])),
-        "baseline" if one.rule is None else "method",
+        (row.name, *(getattr(row.metrics, column.key) for column in _COLUMNS[1:])),
+        "baseline" if row.rule is None else "method",
         means,
         note,
-        contrasts_about(one.name, found.contrasts),
-        curves=(one.curve,),
+        contrasts_about(row.name, validation.contrasts),
+        curves=(row.curve,),
         details={
-            "mode": one.mode,
-            "config_hash": one.config_hash,
-            "scored": one.scored,
-            "threshold": None if one.rule is None else one.rule.threshold,
+            "mode": row.mode,
+            "config_hash": row.config_hash,
+            "scored": row.scored,
+            "threshold": None if row.rule is None else row.rule.threshold,
         },
     )
 
 
-def verdicts_json(found: VerdictValidation) -> dict[str, Any]:
+def verdicts_json(validation: VerdictValidation) -> dict[str, Any]:
     """The comparison as JSON values."""
-    made = verdict_table(found)
+    made = verdict_table(validation)
     return {
         "verdicts": {
-            "judged": found.judged,
-            "unsure": found.unsure,
-            "conversations": found.n,
-            "complete": found.complete,
-            "left_out": [{"name": name, "scored": count} for name, count in found.left_out],
+            "judged": validation.judged,
+            "unsure": validation.unsure,
+            "conversations": validation.n,
+            "complete": validation.complete,
+            "left_out": [{"name": name, "scored": count} for name, count in validation.left_out],
             "rows": [row_as_json(made, row) for row in made.rows],
-            **contrasts_json(found.contrasts),
+            **contrasts_json(validation.contrasts),
         }
     }

@@ -104,8 +104,8 @@ def limits(past: Part, size: int) -> tuple[float, float]:
 def point_size(past: Part) -> int:
     """Conversations behind a point: enough that of either outcome five are expected, within bounds."""
     rarer = min(past.share, 1 - past.share)
-    wanted = math.ceil(LEAST_OF_OUTCOME / rarer) if rarer else MOST_IN_POINT
-    return min(max(wanted, LEAST_IN_POINT), MOST_IN_POINT)
+    size = math.ceil(LEAST_OF_OUTCOME / rarer) if rarer else MOST_IN_POINT
+    return min(max(size, LEAST_IN_POINT), MOST_IN_POINT)
 
 
 def points(past: Part, ended: Sequence[tuple[str, bool]]) -> tuple[tuple[Point, ...], int]:
@@ -116,12 +116,12 @@ def points(past: Part, ended: Sequence[tuple[str, bool]]) -> tuple[tuple[Point, 
     """
     size = point_size(past)
     low, high = limits(past, size)
-    found = []
+    built = []
     for first in range(0, len(ended) - size + 1, size):
         group = ended[first : first + size]
-        complete = sum(one for _, one in group)
-        found.append(Point(group[-1][0], Part(complete, size), low, high))
-    return tuple(found), len(ended) % size
+        complete = sum(is_complete for _, is_complete in group)
+        built.append(Point(group[-1][0], Part(complete, size), low, high))
+    return tuple(built), len(ended) % size
 
 
 def shifts(
@@ -135,9 +135,11 @@ def shifts(
     """
     if not past_of or not now_of:
         return ()
-    found = []
+    goals = []
     for label in past.keys() | now.keys():
         before = Part(past.get(label, 0), past_of)
         low, high = limits(before, now_of)
-        found.append(GoalShift(label, before, Part(now.get(label, 0), now_of), low, high))
-    return tuple(sorted(found, key=lambda one: (-abs(one.now.share - one.past.share), one.label)))
+        goals.append(GoalShift(label, before, Part(now.get(label, 0), now_of), low, high))
+    return tuple(
+        sorted(goals, key=lambda shift: (-abs(shift.now.share - shift.past.share), shift.label))
+    )

@@ -28,7 +28,7 @@ from engine.results.watch.watching import Event, WatchStage
 
 if TYPE_CHECKING:
     from engine.completeness.service.runs import ScoringRuns
-    from engine.goals.service.run_stages import GoalStages
+    from engine.goals.service.runs import GoalStages
 
 MOST_EVENTS = 2_000
 """Events that are kept; older ones are forgotten."""
@@ -70,7 +70,7 @@ class LiveEvents:
         with self._guard:
             if self._count == number:
                 return []
-            return [one for one in self._events if one.number > number]
+            return [event for event in self._events if event.number > number]
 
 
 NOVEL_LABEL = "like no goal before"
@@ -196,7 +196,7 @@ class WatchService:
             if not past_ids:
                 return None
             past = Part(*watched.past_complete(conn, threshold))
-            ended = [(at, p >= threshold) for at, p in watched.ended(conn)]
+            ended = [(time, p >= threshold) for time, p in watched.ended(conn)]
             now_ids = watched.live(conn)
             running = len(watched.running(conn))
             goals = []
@@ -208,13 +208,13 @@ class WatchService:
                     if novel:
                         counted[NOVEL_LABEL] = novel
                     goals.append(counted)
-        found, waiting = points(past, ended)
+        charted, waiting = points(past, ended)
         shifted = (
             shifts(goals[0], sum(goals[0].values()), goals[1], sum(goals[1].values()))
             if goals
             else ()
         )
-        return Chart(past, point_size(past), found, waiting, running, shifted)
+        return Chart(past, point_size(past), charted, waiting, running, shifted)
 
     def _note_rules(self, rules: Rules, past: int) -> None:
         self._rules = RulesInForce(rules, past)

@@ -104,8 +104,8 @@ class Rules:
 
     def at_end(self, p: float) -> Rule | None:
         """The rule for a conversation that ended with this probability, if it fires."""
-        found = (rule for rule in self.in_force if rule.name == ENDED_INCOMPLETE)
-        return next((rule for rule in found if rule.fires((p,))), None)
+        rules = (rule for rule in self.in_force if rule.name == ENDED_INCOMPLETE)
+        return next((rule for rule in rules if rule.fires((p,))), None)
 
 
 def stalled(turns: int) -> Test:
@@ -180,18 +180,25 @@ def calibrate(past: Sequence[Past], least: float = PRECISION) -> Rules:
     without_rule: list[tuple[SignalName, str]] = []
     tested: set[SignalName] = set()
     for name, candidates in CANDIDATES.items():
-        used = [one for one in past if one.has_verdict] if name in BY_VERDICTS else past
-        halves = [one for one in used if one.group % 2 == 0], [one for one in used if one.group % 2]
-        seldom, found = _calibrated(name, candidates, *halves, least)
+        used = (
+            [conversation for conversation in past if conversation.has_verdict]
+            if name in BY_VERDICTS
+            else past
+        )
+        halves = (
+            [conversation for conversation in used if conversation.group % 2 == 0],
+            [conversation for conversation in used if conversation.group % 2],
+        )
+        seldom, rule = _calibrated(name, candidates, *halves, least)
         if not seldom:
             tested.add(name)
-        if isinstance(found, Rule):
-            in_force.append(found)
+        if isinstance(rule, Rule):
+            in_force.append(rule)
         elif seldom and name == ENDED_INCOMPLETE:
             what = "raised below the threshold; how often that is right is not known:"
-            without_rule.append((name, f"{what} {found}"))
+            without_rule.append((name, f"{what} {rule}"))
         else:
-            without_rule.append((name, f"not raised, {found}"))
+            without_rule.append((name, f"not raised, {rule}"))
     return Rules(tuple(in_force), tuple(without_rule), ENDED_INCOMPLETE not in tested)
 
 
@@ -205,24 +212,24 @@ def _calibrated(
     """The rule of a signal, or why there is none; first whether it is because rules fired too seldom to be tested."""
     of = " past conversations with a verdict" if name in BY_VERDICTS else " past conversations"
     counted = [(meaning, fires, *_count(chosen, name, fires)) for meaning, fires in candidates]
-    often = [one for one in counted if one[3] >= LEAST_FIRED]
+    often = [candidate for candidate in counted if candidate[3] >= LEAST_FIRED]
     if not often:
         return True, f"no rule fired in {LEAST_FIRED} of {len(chosen):,}{of}"
-    incomplete = sum(one.incomplete for one in chosen)
-    right = [one for one in often if one[2] >= least * one[3]]
+    incomplete = sum(conversation.incomplete for conversation in chosen)
+    right = [candidate for candidate in often if candidate[2] >= least * candidate[3]]
     if not right:
-        meaning, _, hits, fired = max(often, key=lambda one: one[2] / one[3])
+        meaning, _, hits, fired = max(often, key=lambda candidate: candidate[2] / candidate[3])
         return False, (
             f"the best rule ({meaning}) was right in {hits} of {fired}; {incomplete} of"
             f" {len(chosen):,} ended incomplete"
         )
-    meaning, fires, _, _ = max(right, key=lambda one: one[2])
+    meaning, fires, _, _ = max(right, key=lambda candidate: candidate[2])
     hits, fired = _count(tested, name, fires)
     if fired < LEAST_FIRED:
         return True, f"in the half that tests, it fired in {fired} of {len(tested):,} only"
     if hits < least * fired:
         return False, f"in the half that tests, it was right in {hits} of {fired}"
-    incomplete = sum(one.incomplete for one in tested)
+    incomplete = sum(conversation.incomplete for conversation in tested)
     return False, Rule(
         name,
         meaning,
@@ -235,14 +242,14 @@ def _calibrated(
 
 def _count(past: Sequence[Past], name: SignalName, fires: Test) -> tuple[int, int]:
     """In how many conversations a rule fired: those that ended incomplete, and all."""
-    fired = [one for one in past if any(map(fires, _moments(one, name)))]
-    return sum(one.incomplete for one in fired), len(fired)
+    fired = [conversation for conversation in past if any(map(fires, _moments(conversation, name)))]
+    return sum(conversation.incomplete for conversation in fired), len(fired)
 
 
-def _moments(one: Past, name: SignalName) -> Iterable[Curve]:
+def _moments(conversation: Past, name: SignalName) -> Iterable[Curve]:
     """What a rule is asked of a past conversation: its values up to each boundary at which the signal can be raised."""
     if name == ENDED_INCOMPLETE:
-        return (one.curve,)
+        return (conversation.curve,)
     if name == HAND_OVER:
-        return (one.risk[:end] for end in range(1, len(one.risk) + 1))
-    return (one.curve[:end] for end in range(1, len(one.curve)))
+        return (conversation.risk[:end] for end in range(1, len(conversation.risk) + 1))
+    return (conversation.curve[:end] for end in range(1, len(conversation.curve)))

@@ -45,12 +45,12 @@ from engine.results.watch.signals import ENDED_INCOMPLETE, Past, Rule, Rules, ca
 
 
 def fit_risk(
-    past: Sequence[StateEntry], said: Mapping[int, bool], group: Ints
+    past: Sequence[StateEntry], verdicts: Mapping[int, bool], group: Ints
 ) -> tuple[probe.Probe | None, dict[int, list[float]]]:
     """Fits the probe.
 
     Args:
-        said: Whether a person called a conversation complete, by its id.
+        verdicts: Whether a person called a conversation complete, by its id.
         group: The group of each past conversation, the same for nearly equal ones.
 
     Returns:
@@ -59,24 +59,24 @@ def fit_risk(
         of either kind.
     """
     judged = [
-        (one, number)
-        for one, number in zip(past, group.tolist(), strict=True)
-        if one.conversation_id in said and len(one.places) > 1
+        (entry, number)
+        for entry, number in zip(past, group.tolist(), strict=True)
+        if entry.conversation_id in verdicts and len(entry.places) > 1
     ]
-    incomplete = np.array([not said[one.conversation_id] for one, _ in judged], dtype=bool)
+    incomplete = np.array([not verdicts[entry.conversation_id] for entry, _ in judged], dtype=bool)
     if min(incomplete.sum(), (~incomplete).sum()) < LEAST_OF_EACH:
         return None, {}
-    counts = [len(one.places) - 1 for one, _ in judged]
-    states = np.concatenate([states_of(one)[:-1] for one, _ in judged])
+    counts = [len(entry.places) - 1 for entry, _ in judged]
+    states = np.concatenate([states_of(entry)[:-1] for entry, _ in judged])
     label = np.repeat(incomplete, counts)
     groups = np.repeat([number for _, number in judged], counts)
     try:
-        found = probe.cross_fit(states, label, groups)
+        fitting = probe.cross_fit(states, label, groups)
         fitted = probe.fit(states, label, groups)
     except ValueError:  # nearly all of them are copies of each other
         return None, {}
-    values = np.split(found.p, np.cumsum(counts)[:-1])
-    ids = [one.conversation_id for one, _ in judged]
+    values = np.split(fitting.p, np.cumsum(counts)[:-1])
+    ids = [entry.conversation_id for entry, _ in judged]
     return fitted, {key: value.tolist() for key, value in zip(ids, values, strict=True)}
 
 
@@ -179,23 +179,23 @@ class WatchStage:
             reported = watched.reported(conn)
             counts = hidden_states.boundary_counts(conn, self._reading.config_hash)
             running = watched.running(conn)
-            said = example_probes.examples(conn, SUCCESS)
+            verdicts = example_probes.examples(conn, SUCCESS)
             ended = [
                 key
                 for key, count in counts.items()
                 if count and key not in running and (key in reported or not reported)
             ]
-            learned = probe.drawn(ended, said)
+            learned = probe.drawn(ended, verdicts)
             past = list(hidden_states.of_conversations(conn, self._reading.config_hash, learned))
         yield Progress(0, None, "fitting a probe to past conversations")
         fitted, curves, group = self._fit(past)
-        risk, risks = fit_risk(past, said, group)
-        rules = calibrate(self._past(past, curves, group, said, risks), self._precision)
+        risk, risks = fit_risk(past, verdicts, group)
+        rules = calibrate(self._past(past, curves, group, verdicts, risks), self._precision)
         self._on_rules(rules, len(past))
         if not reported:
             ends = {
-                one.conversation_id: float(curve[-1])
-                for one, curve in zip(past, curves, strict=True)
+                entry.conversation_id: float(curve[-1])
+                for entry, curve in zip(past, curves, strict=True)
             }
             if len(ended) > len(past):
                 ends = self._ends(fitted) | ends
@@ -260,56 +260,54 @@ class WatchStage:
                 "Import some first: `workbench import PROJECT FILE`.",
             )
         shingles: list[shingle_overlap.Shingles] = []
-        ids = [one.conversation_id for one in past]
+        ids = [entry.conversation_id for entry in past]
         for first in range(0, len(ids), CHUNK):
             if self._interrupted.is_set():
                 raise Cancelled("The watch was ended.")
             logs = logs_of(self._project, ids[first : first + CHUNK])
             shingles.extend(shingle_overlap.log_shingles(log.pieces) for log in logs)
-        counts = [len(one.places) for one in past]
+        counts = [len(entry.places) for entry in past]
         of_conversation = shingle_overlap.groups(shingles)
         group = np.repeat(of_conversation, counts)
-        states = np.concatenate([states_of(one) for one in past])
+        states = np.concatenate([states_of(entry) for entry in past])
         end = np.concatenate([np.arange(count) == count - 1 for count in counts])
         try:
-            found = probe.cross_fit(states, end, group)
+            fitting = probe.cross_fit(states, end, group)
             fitted = probe.fit(states, end, group)
         except ValueError as error:
             raise NotYet(
                 f"No probe can be fitted to the past conversations: {error}.",
                 "Import more, and different ones: `workbench import PROJECT FILE`.",
             ) from error
-        return fitted, np.split(found.p, np.cumsum(counts)[:-1]), of_conversation
+        return fitted, np.split(fitting.p, np.cumsum(counts)[:-1]), of_conversation
 
     def _ends(self, fitted: probe.Probe) -> dict[int, float]:
         """The probability at the last boundary of each conversation with states."""
-        found = {}
+        ends = {}
         with self._project.reading() as conn:
             for key, _, _, state in hidden_states.last(conn, self._reading.config_hash):
-                found[key] = float(
-                    fitted.p(np.frombuffer(state, "<f2").astype(np.float32)[None])[0]
-                )
-        return found
+                ends[key] = float(fitted.p(np.frombuffer(state, "<f2").astype(np.float32)[None])[0])
+        return ends
 
     def _past(
         self,
         past: Sequence[StateEntry],
         curves: Sequence[Floats],
         group: Ints,
-        said: Mapping[int, bool],
+        verdicts: Mapping[int, bool],
         risks: Mapping[int, list[float]],
     ) -> list[Past]:
         """How each past conversation ended: as a person said, otherwise by its last probability."""
         with self._project.reading() as conn:
             threshold = settings.rule(conn).threshold
-        found = []
-        for one, curve, number in zip(past, curves, group.tolist(), strict=True):
-            key = one.conversation_id
-            complete = said.get(key, bool(curve[-1] >= threshold))
-            found.append(
-                Past(curve.tolist(), not complete, number, key in said, risks.get(key, []))
+        conversations = []
+        for entry, curve, number in zip(past, curves, group.tolist(), strict=True):
+            key = entry.conversation_id
+            complete = verdicts.get(key, bool(curve[-1] >= threshold))
+            conversations.append(
+                Past(curve.tolist(), not complete, number, key in verdicts, risks.get(key, []))
             )
-        return found
+        return conversations
 
     def _goals(self, run_id: int) -> Iterator[Progress]:
         """Assigns what is new to the goals that are shown, if any are."""
@@ -334,7 +332,7 @@ class WatchStage:
                 entries = list(
                     hidden_states.of_conversations(conn, self._reading.config_hash, batch)
                 )
-                about = {one.conversation_id: one for one in imported(conn, batch)}
+                about = {row.conversation_id: row for row in imported(conn, batch)}
                 rule = settings.rule(conn)
                 clustered = clusterings.shown(conn) is not None
                 goals = {key: goal_groups.of_conversation(conn, key) for key in batch}
@@ -345,7 +343,7 @@ class WatchStage:
                 known: Event = {
                     "conversation": about[key].external_id,
                     "source": about[key].source,
-                    "goal": next((one.label for one in goals[key] if one.first), None),
+                    "goal": next((goal.label for goal in goals[key] if goal.first), None),
                     "novel": not goals[key] if clustered else None,
                 }
                 now = self._now()
@@ -360,13 +358,13 @@ class WatchStage:
         """Tells the end of what did not grow for long."""
         since = self._utc(self._idle)
         with self._project.reading() as conn:
-            found = watched.quiet(conn, since)
+            quiet = watched.quiet(conn, since)
             rule = settings.rule(conn)
             about = {
-                one.conversation_id: one
-                for one in imported(conn, [one.conversation_id for one in found])
+                row.conversation_id: row
+                for row in imported(conn, [row.conversation_id for row in quiet])
             }
-        for one in found:
+        for one in quiet:
             state = rule.state(one.p)
             signals: list[Event] = []
             if rules.ends_untested and state == "incomplete":
@@ -385,11 +383,11 @@ class WatchStage:
                     "source": about[one.conversation_id].source,
                 }
             )
-        if found:
+        if quiet:
             self._project.write(
-                lambda conn: watched.end(conn, [one.conversation_id for one in found])
+                lambda conn: watched.end(conn, [entry.conversation_id for entry in quiet])
             )
-            self.ended += len(found)
+            self.ended += len(quiet)
 
     def _utc(self, ago: float) -> str:
         """The time so many seconds ago, as `utc_now` writes it."""
@@ -431,7 +429,10 @@ def _events(
             "p": round(p, 4),
             "change": round(p - curve[number - 1], 4) if number else None,
             "state": str(rule.state(p)),
-            "signals": [_signal(one) for one in rules.at(curve[: number + 1], risks[: number + 1])],
+            "signals": [
+                _signal(rule_fired)
+                for rule_fired in rules.at(curve[: number + 1], risks[: number + 1])
+            ],
         }
 
 

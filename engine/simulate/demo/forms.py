@@ -156,7 +156,7 @@ def _entries(script: Script, possible: Sequence[Field]) -> list[Field]:
     if script.size != "usual":
         return list(possible)
     count = script.rng.choice((2, 3, 3))
-    return [possible[at] for at in sorted(script.rng.sample(range(len(possible)), count))]
+    return [possible[index] for index in sorted(script.rng.sample(range(len(possible)), count))]
 
 
 def _fill(script: Script, fields: Sequence[Field], values: dict[str, str], announced: str) -> None:
@@ -166,15 +166,15 @@ def _fill(script: Script, fields: Sequence[Field], values: dict[str, str], annou
     sizes = (1, 2, 2) if script.size == "usual" else (1, 1, 1, 2)
     while left:
         batch = [left.pop(0) for _ in range(min(len(left), rng.choice(sizes)))]
-        asked = " and ".join(rng.choice((field.ask, field.ask)) for field in batch)
+        nouns = " and ".join(rng.choice((field.ask, field.ask)) for field in batch)
         script.say(
             f"{lead} "
             + rng.choice(
                 (
-                    "{Please give me|Please tell me|I need} " + asked + "{ now|}.",
-                    "{What about|May I have|Could you give me} " + asked + "?",
-                    "{Next:|Now|Then} " + asked + ".",
-                    "{Go on with|Let's continue with|Enter} " + asked + ".",
+                    "{Please give me|Please tell me|I need} " + nouns + "{ now|}.",
+                    "{What about|May I have|Could you give me} " + nouns + "?",
+                    "{Next:|Now|Then} " + nouns + ".",
+                    "{Go on with|Let's continue with|Enter} " + nouns + ".",
                 )
             )
         )

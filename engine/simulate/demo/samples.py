@@ -91,10 +91,10 @@ def _outcomes(rng: Random, count: int) -> list[Outcome]:
     outcomes += ["failed"] * failed
     # Shuffled within each domain, so that every domain has its share of each outcome.
     domains = len(_DOMAINS)
-    for at in range(domains):
-        dealt = outcomes[at::domains]
+    for index in range(domains):
+        dealt = outcomes[index::domains]
         rng.shuffle(dealt)
-        outcomes[at::domains] = dealt
+        outcomes[index::domains] = dealt
     return outcomes
 
 
@@ -103,12 +103,12 @@ def _sizes(rng: Random, outcomes: Sequence[Outcome]) -> list[Size]:
     print much, is huge and complete."""
     names = list(_DOMAINS)
     long = rng.sample(range(len(outcomes)), len(outcomes) // 40)
-    sizes: list[Size] = ["long" if at in long else "usual" for at in range(len(outcomes))]
+    sizes: list[Size] = ["long" if index in long else "usual" for index in range(len(outcomes))]
     for domain in ("terminal", "sql"):
         places = [
-            at
-            for at, outcome in enumerate(outcomes)
-            if names[at % len(names)] == domain and outcome == "complete"
+            index
+            for index, outcome in enumerate(outcomes)
+            if names[index % len(names)] == domain and outcome == "complete"
         ]
         if len(places) >= 6:
             sizes[rng.choice(places)] = "huge"

@@ -113,8 +113,8 @@ class Script:
 
     def reply(self, template: str, **values: object) -> None:
         """Adds a message of the user that sometimes begins with thanks or a short reaction to the message before."""
-        asked = _ASKING.search(self.messages[-1].content) is not None
-        self.messages.append(Message("user", self.voice.reply(template, asked, **values)))
+        to_question = _ASKING.search(self.messages[-1].content) is not None
+        self.messages.append(Message("user", self.voice.reply(template, to_question, **values)))
 
     def say(self, template: str, **values: object) -> None:
         """Adds a message of the assistant."""
@@ -191,7 +191,7 @@ def write_opening(script: Script, commands: Sequence[str], preface: str = "") ->
 def write_requests(script: Script, requests: Sequence[Request]) -> None:
     """Adds the requests one after another; with the outcome `failed`, a random one fails and the user gives up."""
     failing = script.rng.randrange(len(requests)) if script.outcome == "failed" else None
-    asked: set[str] = set()
+    asked_before: set[str] = set()
     for number, request in enumerate(requests):
         if number and script.chance(0.75):
             script.reply(script.rng.choice(_USER.reminders).replace("$noun", request.noun))
@@ -203,11 +203,11 @@ def write_requests(script: Script, requests: Sequence[Request]) -> None:
         request.run()
         last = number == len(requests) - 1
         open_questions = {
-            pair[0]: pair for pair in request.side_questions() if pair[0] not in asked
+            pair[0]: pair for pair in request.side_questions() if pair[0] not in asked_before
         }
         if open_questions and script.chance(0.2 if script.size == "usual" else 0.3):
             question, answer = script.rng.choice(list(open_questions.values()))
-            asked.add(question)
+            asked_before.add(question)
             script.reply(f"{_USER.by_the_way} {question}")
             script.report(answer)
             if not last:

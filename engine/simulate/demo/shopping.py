@@ -97,11 +97,11 @@ class _Shop:
         others = [f for f in features if f != feature] if script.outcome == "failed" else features
         products = [
             _Product(
-                f"{rng.choice('BCDFGHKLMNPQRST')}{at + 1}{rng.randint(0, 9)}",
-                f"{brand} {thing}, {rng.choice(others) if at else feature}",
+                f"{rng.choice('BCDFGHKLMNPQRST')}{index + 1}{rng.randint(0, 9)}",
+                f"{brand} {thing}, {rng.choice(others) if index else feature}",
                 price,
             )
-            for at, (brand, price) in enumerate(
+            for index, (brand, price) in enumerate(
                 zip(rng.sample(_WORDS.brands, len(prices)), sorted(prices), strict=True)
             )
         ]

@@ -103,7 +103,7 @@ class _Database:
                 [dict(zip(names, row, strict=True)) for row in rows], ensure_ascii=False
             )
         lines = [names, *[[str(cell) for cell in row] for row in rows]]
-        widths = [max(len(line[at]) for line in lines) for at in range(len(names))]
+        widths = [max(len(line[index]) for line in lines) for index in range(len(names))]
         table = [
             " | ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
             for line in lines
@@ -186,7 +186,7 @@ class _Database:
             rows = self.ask(query)
             if self.script.chance(0.5):
                 lines = "\n".join(
-                    f"{at}. {name}: {total}" for at, (name, total) in enumerate(rows, 1)
+                    f"{rank}. {name}: {total}" for rank, (name, total) in enumerate(rows, 1)
                 )
                 self.script.report("{In order|The ranking|Top $top}:\n$lines", lines=lines, top=top)
             elif self.script.chance(0.7):

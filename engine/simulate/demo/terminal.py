@@ -227,13 +227,13 @@ class _Machine:
             self.run(f"mkdir -p {folder} && {find}", "")
             for path in moved:
                 self.files[f"{target}/{path.split('/')[-1]}"] = self.files.pop(path)
-            kept = [path for path in sorted(self.files) if path.startswith(target + "/")]
-            self.run(f"ls {self.root}/{target} | wc -l", str(len(kept)))
+            inside = [path for path in sorted(self.files) if path.startswith(target + "/")]
+            self.run(f"ls {self.root}/{target} | wc -l", str(len(inside)))
             if self.script.chance(0.6):
                 self.script.report(
                     "{$target now holds $n|In $target: $n|Moved; $target has $n now}{, none "
                     "left elsewhere.|.}",
-                    n=len(kept),
+                    n=len(inside),
                     target=f"{self.root}/{target}",
                 )
 

@@ -108,7 +108,7 @@ class _Requests(Trip):
 
     def rebook(self) -> Request:
         script, rng = self.script, self.script.rng
-        old_date, wanted, route = self.date, day(rng), f"{self.origin}-{self.target}"
+        old_date, new_date, route = self.date, day(rng), f"{self.origin}-{self.target}"
         daypart = rng.choice(("morning", "evening", "early flight", "afternoon"))
 
         def run() -> None:
@@ -117,24 +117,24 @@ class _Requests(Trip):
                 (f"NL{rng.randint(11, 98)}", time, rng.randint(1, 12) * 5)
                 for time in sorted(rng.sample(TIMES, 2))
             ]
-            found = [f"{no} {time} +{fee}" for no, time, fee in options]
-            script.call("search_flights", {"route": route, "date": wanted}, {"options": found})
+            flights = [f"{no} {time} +{fee}" for no, time, fee in options]
+            script.call("search_flights", {"route": route, "date": new_date}, {"options": flights})
             no, time, fee = options[0 if daypart in ("morning", "early flight") else -1]
             self.ask_approval(
                 "{On|For} $date {I see|there is|I have} $no at $dep, $fee EUR more. {Do you want "
                 "it|Does that suit you|Shall I take that one}?",
                 "{Yes|I take it|Give me that|Fine|please}{, the $dep one.|, "
                 "please.|, $no right?|.}",
-                date=wanted,
+                date=new_date,
                 fee=fee,
                 dep=time,
                 no=no,
             )
-            self.date, self.flight, self.time = wanted, no, time
+            self.date, self.flight, self.time = new_date, no, time
             self.spent += fee
             script.call(
                 "change_flight",
-                {"booking": self.code, "flight": no, "date": wanted},
+                {"booking": self.code, "flight": no, "date": new_date},
                 {"status": "changed", "charged": fee},
             )
             script.report(
@@ -142,7 +142,7 @@ class _Requests(Trip):
                 "{leaving at|departure} $dep{.| from $org.} {I charged $fee EUR|The difference is "
                 "$fee EUR|$fee EUR went on your card}.",
                 no=no,
-                date=wanted,
+                date=new_date,
                 dep=time,
                 org=self.origin,
                 fee=fee,
@@ -150,13 +150,13 @@ class _Requests(Trip):
 
         def fail() -> None:
             self.look_up()
-            script.call("search_flights", {"route": route, "date": wanted}, {"options": []})
+            script.call("search_flights", {"route": route, "date": new_date}, {"options": []})
             script.say(
                 "{There is nothing left|No flight has a seat|Everything is sold out} from $org "
                 "to $to on $date"
                 "{, and I can't add you to a list|. You stay on $no|; I have no other way to "
                 "get you there}.",
-                date=wanted,
+                date=new_date,
                 org=self.origin,
                 to=self.target,
                 no=self.flight,
@@ -167,7 +167,7 @@ class _Requests(Trip):
                 "{move|change|shift} my flight {from|on} $old to $new{, ideally in the $part|, "
                 "$part if possible|}",
                 old=old_date,
-                new=wanted,
+                new=new_date,
                 part=daypart,
             ),
             "the {new date|other flight|date change|rebooking}",

@@ -92,13 +92,13 @@ class Voice:
         """Returns `template` expanded in this user's style; values are inserted unchanged."""
         return Template(self._styled(_tidy(_choose(self._rng, template)))).substitute(values)
 
-    def reply(self, template: str, asked: bool, **values: object) -> str:
+    def reply(self, template: str, to_question: bool, **values: object) -> str:
         """Returns the same as `say`, sometimes after a short reaction such as `ok, thanks`.
 
         Args:
-            asked: Whether the message before asks the user something; then the reaction fits a question.
+            to_question: Whether the message before asks the user something; then the reaction fits a question.
         """
-        words = _USER.reactions_to_questions if asked else _USER.reactions
+        words = _USER.reactions_to_questions if to_question else _USER.reactions
         ack = self._rng.choice(words) if self._rng.random() < (0.55 if self.polite else 0.2) else ""
         return self.say(f"{ack} {template}", **values)
 
@@ -120,10 +120,10 @@ class Voice:
     def _typed(self, word: str) -> str:
         if self._rng.random() >= self._typos:
             return word
-        at = self._rng.randrange(1, len(word) - 2)
+        index = self._rng.randrange(1, len(word) - 2)
         if self._rng.random() < 0.5:
-            return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
-        return word[:at] + word[at + 1 :]
+            return word[:index] + word[index + 1] + word[index] + word[index + 2 :]
+        return word[:index] + word[index + 1 :]
 
 
 def _choose(rng: Random, template: str) -> str:

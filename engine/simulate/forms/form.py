@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.base.form_scores import Count, Field, Path, fields, is_field
+from engine.formats.form_scores import Count, Field, Path, fields, is_field
 
 TOPICS = {
     "ss5": "social security card application",
@@ -166,7 +166,7 @@ def _check_field(node: Mapping[str, Any], where: str) -> None:
     if not isinstance(node.get("required", False), bool):
         raise UsageError(f"{where}: `required` is neither true nor false.")
     options = node.get("options") or []
-    if not isinstance(options, list) or not all(isinstance(one, str) for one in options):
+    if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
         raise UsageError(f"{where}: `options` is no list of texts.")
 
 
@@ -225,7 +225,9 @@ def known_profiles() -> tuple[Profile, ...]:
 
 def people_of_paper() -> tuple[Profile, ...]:
     """Returns the ten people of section 4.4 of Hakimov et al. (2024), who have a description and no answers."""
-    return tuple(Profile(str(number), one, {}) for number, one in enumerate(_OF_PAPER, 1))
+    return tuple(
+        Profile(str(number), description, {}) for number, description in enumerate(_OF_PAPER, 1)
+    )
 
 
 def profiles_of_file(path: str, text: str) -> tuple[Profile, ...]:
@@ -240,7 +242,7 @@ def profiles_of_file(path: str, text: str) -> tuple[Profile, ...]:
         raise UsageError(f"{path} is no JSON: {error}.") from None
     if not isinstance(value, list) or not value:
         raise UsageError(f"{path} is no list of profiles.")
-    return tuple(_read(str(number), one) for number, one in enumerate(value, 1))
+    return tuple(_read(str(number), profile) for number, profile in enumerate(value, 1))
 
 
 def facts_for(question: str, answers: Mapping[Path, str | Sequence[str]]) -> list[str]:
@@ -250,14 +252,17 @@ def facts_for(question: str, answers: Mapping[Path, str | Sequence[str]]) -> lis
     facts. Uses the question alone, so that the user does not know which fields a module asks for.
     """
     labels = {
-        path: " / ".join(one for one in path if not _NUMBER.fullmatch(one)) for path in answers
+        path: " / ".join(label for label in path if not _NUMBER.fullmatch(label))
+        for path in answers
     }
     words = {path: set(_WORD.findall(label.casefold())) for path, label in labels.items()}
-    spread = Counter(word for found in words.values() for word in found)
-    asked = set(_WORD.findall(question.casefold()))
+    spread = Counter(word for label_words in words.values() for word in label_words)
+    asked_words = set(_WORD.findall(question.casefold()))
     weights = {
-        path: sum(math.log(1 + len(answers) / spread[word]) for word in sorted(found & asked))
-        for path, found in words.items()
+        path: sum(
+            math.log(1 + len(answers) / spread[word]) for word in sorted(label_words & asked_words)
+        )
+        for path, label_words in words.items()
     }
     best = sorted(answers, key=lambda path: -weights[path])[:FACTS]
     if best and weights[best[0]]:
@@ -271,11 +276,11 @@ def _as_text(answer: str | Sequence[str]) -> str:
 
 
 def _flat(node: Mapping[str, Any], above: Path) -> list[tuple[Path, str | list[str]]]:
-    found: list[tuple[Path, str | list[str]]] = []
+    answers: list[tuple[Path, str | list[str]]] = []
     for label, child in node.items():
         path = (*above, label)
-        found += _flat(child, path) if isinstance(child, dict) else [(path, child)]
-    return found
+        answers += _flat(child, path) if isinstance(child, dict) else [(path, child)]
+    return answers
 
 
 def _read(name: str, value: Any) -> Profile:
@@ -288,14 +293,16 @@ def _read(name: str, value: Any) -> Profile:
             f"Profile {name} describes nobody.", "Give a text, or an object with `description`."
         )
     for form, known in answers.items():
-        if not isinstance(known, dict) or not all(_is_answer(one) for _, one in _flat(known, ())):
+        if not isinstance(known, dict) or not all(
+            _is_answer(answer) for _, answer in _flat(known, ())
+        ):
             raise UsageError(f"Profile {name}: the answers to `{form}` are no labels and texts.")
     return Profile(name, described, answers)
 
 
 def _is_answer(value: Any) -> bool:
     if isinstance(value, list):
-        return all(isinstance(one, str) for one in value)
+        return all(isinstance(option, str) for option in value)
     return isinstance(value, str)
 
 
@@ -314,10 +321,10 @@ def right_fields(
     the field must be empty too.
     """
     right: dict[bool, list[bool]] = {True: [], False: []}
-    for one in fields(filled):
-        answer = known.get(one.path)
-        if answer is not None and (one.filled or _words(_text(answer))):
-            right[one.required].append(_is_right(one.answer, answer, bool(one.options)))
+    for field in fields(filled):
+        answer = known.get(field.path)
+        if answer is not None and (field.filled or _words(_text(answer))):
+            right[field.required].append(_is_right(field.answer, answer, bool(field.options)))
     required, optional = right[True], right[False]
     return (sum(required), len(required)), (sum(optional), len(optional))
 
@@ -327,15 +334,15 @@ def _is_right(given: Any, known: str | Sequence[str], of_options: bool) -> bool:
         return given is None or not _words(_text(given))
     if of_options:
         return _options(given) == _options(known)
-    wanted, found = _words(_text(known)), set(_words(_text(given)))
-    numbers = [word for word in wanted if any(map(str.isdigit, word))]
-    held = sum(word in found for word in wanted)
-    return all(word in found for word in numbers) and held >= ENOUGH_WORDS * len(wanted)
+    known_words, given_words = _words(_text(known)), set(_words(_text(given)))
+    numbers = [word for word in known_words if any(map(str.isdigit, word))]
+    held = sum(word in given_words for word in known_words)
+    return all(word in given_words for word in numbers) and held >= ENOUGH_WORDS * len(known_words)
 
 
 def _options(value: Any) -> set[str]:
     chosen = value if isinstance(value, list | tuple) else [value]
-    return {" ".join(_words(str(one))) for one in chosen if one is not None}
+    return {" ".join(_words(str(option))) for option in chosen if option is not None}
 
 
 def _words(text: str) -> list[str]:

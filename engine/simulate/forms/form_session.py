@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from engine.base.form_scores import Field, fields, is_field
+from engine.formats.form_scores import Field, fields, is_field
+from engine.model import asking
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
 from engine.model.prompt_files import (
@@ -34,19 +35,10 @@ def last_object(reply: str) -> str | None:
 
     Ignores braces within strings. Replaces line breaks by "; " within a string and by a space elsewhere.
     """
-    found = None
+    last = None
     for begin, end in _balanced(reply):
-        found = reply[begin:end]
-    return None if found is None else _on_one_line(found)
-
-
-def parsed(text: str) -> dict[str, Any] | None:
-    """Parses a JSON object; returns None if the text is not one."""
-    try:
-        value = json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+        last = reply[begin:end]
+    return None if last is None else _on_one_line(last)
 
 
 def alike(given: Any, section: Any) -> bool:
@@ -76,12 +68,12 @@ def section_schema(section: Mapping[str, Any]) -> str:
 
 def object_schema(properties: Mapping[str, Schema]) -> str:
     """Returns the schema of an object with exactly these properties."""
-    return _text(_object(properties))
+    return _text(asking.object_schema(**properties))
 
 
 def pairs_schema(keys: Sequence[str]) -> str:
     """Returns the schema of an object of texts under some of these keys, in this order."""
-    schema = _object(dict.fromkeys(keys, TEXT))
+    schema = asking.object_schema(**dict.fromkeys(keys, TEXT))
     del schema["required"]
     return _text(schema)
 
@@ -147,17 +139,16 @@ def _on_one_line(text: str) -> str:
 
 def _is_answer(value: Any) -> bool:
     if isinstance(value, list):
-        return all(isinstance(one, str) for one in value)
+        return all(isinstance(option, str) for option in value)
     return value is None or isinstance(value, str | int | float)
 
 
 def _section(section: Mapping[str, Any]) -> Schema:
     if is_field(section):
         (field,) = fields(section)
-        return _object({"answer": _answer(field)})
-    return _object(
-        {label: _section(node) for label, node in section.items() if isinstance(node, dict)}
-    )
+        return asking.object_schema(answer=_answer(field))
+    nodes = {label: _section(node) for label, node in section.items() if isinstance(node, dict)}
+    return asking.object_schema(**nodes)
 
 
 def _answer(field: Field) -> Schema:
@@ -167,15 +158,6 @@ def _answer(field: Field) -> Schema:
     if field.type == "multi-choice":
         return {"anyOf": [some_of(field.options, len(field.options)), one_of(none)]}
     return one_of([*field.options, *none])
-
-
-def _object(properties: Mapping[str, Schema]) -> Schema:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def _text(schema: Schema) -> str:
@@ -302,10 +284,10 @@ class FormSession:
         for attempt in (prompt, f"{prompt}\n\n{expression}"):
             messages = (ChatMessage("system", ""), ChatMessage("user", attempt))
             completion = yield from self.say(module, messages, schema, temperature)
-            found = understood(module, completion.text, fits)
-            if found is not None:
-                self.note(module.name, dumped(found))
-                return found
+            answer = understood(module, completion.text, fits)
+            if answer is not None:
+                self.note(module.name, dumped(answer))
+                return answer
             self.again[module.name] += attempt is prompt
             temperature = self.rules.high
         self.failed[module.name] += 1
@@ -385,5 +367,5 @@ def understood(
     text = last_object(reply)
     if text is None or not re.fullmatch(module.expression, text, re.DOTALL):
         return None
-    value = parsed(text)
+    value = asking.parsed_object(text, strict=False)
     return value if value is not None and fits(value) else None

@@ -15,7 +15,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.base.form_scores import fields
+from engine.formats.form_scores import fields
 from engine.model.chat import Call, Completion
 from engine.simulate.forms import modules
 from engine.simulate.forms.form import copy_answers
@@ -59,10 +59,10 @@ class Chunk:
     @property
     def summed(self) -> str:
         """The state as the manager sees it, in words that do not know `answered`."""
-        found = set(self.states.values())
-        if "empty" not in found:
+        states = set(self.states.values())
+        if "empty" not in states:
             return "validated"
-        return "partially filled" if "validated" in found else "empty"
+        return "partially filled" if "validated" in states else "empty"
 
 
 @dataclass(slots=True)
@@ -138,8 +138,8 @@ class ModularRun:
             better = yield from modules.better_groups(self.session, batch, first)
             names = {summary: label for label, summary in batch.items()}
             for name, members in better.items():
-                kept = [one if one in batch else names[one] for one in members]
-                groups.append((name, list(dict.fromkeys(kept))))
+                group = [member if member in batch else names[member] for member in members]
+                groups.append((name, list(dict.fromkeys(group))))
         self.chunks = {
             name: Chunk(dict.fromkeys(members, "empty"))
             for name, members in _named_apart(groups).items()
@@ -193,10 +193,10 @@ class ModularRun:
             chunk.last_question = question
             answer = yield from session.answer(question)
             dialogue += [{"Assistant": question}, {"User": answer}]
-        found = yield from modules.information_in(session, dialogue, section)
-        chunk.information |= found
-        self.information |= found
-        filled = yield from modules.filled_section(session, section, found, targets)
+        facts = yield from modules.information_in(session, dialogue, section)
+        chunk.information |= facts
+        self.information |= facts
+        filled = yield from modules.filled_section(session, section, facts, targets)
         copy_answers(filled, self.content)
         for label, state in chunk.states.items():
             if state != "validated":
@@ -217,8 +217,8 @@ def _is_open(state: str) -> bool:
 
 def _state_of(node: Mapping[str, Any]) -> str:
     """Returns `answered` if all required fields have an answer, also if there are none."""
-    required = [one for one in fields(node) if one.required]
-    filled = sum(one.filled for one in required)
+    required = [field for field in fields(node) if field.required]
+    filled = sum(field.filled for field in required)
     if filled == len(required):
         return "answered"
     return "partially answered" if filled else "empty"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from engine.base.form_scores import Path, fields
+from engine.formats.form_scores import Path, fields
 from engine.simulate.forms.form import node_at
 from engine.simulate.forms.form_session import (
     TEXT,
@@ -104,7 +104,7 @@ def next_of_manager(session: FormSession, state: Content, offered: Sequence[str]
     """
     chunks: Mapping[str, str] = state["chunks"]
     actions = (FORM_CHUNKS, FILL_CHUNK, STOP)
-    open_ones = [name for name, one in chunks.items() if one in OPEN_STATES]
+    open_ones = [name for name, state_of_chunk in chunks.items() if state_of_chunk in OPEN_STATES]
 
     def fits(reply: dict[str, Any]) -> bool:
         named = isinstance(reply.get("chunk to work on"), str)
@@ -113,7 +113,7 @@ def next_of_manager(session: FormSession, state: Content, offered: Sequence[str]
     def fallback() -> dict[str, Any]:
         if not state["last action"]:
             return {"next action": FORM_CHUNKS, "chunk to work on": None}
-        if all(one == "validated" for one in chunks.values()):
+        if all(state_of_chunk == "validated" for state_of_chunk in chunks.values()):
             return {"next action": STOP, "chunk to work on": None}
         return {"next action": FILL_CHUNK, "chunk to work on": (open_ones or list(chunks))[0]}
 
@@ -174,9 +174,9 @@ def next_of_filler(session: FormSession, state: Content, asking: bool) -> Object
     A JSON schema, if the rules have one, allows only the actions that fit the state: to ask if a field is open and
     `asking` is set, and to validate if a field is answered.
     """
-    found = set(state["fields"].values())
-    answered = found <= {"answered", "validated"}
-    actions = [*([ASK] if asking else []), *([VALIDATE] if "answered" in found else [])]
+    states = set(state["fields"].values())
+    answered = states <= {"answered", "validated"}
+    actions = [*([ASK] if asking else []), *([VALIDATE] if "answered" in states else [])]
     return session.ask(
         FILLER,
         {"STATE": dumped(state)},
@@ -321,7 +321,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
 
 
 def _last_question(dialogue: Dialogue) -> str:

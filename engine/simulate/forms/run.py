@@ -8,7 +8,7 @@ from functools import partial
 from random import Random
 from typing import Any, Literal
 
-from engine.base.form_scores import fields, form_scores
+from engine.formats.form_scores import fields, form_scores
 from engine.model.asking import Ending, Play
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.prompt_files import (
@@ -100,7 +100,7 @@ class BaselineRun:
         return {
             label: node
             for label, node in self.content.items()
-            if isinstance(node, dict) and any(one.answer is None for one in fields(node))
+            if isinstance(node, dict) and any(field.answer is None for field in fields(node))
         }
 
     def _ask(
@@ -116,26 +116,26 @@ class BaselineRun:
         for _ in range(BAD_IN_A_ROW):
             messages = (ChatMessage("system", ""), *self._kept(len(prompt.content)), prompt)
             completion = yield from session.say(module, messages, schema, temperature)
-            found = understood(module, completion.text, fits)
-            if found is not None:
-                self.history += [prompt, ChatMessage("assistant", dumped(found))]
-                session.note(module.name, dumped(found))
-                return found
+            answer = understood(module, completion.text, fits)
+            if answer is not None:
+                self.history += [prompt, ChatMessage("assistant", dumped(answer))]
+                session.note(module.name, dumped(answer))
+                return answer
             session.again[module.name] += 1
             temperature = session.rules.high
         session.failed[module.name] += 1
         raise RunOver(BAD_OUTPUTS)
 
-    def _kept(self, taken: int) -> list[ChatMessage]:
+    def _kept(self, prompt_chars: int) -> list[ChatMessage]:
         """Returns the end of the history that fits together with a prompt; begins with a prompt."""
-        room = self.session.rules.history_tokens * CHARS_PER_TOKEN - taken
-        kept: list[ChatMessage] = []
+        room = self.session.rules.history_tokens * CHARS_PER_TOKEN - prompt_chars
+        messages: list[ChatMessage] = []
         for prompt, reply in zip(self.history[-2::-2], self.history[::-2], strict=True):
             room -= len(prompt.content) + len(reply.content)
             if room < 0:
                 break
-            kept[:0] = [prompt, reply]
-        return kept
+            messages[:0] = [prompt, reply]
+        return messages
 
 
 def _question() -> str:

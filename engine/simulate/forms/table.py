@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from engine.base.form_scores import FormScores
 from engine.base.text import end_of_path
+from engine.formats.form_scores import FormScores
 from engine.results.document import Bars
 from engine.results.svg import save_figures
 from engine.simulate.forms.form import TOPICS
@@ -62,7 +62,7 @@ def table_of(results: Iterable[Mapping[str, Any]]) -> list[FormRow]:
     def order(key: tuple[str, str]) -> tuple[int, str, int]:
         form, variant = key
         place = known.index(form) if form in known else len(known)
-        return place, form, [str(one) for one in VARIANTS].index(variant)
+        return place, form, [str(name) for name in VARIANTS].index(variant)
 
     return [_row(*key, grouped[key]) for key in sorted(grouped, key=order)]
 
@@ -79,15 +79,17 @@ def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
         fields=runs[0]["length"],
         required=_share(runs, "required"),
         optional=_share(runs, "optional"),
-        turns=fmean(one.turns for one in scores),
-        repetitions=fmean(one.repetitions for one in scores),
-        filled_share=fmean(one.filled_share for one in scores),
-        success=_mean(one.success for one in scores),
-        efficiency=fmean(one.efficiency for one in scores),
-        filled_score=fmean(one.filled_score for one in scores),
-        score=_mean(one.score for one in scores),
+        turns=fmean(score.turns for score in scores),
+        repetitions=fmean(score.repetitions for score in scores),
+        filled_share=fmean(score.filled_share for score in scores),
+        success=_mean(score.success for score in scores),
+        efficiency=fmean(score.efficiency for score in scores),
+        filled_score=fmean(score.filled_score for score in scores),
+        score=_mean(score.score for score in scores),
         complete=sum(bool(run["complete"]) for run in runs),
-        right=(sum(one[0] for one in judged), sum(one[1] for one in judged)) if judged else None,
+        right=(sum(right for right, _ in judged), sum(every for _, every in judged))
+        if judged
+        else None,
         ended=dict(Counter(run["ended"] for run in runs)),
         fallbacks=fallbacks / replies if replies else 0.0,
     )
@@ -152,14 +154,14 @@ def by_model(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ModelRow]:
         forms = grouped.setdefault((model, str(result.get("variant", ""))), {})
         forms.setdefault(result["form"], []).append(result)
     known = list(TOPICS)
-    found: list[ModelRow] = []
+    table: list[ModelRow] = []
     for (model, variant), forms in sorted(grouped.items()):
         names = sorted(
-            forms, key=lambda one: (known.index(one) if one in known else len(known), one)
+            forms, key=lambda name: (known.index(name) if name in known else len(known), name)
         )
         rows = [_of_form(model, variant, name, forms[name]) for name in names]
-        found += [*rows, _over_forms(model, variant, rows)]
-    return found
+        table += [*rows, _over_forms(model, variant, rows)]
+    return table
 
 
 def _of_form(model: str, variant: str, form: str, runs: Sequence[Mapping[str, Any]]) -> ModelRow:
@@ -196,7 +198,7 @@ def by_module(results: Iterable[Mapping[str, Any]]) -> list[ModuleRow]:
     again: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     for result in results:
-        replies.update(one["module"] for one in result["interactions"])
+        replies.update(interaction["module"] for interaction in result["interactions"])
         again.update(result.get("again", {}))
         failed.update(result.get("failed", {}))
     names = dict.fromkeys([*replies, *failed])

@@ -64,28 +64,28 @@ class Situation:
 @cache
 def vocabulary() -> Mapping[str, Mapping[str, str]]:
     """Returns the allowed answers of each field but `Age`, English -> Chinese, as in RecLLMSim (Apache-2.0)."""
-    found: dict[str, dict[str, str]] = _data("vocabulary.json")
-    return found
+    words: dict[str, dict[str, str]] = _data("vocabulary.json")
+    return words
 
 
 @cache
 def profiles() -> Sequence[Profile]:
     """Returns the bundled profiles."""
-    return [_profile(one) for one in _data("profiles.json")]
+    return [_profile(record) for record in _data("profiles.json")]
 
 
 @cache
 def situations() -> Sequence[Situation]:
     """Returns the bundled situations; some for each task."""
     return [
-        Situation(one["id"], one["task"], {"en": one["en"], "zh": one["zh"]})
-        for one in _data("situations.json")
+        Situation(record["id"], record["task"], {"en": record["en"], "zh": record["zh"]})
+        for record in _data("situations.json")
     ]
 
 
-def _profile(one: Mapping[str, Any]) -> Profile:
-    gender, age = str(one["gender"]), str(one["age"])
-    words = {"Gender": gender, **one["mapped"]}
+def _profile(record: Mapping[str, Any]) -> Profile:
+    gender, age = str(record["gender"]), str(record["age"])
+    words = {"Gender": gender, **record["mapped"]}
     mapped: dict[str, Any] = {}
     for field in FIELDS:
         if field == "Age":
@@ -94,15 +94,15 @@ def _profile(one: Mapping[str, Any]) -> Profile:
             mapped[field] = _both(field, words[field])
         else:
             mapped[field] = [_both(field, word) for word in words[field]]
-    english = {"Gender": gender, "Age": age, **one["en"]}
-    chinese = {"Gender": mapped["Gender"]["zh"], "Age": age, **one["zh"]}
+    english = {"Gender": gender, "Age": age, **record["en"]}
+    chinese = {"Gender": mapped["Gender"]["zh"], "Age": age, **record["zh"]}
     text: dict[Language, str] = {
         "en": "\n".join(f"{n}. {name}: {english[name]}" for n, name in enumerate(FIELDS, 1)),
         "zh": "\n".join(
             f"{n}. {zh}：{chinese[en]}" for n, (en, zh) in enumerate(FIELDS.items(), 1)
         ),
     }
-    return Profile(int(one["id"]), text, mapped)
+    return Profile(int(record["id"]), text, mapped)
 
 
 def _both(field: str, english: str) -> dict[str, str]:

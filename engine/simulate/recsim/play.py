@@ -97,17 +97,19 @@ def recsim_scenarios(
     Raises:
         ValueError: A task has no situation.
     """
-    found: list[RecSimScenario] = []
+    scenarios: list[RecSimScenario] = []
     for task in tasks:
-        pairs = [*product(profiles, (one for one in situations if one.task == task))]
+        pairs = [
+            *product(profiles, (situation for situation in situations if situation.task == task))
+        ]
         if not pairs:
             raise ValueError(f"No situation is one of {task}.")
         Random(seed_from(setting.seed, task)).shuffle(pairs)
-        found += [
+        scenarios += [
             RecSimScenario(setting, *pairs[number % len(pairs)], number // len(pairs))
             for number in range(runs)
         ]
-    return found
+    return scenarios
 
 
 def says_goodbye(reply: str) -> bool:
@@ -124,7 +126,7 @@ class _Conversation:
     user: list[ChatMessage] = field(default_factory=list)
     assistant: list[ChatMessage] = field(default_factory=list)
     stand_ins: int = 0
-    asked: int = 0
+    calls_made: int = 0
 
     def played(self) -> Play:
         """Plays greeting, turns and closing questions; the generator of the play."""
@@ -184,21 +186,21 @@ class _Conversation:
         """
         seen = self.user if role == "user" else self.assistant
         setting = self.scenario.setting
-        self.asked += 1
+        self.calls_made += 1
         call = Call(
             role,
             role,
             tuple(seen),
             Sampling(temperature=setting.temperature),
             setting.user_tokens if role == "user" else setting.assistant_tokens,
-            seed=seed_from(setting.seed, self.scenario.key, self.asked),
+            seed=seed_from(setting.seed, self.scenario.key, self.calls_made),
             opening=self._text("user-opening") if first else "",
         )
         for number in range(2):
-            again = replace(
+            second_call = replace(
                 call, sampling=Sampling(temperature=1.0), seed=seed_from(call.seed, number)
             )
-            completion = yield again if number else call
+            completion = yield second_call if number else call
             text = _whole(call.opening, completion.text)
             if text and not (first and says_goodbye(text)):
                 break
@@ -216,17 +218,17 @@ class _Conversation:
         """Adds each message in the other language, as `content_zh` (or `content_en`); none where the reply is empty."""
         setting = self.scenario.setting
         other, name = _OTHERS[setting.language]
-        for at, message in enumerate(history):
-            asked = filled(
+        for index, message in enumerate(history):
+            prompt = filled(
                 setting.texts["translate"], {"LANGUAGE": name, "MESSAGE": message["content"]}
             )
             call = Call(
                 "translate",
                 "judge",
-                (ChatMessage("user", asked.strip()),),
+                (ChatMessage("user", prompt.strip()),),
                 Sampling(temperature=0.0),
                 2 * max(setting.user_tokens, setting.assistant_tokens),
-                seed=seed_from(setting.seed, self.scenario.key, "translate", at),
+                seed=seed_from(setting.seed, self.scenario.key, "translate", index),
             )
             text = (yield call).text.strip()
             if text:
@@ -234,15 +236,15 @@ class _Conversation:
 
     def _questions(self) -> Generator[Call, Completion, list[dict[str, str]]]:
         """Returns the closing questions and answers of both sides, which are not part of `history`."""
-        asked: list[dict[str, str]] = []
+        answered: list[dict[str, str]] = []
         sides: tuple[Role, ...] = ("user", "assistant")
         for role in sides:
             seen = self.user if role == "user" else self.assistant
             for question in self._after(role):
                 seen.append(ChatMessage("user", question))
                 answer = yield from self._spoken(role)
-                asked.append({"to": role, "question": question, "answer": answer})
-        return asked
+                answered.append({"to": role, "question": question, "answer": answer})
+        return answered
 
     def _after(self, role: Role) -> Iterator[str]:
         """Yields the prompts `ROLE-asked-N` for N = 1, 2, ...; a project may add some."""
@@ -277,7 +279,7 @@ class _Conversation:
 
     def _result(self, history: Sequence[Mapping[str, str]], ended: str) -> dict[str, Any]:
         lengths = {
-            side: [len(one["content"]) for one in history if one["role"] == side]
+            side: [len(message["content"]) for message in history if message["role"] == side]
             for side in ("user", "assistant")
         }
         return {
@@ -328,19 +330,19 @@ def by_task(results: Iterable[Mapping[str, Any]]) -> list[TaskRow]:
         results: `Ending.result` of each play.
     """
     of_task: dict[str, list[Mapping[str, Any]]] = {}
-    for one in results:
-        of_task.setdefault(str(one["task"]), []).append(one)
+    for result in results:
+        of_task.setdefault(str(result["task"]), []).append(result)
     return [_row(task, of_task[task]) for task in TASKS if task in of_task]
 
 
 def _row(task: str, played: list[Mapping[str, Any]]) -> TaskRow:
-    turns = sum(one["turns"] for one in played)
+    turns = sum(result["turns"] for result in played)
     return TaskRow(
         task,
         len(played),
         turns / len(played),
-        sum(one["ended"] == "goodbye" for one in played),
-        sum(one["user_chars"] for one in played) / turns,
-        sum(one["assistant_chars"] for one in played) / turns,
-        sum(one["stand_ins"] for one in played),
+        sum(result["ended"] == "goodbye" for result in played),
+        sum(result["user_chars"] for result in played) / turns,
+        sum(result["assistant_chars"] for result in played) / turns,
+        sum(result["stand_ins"] for result in played),
     )

@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from engine.base.atomic_files import make_folder, write_atomically
 from engine.base.errors import NotFound, UsageError
+from engine.base.files import make_folder, write_atomically
 from engine.base.text import as_json
 from engine.model.chat import Role
 from engine.model.interface import Sampling
@@ -61,7 +61,7 @@ def run_files(
         "dialogue.json": result["dialogue"],
         "filled-form.json": result["filled"],
         "transcript.json": {
-            "interactions": [_entry(one, prompts) for one in result["interactions"]]
+            "interactions": [_entry(interaction, prompts) for interaction in result["interactions"]]
         },
     }
     if "chunks" in result:
@@ -71,11 +71,11 @@ def run_files(
     return {name: json.dumps(value, ensure_ascii=False) for name, value in files.items()}
 
 
-def _entry(one: Mapping[str, Any], prompts: Sequence[str]) -> dict[str, Any]:
-    prompt = one.get("prompt")
+def _entry(interaction: Mapping[str, Any], prompts: Sequence[str]) -> dict[str, Any]:
+    prompt = interaction.get("prompt")
     if prompt is None:
-        prompt = BY_FALLBACK if one["call"] is None else prompts[one["call"]]
-    return {"module": one["module"], "prompt": prompt, "output": one["output"]}
+        prompt = BY_FALLBACK if interaction["call"] is None else prompts[interaction["call"]]
+    return {"module": interaction["module"], "prompt": prompt, "output": interaction["output"]}
 
 
 def _config(
@@ -83,8 +83,8 @@ def _config(
 ) -> dict[str, Any]:
     label = models.get("assistant", "")
     modules = {
-        one.name: "dummy" if one.name in rules["dummies"] else label
-        for one in MODULES
+        module.name: "dummy" if module.name in rules["dummies"] else label
+        for module in MODULES
         if "chunks" in result
     }
     return {
@@ -109,7 +109,7 @@ KIND: Kind = "forms"
 
 
 def forms_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
-    """The simulation that fills every form by every variant `request.runs` times.
+    """Returns the simulation that fills every form by every variant `request.runs` times.
 
     Raises:
         UsageError: A file cannot be read, a module is not known, or a model cannot do this.
@@ -123,22 +123,21 @@ def forms_simulation(simulations: ProjectSimulations, request: SimulationRequest
         for variant in request.variants or VARIANTS
     ][: request.limit]
 
-    def scenarios(labels: Mapping[Role, str]) -> list[FormRun]:
-        return runs
-
-    described = as_json([[one.name, one.description, one.answers] for one in profiles])
+    described = as_json(
+        [[profile.name, profile.description, profile.answers] for profile in profiles]
+    )
     params = {
         "seed": request.seed,
         "rules": rules_as_json(rules),
         "profiles": sha256(described.encode("utf-8")).hexdigest()[:16],
     }
-    wanted = BY_SCHEMA if rules.schemas else Sampling()
-    asks: dict[Role, Sampling] = {"assistant": wanted, "user": wanted}
-    return simulations.simulation(KIND, scenarios, params, asks, request, texts)
+    sampling = BY_SCHEMA if rules.schemas else Sampling()
+    asks: dict[Role, Sampling] = {"assistant": sampling, "user": sampling}
+    return simulations.simulation(KIND, lambda labels: runs, params, asks, request, texts)
 
 
 def rules_of(request: SimulationRequest) -> Rules:
-    """The rules by which a request fills forms.
+    """Returns the rules by which a request fills forms.
 
     Raises:
         UsageError: A module is not known.
@@ -157,20 +156,27 @@ def rules_of(request: SimulationRequest) -> Rules:
 
 
 def forms_of(request: SimulationRequest) -> list[Form]:
-    """The forms that a request fills; see `load_forms`."""
+    """Returns the forms that a request fills; see `load_forms`."""
     return load_forms(request.forms or tuple(TOPICS))
 
 
 def profiles_of(request: SimulationRequest) -> tuple[Profile, ...]:
-    """The profiles that users are drawn from; see `load_profiles`."""
+    """Returns the profiles that users are drawn from: bundled ones, those of the paper, or those of a file.
+
+    Raises:
+        UsageError: The file cannot be read or holds no profiles.
+    """
+    if request.profiles is None:
+        return known_profiles()
     if request.profiles == PAPER_PEOPLE:
         return people_of_paper()
-    return load_profiles(Path(os.path.expanduser(request.profiles)) if request.profiles else None)
+    path = Path(os.path.expanduser(request.profiles))
+    return profiles_of_file(str(path), _text(path))
 
 
 def rules_as_json(rules: Rules) -> dict[str, Any]:
-    """The rules as JSON values; modules in alphabetical order. `schemas` is there where it is not the default, so that
-    earlier settings keep their hash."""
+    """Returns the rules as JSON values; modules in alphabetical order. `schemas` is there where it is not the
+    default, so that earlier settings keep their hash."""
     values = {**asdict(rules), "dummies": sorted(rules.dummies)}
     if rules.schemas:
         del values["schemas"]
@@ -184,8 +190,8 @@ def dummies(names: Sequence[str]) -> frozenset[str]:
         UsageError: There is no such module.
     """
     if list(names) == ["all"]:
-        return frozenset(one.name for one in MODULES)
-    known = {one.wording: one.name for one in MODULES}
+        return frozenset(module.name for module in MODULES)
+    known = {module.wording: module.name for module in MODULES}
     for name in names:
         if name not in known:
             raise NotFound(f"There is no module `{name}`.", f"The modules: {', '.join(known)}.")
@@ -217,21 +223,12 @@ def write_run(
 
 
 def load_forms(names: Sequence[str]) -> list[Form]:
-    """The forms with these bundled names or paths, each once.
+    """Returns the forms with these bundled names or paths, each once.
 
     Raises:
         UsageError: A file cannot be read, or is not a form.
     """
     return [known_form(name) if name in ALL_FORMS else _form(name) for name in dict.fromkeys(names)]
-
-
-def load_profiles(path: Path | None) -> tuple[Profile, ...]:
-    """The profiles of users in a file; None takes the bundled ones.
-
-    Raises:
-        UsageError: The file cannot be read or holds no profiles.
-    """
-    return known_profiles() if path is None else profiles_of_file(str(path), _text(path))
 
 
 def _form(name: str) -> Form:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.base.form_scores import FormScores
 from engine.base.number_format import counted
+from engine.formats.form_scores import FormScores
 from engine.jobs.runner import JobRunner
+from engine.model.asking import parsed_object
 from engine.model.chat import Role
 from engine.simulate.forms.form import Form, fields_under, known_profiles
-from engine.simulate.forms.form_session import Rules, parsed
+from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import QUESTION
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.live import Person, live_line
@@ -103,15 +104,15 @@ class PersonSession:
         return self._job_id
 
     def state(self) -> SessionState:
-        """The state now."""
+        """Returns the state now."""
         # The order matters: a job that is no longer active has already stored its result.
         runs = any(job.title in self._titles for job in self._runner.active())
         over = self._filling.simulation.play.newest
         with self._guard:
             if self._ended is None:
                 question = self._filling.person.question
-                asked = () if question is None else asked_fields(self._filling.form, self._lines)
-                now = SessionState(self._key, tuple(self._lines), question, asked)
+                fields = () if question is None else asked_fields(self._filling.form, self._lines)
+                now = SessionState(self._key, tuple(self._lines), question, fields)
                 if over is not None:
                     self._ended = self._with_result(now, over)
                 elif not runs:
@@ -139,7 +140,7 @@ class PersonSession:
 
     def _with_result(self, now: SessionState, over: Played) -> SessionState:
         rows = self._simulations.rows(self._filling.simulation.play.config_hash)
-        row = next((one for one in rows if one.key == over.key), None)
+        row = next((play for play in rows if play.key == over.key), None)
         text = f"It broke off: {over.reason}" if over.reason is not None else _result_text(over)
         return replace(
             now,
@@ -152,14 +153,15 @@ class PersonSession:
 
 
 def asked_fields(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...]:
-    """The fields that the latest question asks for, as named by the module that wrote it; empty if it named none."""
+    """Returns the fields that the latest question asks for, as named by the module that wrote it; empty if it named
+    none."""
     made = next((line for line in reversed(lines) if line.module == QUESTION.name), None)
-    reply = None if made is None else parsed(made.text)
+    reply = None if made is None else parsed_object(made.text, strict=False)
     labels = None if reply is None else reply.get("fields")
     if not isinstance(labels, list):
         return ()
-    found = fields_under(form.content, [label for label in labels if isinstance(label, str)])
-    alike = Counter(field.path[-1] for field in found)
+    fields = fields_under(form.content, [label for label in labels if isinstance(label, str)])
+    alike = Counter(field.path[-1] for field in fields)
     return tuple(
         AskedField(
             # A form may ask for a "Last Name" in several sections.
@@ -167,7 +169,7 @@ def asked_fields(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...
             field.required,
             field.options,
         )
-        for field in found
+        for field in fields
     )
 
 

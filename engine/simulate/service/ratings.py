@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Mapping, 
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from engine.base.statistics.labels import Label, LabelAgreement, agree
+from engine.base.statistics.agreement import Label, LabelAgreement, agree
 from engine.base.text import CJK
 from engine.completeness.turns import TurnRow, by_turns
 from engine.conversations.tables import conversations
@@ -30,7 +30,7 @@ from engine.model.asking import (
     seed_from,
     shortened,
 )
-from engine.model.chat import Call, ChatMessage, Completion, Role
+from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.interface import Sampling
 from engine.model.prompt_files import (
     filled,
@@ -242,11 +242,10 @@ def rating_simulation(
             if len(annotated) == options.limit:
                 break
 
-    def scenarios(labels: Mapping[Role, str]) -> list[RatingScenario]:
-        return annotated
-
     params = {"parts": list(parts), "temperature": temperature, "seed": options.seed}
-    return simulations.simulation(KIND, scenarios, params, {"judge": BY_SCHEMA}, options, texts)
+    return simulations.simulation(
+        KIND, lambda labels: annotated, params, {"judge": BY_SCHEMA}, options, texts
+    )
 
 
 def _is_chinese(texts: Sequence[str]) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from engine.model.chat import Role
 from engine.model.interface import Sampling
 from engine.simulate.recsim.people import TASKS, profiles, situations
-from engine.simulate.recsim.play import RecSimScenario, Setting, recsim_scenarios
+from engine.simulate.recsim.play import Setting, recsim_scenarios
 from engine.simulate.request import Kind, SimulationRequest
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
 
@@ -17,7 +16,7 @@ KIND: Kind = "recsim"
 
 
 def recsim_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
-    """The simulation that plays `request.runs` conversations of each task.
+    """Returns the simulation that plays `request.runs` conversations of each task.
 
     Raises:
         UsageError: A model cannot do this.
@@ -41,13 +40,12 @@ def recsim_simulation(simulations: ProjectSimulations, request: SimulationReques
         setting, request.tasks or TASKS, request.runs, profiles(), situations()
     )[: request.limit]
 
-    def scenarios(labels: Mapping[Role, str]) -> list[RecSimScenario]:
-        return conversations
-
     asks: dict[Role, Sampling] = {"assistant": Sampling(), "user": Sampling()}
     if setting.translates:
         asks["judge"] = Sampling()
-    return simulations.simulation(KIND, scenarios, _params(setting), asks, request, texts)
+    return simulations.simulation(
+        KIND, lambda labels: conversations, _params(setting), asks, request, texts
+    )
 
 
 def _params(setting: Setting) -> dict[str, Any]:

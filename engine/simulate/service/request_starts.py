@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.conversations.tables import conversations
 from engine.model.asking import TRIES, Ending, Play, ask_json, dialogue, object_schema, seed_from
-from engine.model.chat import Call, ChatMessage, Role
+from engine.model.chat import Call, ChatMessage
 from engine.model.interface import Sampling
 from engine.model.prompt_files import (
     filled,
@@ -50,15 +50,15 @@ class RequestStartScenario:
         """Places of the user's messages that follow an answer, without the first one: a greeting of the assistant comes
         before the first request, not between two."""
         roles = [role for _, role, _ in self.turns]
-        of_user = [at for at, role in enumerate(roles) if role == "user"]
-        return [at for at in of_user[1:] if "assistant" in roles[:at]]
+        of_user = [index for index, role in enumerate(roles) if role == "user"]
+        return [index for index in of_user[1:] if "assistant" in roles[:index]]
 
     def play(self) -> Play:
         """Returns a new play; its result has the indices of the messages that begin a request. A message of which the
         model says nothing begins none."""
         begins: list[int] = []
-        for at in self._asked():
-            shown = [(role, text) for _, role, text in self.turns[: at + 1]]
+        for index in self._asked():
+            shown = [(role, text) for _, role, text in self.turns[: index + 1]]
             call = Call(
                 "begins",
                 "judge",
@@ -70,22 +70,22 @@ class RequestStartScenario:
                 ),
                 Sampling(),
                 _TOKENS,
-                seed=seed_from(self.key, at),
+                seed=seed_from(self.key, index),
             )
             if (yield from ask_json(call, _SHAPE, _new, TRIES)):
-                begins.append(self.turns[at][0])
+                begins.append(self.turns[index][0])
         return Ending(result={"conversation": self.conversation, "starts": begins})
 
 
 def _new(reply: Mapping[str, Any]) -> bool | None:
-    found = reply.get("new_request")
-    return found if isinstance(found, bool) else None
+    answer = reply.get("new_request")
+    return answer if isinstance(answer, bool) else None
 
 
 def asking_simulation(
     simulations: ProjectSimulations,
     project: Project,
-    wanted: Sequence[int],
+    ids: Sequence[int],
     options: SimulationOptions,
 ) -> Simulation:
     """Returns the simulation that asks a model about each message of a user that follows an answer, without the first.
@@ -94,25 +94,20 @@ def asking_simulation(
         UsageError: A model does not exist or cannot be used.
     """
     texts = simulations.texts(KIND)
+    scenarios = []
     with project.reading() as conn:
-        found = [
-            RequestStartScenario(
-                key,
-                tuple(
-                    (at, one.role, one.seen)
-                    for at, one in enumerate(messages)
-                    if not one.hidden and one.role in ("user", "assistant")
-                ),
-                texts,
+        for key, messages in conversations.conversations_for(conn, ids):
+            turns = tuple(
+                (index, message.role, message.seen)
+                for index, message in enumerate(messages)
+                if not message.hidden and message.role in ("user", "assistant")
             )
-            for key, messages in conversations.conversations_for(conn, wanted)
-        ]
-    asked = [one for one in found if one.expected]
-
-    def scenarios(labels: Mapping[Role, str]) -> list[RequestStartScenario]:
-        return asked
-
-    return simulations.simulation(KIND, scenarios, {}, {"judge": BY_SCHEMA}, options, texts)
+            scenario = RequestStartScenario(key, turns, texts)
+            if scenario.expected:
+                scenarios.append(scenario)
+    return simulations.simulation(
+        KIND, lambda labels: scenarios, {}, {"judge": BY_SCHEMA}, options, texts
+    )
 
 
 def starts_by_conversation(rows: Sequence[PlayRow]) -> dict[int, list[int]]:

@@ -4,15 +4,16 @@ conversations, Hakimov et al. (2024) for forms."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from engine.base.form_scores import FormScores
 from engine.base.number_format import counted, figure
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.completeness.turns import by_turns
+from engine.formats.form_scores import FormScores
 from engine.results.metrics.aptitude import Aptitude, aptitudes
 from engine.results.table_rendering import UNKNOWN
 from engine.simulate.draft import as_draft
@@ -28,18 +29,28 @@ _DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
 
 
 def tables_of(kind: str, rows: Sequence[PlayRow]) -> tuple[ReportTable, ...]:
-    """The tables of plays of one setting; plays that broke off are in none of them."""
+    """Returns the tables of plays of one setting; plays that broke off are in none of them."""
     ended = [row for row in rows if row.reason is None]
     make = _TABLES.get(kind)
     return tuple(make(ended)) if make is not None and ended else ()
 
 
 def item_of(row: PlayRow) -> PlayItem:
-    """A row of the list of plays."""
+    """Returns a row of the list of plays."""
     name = _DIGEST.sub("", row.key.partition("/")[2] or row.key)
-    summarise = _SUMMARIES.get(row.kind)
-    summary = summarise(row.result) if summarise is not None and row.reason is None else ""
+    summarize = _SUMMARIES.get(row.kind)
+    summary = summarize(row.result) if summarize is not None and row.reason is None else ""
     return PlayItem(row.id, name, row.conversation_id, summary, row.reason)
+
+
+def _row(cells: Iterable[Cell], plays: Sequence[PlayRow], **results: Any) -> ReportRow:
+    """Returns a row with the ids of those plays whose results have these values."""
+    counted_in = (
+        play.id
+        for play in plays
+        if all(play.result[name] == value for name, value in results.items())
+    )
+    return ReportRow(tuple(cells), plays=tuple(counted_in))
 
 
 # Sharded conversations
@@ -48,6 +59,7 @@ _OF_FULL, _A_OF_FULL, _U_OF_FULL = (
     ReportColumn(title, "percent", means=f"{figure} as a share of that of the condition FULL.")
     for title, figure in (("of FULL", "P"), ("A of FULL", "A90"), ("U of FULL", "U90-10"))
 )
+_SHARES = (_OF_FULL, _A_OF_FULL, _U_OF_FULL)
 _APTITUDE = (
     ReportColumn("runs", "count", means="Conversations, all instructions together."),
     ReportColumn("P", "number", means="Averaged performance: the mean score, 0 to 100."),
@@ -63,92 +75,83 @@ _APTITUDE = (
 )
 
 
-def aptitude_table(found: Sequence[Aptitude]) -> ReportTable:
-    """A row for each task, condition and model, named in the last column. Where the condition FULL was played, P, A90
-    and U90-10 are also given as shares of its own, as Laban et al. tell them."""
+_CONDITION = ReportColumn("condition", "text", means="How the instruction was given.")
+
+
+def aptitude_table(aptitudes: Sequence[Aptitude]) -> ReportTable:
+    """Returns a row for each task, condition and model, named in the last column. Where the condition FULL was played,
+    P, A90 and U90-10 are also given as shares of its own, as Laban et al. tell them."""
     columns = (
         ReportColumn("instructions", "count"),
         *_APTITUDE,
         ReportColumn("task, condition, model", "text"),
     )
-    full = _full(found)
-    shares = (_OF_FULL, _A_OF_FULL, _U_OF_FULL)
-    kept = [nth for nth, one in enumerate(columns) if full or one not in shares]
+    full = _full(aptitudes)
+    shown = [nth for nth, column in enumerate(columns) if full or column not in _SHARES]
     rows = []
-    for row in found:
+    for row in aptitudes:
         name = one_line(f"{row.task}, {row.condition}, {row.model}", _LONGEST_NAME)
         cells = (row.instructions, *_figures(row, full), name)
-        rows.append(ReportRow(tuple(cells[nth] for nth in kept)))
-    return ReportTable("by condition", tuple(columns[nth] for nth in kept), tuple(rows))
+        rows.append(ReportRow(tuple(cells[nth] for nth in shown)))
+    return ReportTable("by condition", tuple(columns[nth] for nth in shown), tuple(rows))
 
 
-def _sharded(rows: Sequence[PlayRow]) -> list[ReportTable]:
-    found = sorted(
-        aptitudes(scored(rows)), key=lambda row: (row.task, place_of(row.condition, ALL_CONDITIONS))
-    )
-    full = _full(found)
+def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    rows = sorted(_by_condition(plays), key=lambda row: row.task)
+    full = _full(rows)
     table = [
         _row(
             [row.condition, row.task, row.instructions, *_figures(row, full)],
-            (
-                one.id
-                for one in rows
-                if (one.result["task"], one.result["conv_type"]) == (row.task, row.condition)
-            ),
+            plays,
+            task=row.task,
+            conv_type=row.condition,
         )
-        for row in found
-    ]
-    head = (
-        ReportColumn("condition", "text", means="How the instruction was given."),
-        ReportColumn("task", "text", means="Kind of the instruction."),
-    )
-    many = ReportColumn("instr.", "count", means="Instructions.")
-    once = any(row.fewest == 1 for row in found)
-    notes = ("Where an instruction was played once, its reliability is not known.",) if once else ()
-    return [
-        ReportTable("by condition", (*head, many, *_APTITUDE), tuple(table), notes),
-        _by_instruction(rows, head[0], notes),
-        *_categories(rows),
-    ]
-
-
-def _by_instruction(
-    rows: Sequence[PlayRow], condition: ReportColumn, notes: tuple[str, ...]
-) -> ReportTable:
-    each: dict[str, list[PlayRow]] = {}
-    for one in rows:
-        each.setdefault(one.result["task_id"], []).append(one)
-    table: list[ReportRow] = []
-    for task_id, some in each.items():
-        found = sorted(
-            aptitudes(scored(some)), key=lambda row: place_of(row.condition, ALL_CONDITIONS)
-        )
-        full = _full(found)
-        table += [
-            _row(
-                [task_id, row.condition, *_figures(row, full)],
-                (one.id for one in some if one.result["conv_type"] == row.condition),
-            )
-            for row in found
-        ]
-    head = ReportColumn("instruction", "text", means="Its id.")
-    return ReportTable("by instruction", (head, condition, *_APTITUDE), tuple(table), notes)
-
-
-def _categories(rows: Sequence[PlayRow]) -> list[ReportTable]:
-    found = replies_by_condition(rows, ALL_CONDITIONS)
-    if not found:
-        return []
-    names = ("turns", "stand_ins", *CATEGORIES)
-    table = [
-        _row(
-            [one["condition"], *(one[name] for name in names)],
-            (row.id for row in rows if row.result["condition"] == one["condition"]),
-        )
-        for one in found
+        for row in rows
     ]
     columns = (
-        ReportColumn("condition", "text", means="How the instruction was given."),
+        _CONDITION,
+        ReportColumn("task", "text", means="Kind of the instruction."),
+        ReportColumn("instr.", "count", means="Instructions."),
+        *_APTITUDE,
+    )
+    once = any(row.fewest == 1 for row in rows)
+    notes = ("Where an instruction was played once, its reliability is not known.",) if once else ()
+    return [
+        ReportTable("by condition", columns, tuple(table), notes),
+        _by_instruction(plays, notes),
+        *_categories(plays),
+    ]
+
+
+def _by_condition(plays: Sequence[PlayRow]) -> list[Aptitude]:
+    """Returns the figures of each task, condition and model, in the order of the conditions."""
+    return sorted(aptitudes(scored(plays)), key=lambda row: place_of(row.condition, ALL_CONDITIONS))
+
+
+def _by_instruction(plays: Sequence[PlayRow], notes: tuple[str, ...]) -> ReportTable:
+    of_instruction: dict[str, list[PlayRow]] = {}
+    for play in plays:
+        of_instruction.setdefault(play.result["task_id"], []).append(play)
+    table: list[ReportRow] = []
+    for task_id, some in of_instruction.items():
+        rows = _by_condition(some)
+        full = _full(rows)
+        table += [
+            _row([task_id, row.condition, *_figures(row, full)], some, conv_type=row.condition)
+            for row in rows
+        ]
+    head = ReportColumn("instruction", "text", means="Its id.")
+    return ReportTable("by instruction", (head, _CONDITION, *_APTITUDE), tuple(table), notes)
+
+
+def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    rows = replies_by_condition(plays, ALL_CONDITIONS)
+    if not rows:
+        return []
+    names = ("condition", "turns", "stand_ins", *CATEGORIES)
+    table = [_row([row[name] for name in names], plays, condition=row["condition"]) for row in rows]
+    columns = (
+        _CONDITION,
         ReportColumn("turns", "count", means="Times that the user spoke."),
         ReportColumn(
             "stand-ins",
@@ -163,37 +166,33 @@ def _categories(rows: Sequence[PlayRow]) -> list[ReportTable]:
     return [ReportTable("kinds of replies", columns, tuple(table))]
 
 
-def aptitude_json(found: Sequence[Aptitude]) -> list[dict[str, Any]]:
-    """The rows as JSON values; `of_full` has shares of the condition FULL, None where it was not played."""
-    full = _full(found)
-    return [asdict(row) | {"of_full": asdict(_shares(row, full))} for row in found]
+def aptitude_json(aptitudes: Sequence[Aptitude]) -> list[dict[str, Any]]:
+    """Returns the rows as JSON values; `of_full` has shares of the condition FULL, None where it was not played."""
+    full = _full(aptitudes)
+    return [asdict(row) | {"of_full": _shares(row, full)} for row in aptitudes]
 
 
-@dataclass(frozen=True, slots=True)
-class _Shares:
-    """P, A90 and U90-10 of a condition as shares of those of FULL; None where these are 0 or not known."""
-
-    performance: float | None
-    aptitude: float | None
-    unreliability: float | None
-
-
-def _shares(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> _Shares:
+def _shares(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> dict[str, float | None]:
+    """Returns P, A90 and U90-10 of a condition as shares of those of FULL; None where these are 0 or not known."""
     best = full.get((row.task, row.model))
     if best is None:
-        return _Shares(None, None, None)
+        return {"performance": None, "aptitude": None, "unreliability": None}
     known = row.fewest > 1 and best.fewest > 1
-    return _Shares(
-        row.performance / best.performance if best.performance else None,
-        row.aptitude / best.aptitude if best.aptitude else None,
-        row.unreliability / best.unreliability if known and best.unreliability else None,
-    )
-
-
-def _full(found: Iterable[Aptitude]) -> dict[tuple[str, str], Aptitude]:
-    """The rows of the condition FULL by task and model."""
     return {
-        (row.task, row.model): row for row in found if place_of(row.condition, ALL_CONDITIONS) == 0
+        "performance": row.performance / best.performance if best.performance else None,
+        "aptitude": row.aptitude / best.aptitude if best.aptitude else None,
+        "unreliability": row.unreliability / best.unreliability
+        if known and best.unreliability
+        else None,
+    }
+
+
+def _full(aptitudes: Iterable[Aptitude]) -> dict[tuple[str, str], Aptitude]:
+    """Returns the rows of the condition FULL by task and model."""
+    return {
+        (row.task, row.model): row
+        for row in aptitudes
+        if place_of(row.condition, ALL_CONDITIONS) == 0
     }
 
 
@@ -202,11 +201,11 @@ def _figures(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> list[Ce
     return [
         row.runs,
         row.performance,
-        shares.performance,
+        shares["performance"],
         row.aptitude,
         row.unreliability if row.fewest > 1 else None,
-        shares.aptitude,
-        shares.unreliability,
+        shares["aptitude"],
+        shares["unreliability"],
     ]
 
 
@@ -241,22 +240,22 @@ _FORM_COLUMNS = (
 )
 
 
-def form_table(found: Iterable[FormRow]) -> ReportTable:
-    """A row for each form and variant; the last columns have counts, and how the runs ended."""
+def form_table(rows: Iterable[FormRow]) -> ReportTable:
+    """Returns a row for each form and variant; the last columns have counts, and how the runs ended."""
     counts = [ReportColumn(title, "text") for title in ("complete", "right", "ended")]
-    rows = []
-    for row in found:
+    table = []
+    for row in rows:
         right = UNKNOWN
         if row.right is not None:
             share = f" ({figure(row.right[0] / row.right[1])})" if row.right[1] else ""
             right = f"{row.right[0]:,} of {row.right[1]:,}{share}"
         ended = ", ".join(f"{reason} {count:,}" for reason, count in sorted(row.ended.items()))
         complete = f"{row.complete:,} of {row.runs:,}"
-        rows.append(ReportRow((*_form_cells(row), complete, right, ended)))
-    return ReportTable("forms", (*_FORM_COLUMNS, *counts), tuple(rows))
+        table.append(ReportRow((*_form_cells(row), complete, right, ended)))
+    return ReportTable("forms", (*_FORM_COLUMNS, *counts), tuple(table))
 
 
-def _forms(rows: Sequence[PlayRow]) -> list[ReportTable]:
+def _forms(plays: Sequence[PlayRow]) -> list[ReportTable]:
     columns = (
         *_FORM_COLUMNS,
         ReportColumn("complete", "count", means="Runs that filled all required fields."),
@@ -270,18 +269,14 @@ def _forms(rows: Sequence[PlayRow]) -> list[ReportTable]:
         ),
     )
     table = []
-    for row in table_of(one.result for one in rows):
+    for row in table_of(play.result for play in plays):
         right = row.right[0] / row.right[1] if row.right and row.right[1] else None
-        ids = (
-            one.id
-            for one in rows
-            if (one.result["form"], one.result["variant"]) == (row.form, row.variant)
-        )
-        table.append(_row([*_form_cells(row), row.complete, right, row.fallbacks], ids))
-    return [ReportTable("forms", columns, tuple(table)), _modules(rows)]
+        cells = [*_form_cells(row), row.complete, right, row.fallbacks]
+        table.append(_row(cells, plays, form=row.form, variant=row.variant))
+    return [ReportTable("forms", columns, tuple(table)), _modules(plays)]
 
 
-def _modules(rows: Sequence[PlayRow]) -> ReportTable:
+def _modules(plays: Sequence[PlayRow]) -> ReportTable:
     columns = (
         ReportColumn("module", "text", means="One prompt with one kind of reply."),
         ReportColumn("replies", "count", means="How often it was used, fallbacks included."),
@@ -293,8 +288,8 @@ def _modules(rows: Sequence[PlayRow]) -> ReportTable:
         ),
     )
     table = [
-        _row([one.module, one.replies, one.again, one.failed], ())
-        for one in by_module(row.result for row in rows)
+        ReportRow((row.module, row.replies, row.again, row.failed))
+        for row in by_module(play.result for play in plays)
     ]
     return ReportTable("modules", columns, tuple(table))
 
@@ -314,7 +309,7 @@ _MODEL_COLUMNS = (
 
 
 def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTable:
-    """Models by forms, as in Tables 1 and 2 of Hakimov et al., and the means over forms of their Figure 2.
+    """Returns models by forms, as in Tables 1 and 2 of Hakimov et al., and the means over forms of their Figure 2.
 
     Args:
         runs: The model of the assistant, and the result of a run.
@@ -322,11 +317,11 @@ def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTab
     rows = [
         ReportRow(
             (
-                one_line(one.model, _LONGEST_NAME), one.variant, one.form or "all", one.runs,
-                one.failed, one.fields, one.turns, *_shares_of_form(one),
+                one_line(row.model, _LONGEST_NAME), row.variant, row.form or "all", row.runs,
+                row.failed, row.fields, row.turns, *_shares_of_form(row),
             )
         )
-        for one in by_model(runs)
+        for row in by_model(runs)
     ]  # fmt: skip
     note = (
         "Figures are of the runs that did not fail; without one they are unknown (× in the paper)."
@@ -368,32 +363,27 @@ _TASK_COLUMNS = (
 )
 
 
-def task_table(rows: Sequence[PlayRow]) -> ReportTable:
-    """A row for each task of the plays that ended."""
-    found = [
+def task_table(plays: Sequence[PlayRow]) -> ReportTable:
+    """Returns a row for each task of the plays that ended."""
+    table = [
         _row(
             [
-                row.task, row.conversations, row.turns,
-                row.goodbyes, round(row.user_chars),
+                row.task, row.conversations, row.turns, row.goodbyes, round(row.user_chars),
                 round(row.assistant_chars), row.stand_ins,
             ],
-            (one.id for one in rows if one.result["task"] == row.task),
+            plays,
+            task=row.task,
         )
-        for row in by_task(one.result for one in rows)
+        for row in by_task(play.result for play in plays)
     ]  # fmt: skip
-    return ReportTable("by task", _TASK_COLUMNS, tuple(found))
+    return ReportTable("by task", _TASK_COLUMNS, tuple(table))
 
 
-def _recsim(rows: Sequence[PlayRow]) -> list[ReportTable]:
-    turns = [
-        _row(
-            [row.turns, row.conversations, len(ended)],
-            (one.id for one in rows if one.result["turns"] == row.turns),
-        )
-        for row in by_turns((one.result["turns"], None) for one in rows)
-        for ended in [
-            [o for o in rows if (o.result["turns"], o.result["ended"]) == (row.turns, "goodbye")]
-        ]
+def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    goodbyes = Counter(play.result["turns"] for play in plays if play.result["ended"] == "goodbye")
+    table = [
+        _row([row.turns, row.conversations, goodbyes[row.turns]], plays, turns=row.turns)
+        for row in by_turns((play.result["turns"], None) for play in plays)
     ]
     columns = (
         ReportColumn("turns", "count", means="Times that the user spoke."),
@@ -402,8 +392,8 @@ def _recsim(rows: Sequence[PlayRow]) -> list[ReportTable]:
     )
     note = "Ratings by turns: `workbench analyse turns`, for all conversations that have them."
     return [
-        task_table(rows),
-        ReportTable("by number of turns", columns, tuple(turns), (note,)),
+        task_table(plays),
+        ReportTable("by number of turns", columns, tuple(table), (note,)),
     ]
 
 
@@ -425,28 +415,20 @@ _SHARD_COLUMNS = (
 )
 
 
-def _shards(rows: Sequence[PlayRow]) -> list[ReportTable]:
+def _shards(plays: Sequence[PlayRow]) -> list[ReportTable]:
     table = []
-    for row in rows:
-        draft = as_draft(row.result)
-        check = draft.check
-        cells: list[Cell] = [
-            draft.task_id, draft.task, len(draft.candidates),
-            sum(one.by == "text" for one in draft.candidates), len(draft.lost),
-            100 * check["full"] if check else None,
-            100 * check["concat"] if check else None,
-        ]  # fmt: skip
-        table.append(_row(cells, [row.id]))
+    for play in plays:
+        draft = as_draft(play.result)
+        in_words_of_text = sum(candidate.by == "text" for candidate in draft.candidates)
+        scores = [100 * draft.check[name] if draft.check else None for name in ("full", "concat")]
+        cells: list[Cell] = [draft.task_id, draft.task, len(draft.candidates), in_words_of_text]
+        table.append(_row([*cells, len(draft.lost), *scores], [play]))
     note = "They wait for a person: A shows them, to be approved."
     return [ReportTable("proposed shards", _SHARD_COLUMNS, tuple(table), (note,))]
 
 
 def _shards_summary(result: Mapping[str, Any]) -> str:
     return counted(len(result["shards"]), "shard")
-
-
-def _row(cells: Iterable[Cell], plays: Iterable[int]) -> ReportRow:
-    return ReportRow(tuple(cells), plays=tuple(plays))
 
 
 _TABLES: Mapping[str, Callable[[Sequence[PlayRow]], list[ReportTable]]] = {

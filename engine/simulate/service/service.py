@@ -76,10 +76,10 @@ class SimulationService:
     # Requests and runs
 
     def offers(self) -> SimulationOffers:
-        """The choices for a new request."""
-        kept = self._kept()
+        """Returns the choices for a new request."""
+        requests = self._stored_requests()
         try:
-            last = as_request(kept["last"]) if "last" in kept else None
+            last = as_request(requests["last"]) if "last" in requests else None
         except UsageError:
             last = None
         return SimulationOffers(
@@ -93,12 +93,13 @@ class SimulationService:
         )
 
     def estimate(self, request: SimulationRequest) -> PlayEstimate:
-        """How many plays are left, and the time and replies they take by the latest run of the kind with these models.
+        """Returns how many plays are left, and the time and replies they take by the latest run of the kind with
+        these models.
 
         Raises:
             UsageError: The request cannot be played.
         """
-        return self._made(request).play.estimate()
+        return self._simulation_of(request).play.estimate()
 
     def start(self, request: SimulationRequest) -> int:
         """Starts the plays that are left in the background and stores the request; returns the id of the job.
@@ -106,7 +107,7 @@ class SimulationService:
         Raises:
             UsageError: The request cannot be played.
         """
-        return self._begin(request, self._made(request))
+        return self._begin(request, self._simulation_of(request))
 
     def go_on(self, config_hash: str) -> int:
         """Starts the rest of a set in the background; returns the id of the job.
@@ -114,50 +115,50 @@ class SimulationService:
         Raises:
             UsageError: The request of the set is not stored, or it would give another set now.
         """
-        kept = self._kept().get("sets", {})
-        if config_hash not in kept:
+        requests = self._stored_requests().get("sets", {})
+        if config_hash not in requests:
             raise UsageError(
                 "It is not known here what was asked for.",
                 "The command that started it goes on with it; a form that you were filling, F in Simulation.",
             )
-        request = as_request(kept[config_hash])
-        made = self._made(request)
-        if made.play.config_hash != config_hash:
+        request = as_request(requests[config_hash])
+        simulation = self._simulation_of(request)
+        if simulation.play.config_hash != config_hash:
             raise UsageError(
                 "A prompt, a model or the program has changed since, so this would be another set.",
                 "Start a new simulation.",
             )
-        return self._begin(request, made)
+        return self._begin(request, simulation)
 
-    def _made(self, request: SimulationRequest) -> Simulation:
+    def _simulation_of(self, request: SimulationRequest) -> Simulation:
         return _SIMULATIONS[request.kind](self._simulations, request)
 
-    def _begin(self, request: SimulationRequest, made: Simulation) -> int:
-        made.play.on_reply = partial(self._live.add, made)
-        job = self._runner.start(made.stages)
-        kept = self._kept()
-        kept["last"] = request_as_json(request)
-        if (
-            not made.before
-        ):  # tuning may change the name of the model, and with it the config hash of the set
-            kept.setdefault("sets", {})[made.play.config_hash] = request_as_json(request)
-        self._project.write(lambda conn: settings.put(conn, SETTING, kept))
+    def _begin(self, request: SimulationRequest, simulation: Simulation) -> int:
+        simulation.play.on_reply = partial(self._live.add, simulation)
+        job = self._runner.start(simulation.stages)
+        requests = self._stored_requests()
+        requests["last"] = request_as_json(request)
+        if not simulation.before:
+            # Tuning may change the name of the model, and with it the config hash of the set.
+            requests.setdefault("sets", {})[simulation.play.config_hash] = request_as_json(request)
+        self._project.write(lambda conn: settings.put(conn, SETTING, requests))
         return job
 
-    def _kept(self) -> dict[str, Any]:
+    def _stored_requests(self) -> dict[str, Any]:
+        """Returns the `last` request, and under `sets` that of each set by its config hash."""
         with self._project.reading() as conn:
             return dict(settings.get(conn, SETTING, {}))
 
     # What was played
 
     def sets(self) -> list[PlayedSet]:
-        """All sets of plays, the newest first."""
-        kept = self._kept().get("sets", {})
-        found = self._simulations.settings()
-        return [_set(one, one.config_hash in kept) for one in reversed(found)]
+        """Returns all sets of plays, the newest first."""
+        requests = self._stored_requests().get("sets", {})
+        newest_first = reversed(self._simulations.settings())
+        return [_set(setting, setting.config_hash in requests) for setting in newest_first]
 
     def results(self, config_hash: str) -> SetResults:
-        """The tables and the plays of a set."""
+        """Returns the tables and the plays of a set."""
         rows = self._simulations.rows(config_hash)
         kind = rows[0].kind if rows else ""
         tables = tables_of(kind, rows)
@@ -166,7 +167,7 @@ class SimulationService:
         return SetResults(tables, tuple(item_of(row) for row in rows))
 
     def transcript(self, play_id: int) -> list[TranscriptLine]:
-        """The model calls of a play with their replies, in order."""
+        """Returns the model calls of a play with their replies, in order."""
         return self._simulations.transcript(play_id)
 
     def export(self, config_hash: str, path: str) -> None:
@@ -182,7 +183,7 @@ class SimulationService:
             {
                 "table": table.title,
                 "rows": [
-                    dict(zip((one.title for one in table.columns), _values(row), strict=True))
+                    dict(zip((column.title for column in table.columns), _values(row), strict=True))
                     for row in table.rows
                 ],
             }
@@ -194,13 +195,13 @@ class SimulationService:
     # Live
 
     def live(self) -> list[LivePlay]:
-        """The plays of the current run with their newest replies; the one with the latest reply is first."""
+        """Returns the plays of the current run with their newest replies; the one with the latest reply is first."""
         return self._live.newest()
 
     # Shards
 
     def open_drafts(self, path: str) -> DraftsFile:
-        """The drafts of a file; a new file is written with all drafts that this project proposed.
+        """Returns the drafts of a file; a new file is written with all drafts that this project proposed.
 
         Raises:
             UsageError: The file holds no drafts, or there is neither a file nor a proposal.
@@ -216,15 +217,15 @@ class SimulationService:
         Raises:
             UsageError: The form cannot be read, or the model cannot do this.
         """
-        (asked,) = load_forms([form if form in ALL_FORMS else os.path.expanduser(form)])
-        begun = filling(self._simulations, asked, cast(Variant, variant), model)
-        on_reply = partial(self._live.add, begun)
-        return PersonSession(begun, self._runner, self._simulations, on_reply)
+        (blank,) = load_forms([form if form in ALL_FORMS else os.path.expanduser(form)])
+        session = filling(self._simulations, blank, cast(Variant, variant), model)
+        on_reply = partial(self._live.add, session)
+        return PersonSession(session, self._runner, self._simulations, on_reply)
 
 
 def _values(row: ReportRow) -> list[Cell]:
-    """The cells of a row, counts as floats as in earlier exports."""
-    return [float(one) if isinstance(one, int) else one for one in row.cells]
+    """Returns the cells of a row, counts as floats as in earlier exports."""
+    return [float(cell) if isinstance(cell, int) else cell for cell in row.cells]
 
 
 def _set(setting: PlaySetting, can_go_on: bool) -> PlayedSet:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.base import folders
-from engine.base.atomic_files import make_folder
 from engine.base.errors import NotFound, NotYet, UsageError
+from engine.base.files import make_folder
 from engine.conversations.service.line_files import write_file
 from engine.model.chat import Completion, Role
 from engine.model.interface import Sampling
@@ -46,7 +46,7 @@ _ASKS: Mapping[Role, Sampling] = {
 
 
 def sharded_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
-    """The simulation that plays every instruction under every condition `request.runs` times.
+    """Returns the simulation that plays every instruction under every condition `request.runs` times.
 
     Raises:
         UsageError: The instructions cannot be read, one cannot be simulated, none has shards to merge, or a model
@@ -56,17 +56,19 @@ def sharded_simulation(simulations: ProjectSimulations, request: SimulationReque
     texts = simulations.texts(KIND)
     chosen = instructions[: request.limit]
     databases = _databases(request)
-    bound = [(one, task_for(one, texts, databases), False) for one in chosen]
+    bound = [
+        (instruction, task_for(instruction, texts, databases), False) for instruction in chosen
+    ]
     joined = [
-        (one, task_for(one, texts, databases), True)
-        for one in _merged(chosen, request.merge_shards)
+        (instruction, task_for(instruction, texts, databases), True)
+        for instruction in _merged(chosen, request.merge_shards)
     ]
     setting = _setting(simulations, request, dataset, texts)
 
     def scenarios(labels: Mapping[Role, str]) -> list[ShardedScenario]:
-        labelled = _with_models(setting, labels)
+        with_models = _with_models(setting, labels)
         return [
-            ShardedScenario(Case(labelled, instruction, task, condition, run, merged))
+            ShardedScenario(Case(with_models, instruction, task, condition, run, merged))
             for condition in request.conditions or CONDITIONS
             for instruction, task, merged in (*bound, *(() if condition in ONE_TURN else joined))
             for run in range(request.runs)
@@ -76,24 +78,27 @@ def sharded_simulation(simulations: ProjectSimulations, request: SimulationReque
 
 
 def _merged(instructions: Sequence[Instruction], counts: Sequence[int]) -> list[Instruction]:
-    """Each instruction merged into each number of shards that is below its own.
+    """Returns each instruction merged into each number of shards that is below its own.
 
     Raises:
         UsageError: No instruction has more shards than one of the counts.
     """
     for count in counts:
-        if all(len(one.shards) <= count for one in instructions):
+        if all(len(instruction.shards) <= count for instruction in instructions):
             raise UsageError(
                 f"No instruction has more than {count} shards to merge.",
-                f"The longest has {max(len(one.shards) for one in instructions)}.",
+                f"The longest has {max(len(instruction.shards) for instruction in instructions)}.",
             )
     return [
-        one.merged(count) for count in counts for one in instructions if len(one.shards) > count
+        instruction.merged(count)
+        for count in counts
+        for instruction in instructions
+        if len(instruction.shards) > count
     ]
 
 
 def making_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
-    """The simulation that proposes shards for full instructions.
+    """Returns the simulation that proposes shards for full instructions.
 
     With `request.checks` it also plays FULL and CONCAT so often for each, to see whether the shards lose something.
 
@@ -107,19 +112,19 @@ def making_simulation(simulations: ProjectSimulations, request: SimulationReques
     bound = partial(task_for, texts=of_plays, databases=_databases(request))
 
     def scenarios(labels: Mapping[Role, str]) -> list[MakingScenario]:
-        labelled = _with_models(setting, labels)
+        with_models = _with_models(setting, labels)
         return [
-            MakingScenario(labelled, source, text, bound, request.checks)
+            MakingScenario(with_models, source, text, bound, request.checks)
             for source, text in sources[: request.limit]
         ]
 
     # The assistant takes part only where FULL and CONCAT are played.
-    asks = {role: one for role, one in _ASKS.items() if role == "judge" or request.checks}
+    asks = {role: sampling for role, sampling in _ASKS.items() if role == "judge" or request.checks}
     return simulations.simulation(MAKING, scenarios, _params(setting), asks, request, texts)
 
 
 def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Instruction], str]:
-    """The instructions of a file or with a bundled name, and their file name for the logs.
+    """Returns the instructions of a file or with a bundled name, and their file name for the logs.
 
     Args:
         unapproved: Include shards that wait for approval; rejected ones are never included.
@@ -129,9 +134,9 @@ def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Ins
     """
     if words in BUNDLED:
         return bundled_instructions(words), f"instructions_{words}.json"
-    found = read_instructions(_read(Path(words)))
+    instructions = read_instructions(_read(Path(words)))
     states = ("approved", "proposed") if unapproved else ("approved",)
-    allowed = [one for one in found if state_of(one) in states]
+    allowed = [instruction for instruction in instructions if state_of(instruction) in states]
     if not allowed:
         raise NotYet(
             f"Nobody has approved a shard of {words} yet.",
@@ -141,38 +146,38 @@ def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Ins
 
 
 def load_sources(words: str) -> list[tuple[dict[str, Any], str]]:
-    """The records of a file, each with its full instruction as text.
+    """Returns the records of a file, each with its full instruction as text.
 
     Raises:
         UsageError: The file cannot be read, or a record has no full instruction.
     """
-    found = []
+    sources = []
     for where, record in records(_read(Path(words))):
         if not isinstance(record, dict):
             raise UsageError(f"{where} of {words} is no object.")
-        found.append((record, full_text(record, where)))
-    if not found:
+        sources.append((record, full_text(record, where)))
+    if not sources:
         raise NotFound(f"There is no instruction in {words}.")
-    return found
+    return sources
 
 
 def drafts_of(rows: Iterable[PlayRow]) -> list[Draft]:
-    """The drafts of the plays that ended; plays that broke off have none."""
+    """Returns the drafts of the plays that ended; plays that broke off have none."""
     return [as_draft(row.result) for row in rows if row.reason is None]
 
 
 def read_drafts(path: Path) -> list[Draft]:
-    """The drafts of a file that `write_drafts` wrote, each with its state.
+    """Returns the drafts of a file that `write_drafts` wrote, each with its state.
 
     Raises:
         UsageError: The file cannot be read, or a record is no draft.
     """
-    found = []
+    drafts = []
     for where, record in records(_read(path)):
         if not isinstance(record, dict):
             raise UsageError(f"{where} of {path} is no object.")
-        found.append(as_draft(record))
-    return found
+        drafts.append(as_draft(record))
+    return drafts
 
 
 def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
@@ -196,7 +201,7 @@ def write_logs(
         UsageError: A folder cannot be made.
         ProjectError: A file cannot be written.
     """
-    scenarios = {one.key: one for one in simulation.play.scenarios}
+    scenarios = {scenario.key: scenario for scenario in simulation.play.scenarios}
     logs: dict[Path, list[dict[str, Any]]] = {}
     for row in rows:
         if row.reason is None:
@@ -207,12 +212,12 @@ def write_logs(
             record = replayed(scenarios[row.key], replies).record
             assert record is not None  # every play of this kind has one
             logs.setdefault(folder / _log_name(record), []).append(dict(record))
-    for path, some in logs.items():
+    for path, of_file in logs.items():
         try:
             make_folder(path.parent)
         except OSError as error:
             raise UsageError(f"{path.parent} cannot be made: {error.strerror}.") from None
-        write_file(some, path, "jsonl")
+        write_file(of_file, path, "jsonl")
     return list(logs)
 
 
@@ -223,7 +228,7 @@ def _log_name(record: Mapping[str, Any]) -> Path:
 
 
 def scored(rows: Iterable[PlayRow]) -> list[Scored]:
-    """The scores, 0 to 1, of the plays that ended. A conversation without an answer attempt scores 0."""
+    """Returns the scores, 0 to 1, of the plays that ended. A conversation without an answer attempt scores 0."""
     return [
         Scored(
             row.result["task"],
@@ -241,12 +246,12 @@ def replies_by_condition(
     rows: Sequence[PlayRow], conditions: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Counts of the kinds of replies, a row a condition; conditions whose replies are not classified have no row."""
-    found: list[dict[str, Any]] = []
+    counts_by_condition: list[dict[str, Any]] = []
     for condition in conditions:
         results = [row.result for row in rows if row.result["condition"] == condition]
         counts = Counter(name for result in results for name in result["categories"])
         if counts:
-            found.append(
+            counts_by_condition.append(
                 {
                     "condition": condition,
                     "turns": sum(result["turns"] for result in results),
@@ -254,7 +259,7 @@ def replies_by_condition(
                     **{name: counts[name] for name in CATEGORIES},
                 }
             )
-    return found
+    return counts_by_condition
 
 
 def _setting(
@@ -263,7 +268,7 @@ def _setting(
     dataset: str,
     texts: Mapping[str, str],
 ) -> Setting:
-    """What all plays share, without the models; `dataset` is the file name of the instructions, for the logs."""
+    """Returns what all plays share, without the models; `dataset` is the file name of the instructions."""
     return Setting(
         texts,
         "",
@@ -327,7 +332,7 @@ class DraftsFile:
         return self._path
 
     def items(self) -> list[Draft]:
-        """All drafts in order."""
+        """Returns all drafts in order."""
         with self._guard:
             return list(self._drafts)
 
@@ -364,7 +369,7 @@ class DraftsFile:
 
 
 def opened_drafts(path: str, proposed: Callable[[], Iterable[PlayRow]]) -> DraftsFile:
-    """The drafts of a file; if there is no file, the proposed drafts are written to a new one.
+    """Returns the drafts of a file; if there is no file, the proposed drafts are written to a new one.
 
     Args:
         proposed: Reads the plays that proposed shards.

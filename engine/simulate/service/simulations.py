@@ -57,7 +57,7 @@ class ProjectSimulations:
         return list(dict.fromkeys([first, *names]))
 
     def texts(self, kind: str) -> dict[str, str]:
-        """The prompts of a kind with the edits of this project, by name."""
+        """Returns the prompts of a kind with the edits of this project, by name."""
         return self._setup.prompts.texts(kind)
 
     def simulation(
@@ -70,7 +70,7 @@ class ProjectSimulations:
         texts: Mapping[str, str],
         person: Person | None = None,
     ) -> Simulation:
-        """The simulation that plays scenarios.
+        """Returns the simulation that plays scenarios.
 
         Args:
             scenarios, params: See `PlayStage`; the seed and the temperature belong to `params`.
@@ -117,32 +117,32 @@ class ProjectSimulations:
         return any(self._setup.endpoints.serves(named.model_of(role)) for role in roles)
 
     def _with_model(self, options: SimulationOptions) -> SimulationOptions:
-        """The options with the name of the model where they say None."""
+        """Returns the options with the name of the model where they say None."""
         return replace(options, model=self._setup.models.for_work(options.model, "simulation"))
 
     # What was played
 
     def settings(self, kind: str | None = None) -> list[PlaySetting]:
-        """The settings with plays, oldest first; None for all kinds."""
+        """Returns the settings with plays, oldest first; None for all kinds."""
         with self._project.reading() as conn:
             return plays.settings_of(conn, kind)
 
     def rows(self, config_hash: str) -> list[PlayRow]:
-        """The plays of a setting, sorted by key; numbers in keys are compared by value."""
+        """Returns the plays of a setting, sorted by key; numbers in keys are compared by value."""
         with self._project.reading() as conn:
             return plays.rows(conn, config_hash)
 
     def rows_of(self, kind: str) -> list[PlayRow]:
-        """All plays of a kind, in the order in which they were played."""
+        """Returns all plays of a kind, in the order in which they were played."""
         with self._project.reading() as conn:
             return list(plays.all_plays(conn, kind))
 
     def form_runs(self) -> list[tuple[str, dict[str, Any]]]:
-        """The assistant's model and the result of every form that was filled, with those that were imported."""
+        """Returns the assistant's model and the result of every form that was filled, with those that were imported."""
         with self._project.reading() as conn:
             return plays.form_runs(conn)
 
     def transcript(self, play_id: int) -> list[TranscriptLine]:
-        """The calls of a play with their replies, in order."""
+        """Returns the calls of a play with their replies, in order."""
         with self._project.reading() as conn:
             return plays.transcript(conn, play_id)

@@ -142,7 +142,7 @@ Wanted = Mapping[str, Mapping[str, Sequence[Any]]]
 
 def mismatch(
     calls: Sequence[ParsedCall],
-    wanted: Sequence[Wanted],
+    references: Sequence[Wanted],
     functions: Sequence[Mapping[str, Any]],
     language: str,
     category: str,
@@ -156,17 +156,19 @@ def mismatch(
     Returns:
         "" if every call matches a reference of its own, in any order; else the reason why not.
     """
-    if len(calls) != len(wanted):
-        return f"{len(calls)} calls instead of {len(wanted)}"
-    described = {str(one.get("name")): one for one in functions}
+    if len(calls) != len(references):
+        return f"{len(calls)} calls instead of {len(references)}"
+    described = {str(function.get("name")): function for function in functions}
     # In categories with one function, some references give it another name than its description.
     alone = functions[0] if len(functions) == 1 and "multiple" not in category else None
     reasons = [
         [
-            _call_mismatch(call, one, alone or described.get(next(iter(one)), {}), language)
+            _call_mismatch(
+                call, reference, alone or described.get(next(iter(reference)), {}), language
+            )
             for call in calls
         ]
-        for one in wanted
+        for reference in references
     ]
     unmatched = [row for row in reasons if all(row)]
     if unmatched:
@@ -192,10 +194,10 @@ def _paired(fits: Sequence[Sequence[bool]]) -> bool:
 
 
 def _call_mismatch(
-    call: ParsedCall, wanted: Wanted, function: Mapping[str, Any], language: str
+    call: ParsedCall, reference: Wanted, function: Mapping[str, Any], language: str
 ) -> str:
-    accepted = next(iter(wanted.values()))
-    name = str(function.get("name", next(iter(wanted))))
+    accepted = next(iter(reference.values()))
+    name = str(function.get("name", next(iter(reference))))
     if call.name != name:
         return f"`{call.name}` instead of `{name}`"
     parameters = function.get("parameters") or {}
@@ -229,32 +231,38 @@ def _accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], lang
     as_declared = type(value) is expected
     if not as_declared and type(value) is not given:
         return False
-    if as_declared and items and not any(_items_fit(value, one, items) for one in accepted):
+    if (
+        as_declared
+        and items
+        and not any(_items_fit(value, reference, items) for reference in accepted)
+    ):
         return False
     if not as_declared or given not in (None, expected):
         return value in accepted
     if isinstance(value, dict):
-        return any(isinstance(one, dict) and _dict_fits(value, one) for one in accepted)
+        return any(
+            isinstance(reference, dict) and _dict_fits(value, reference) for reference in accepted
+        )
     if isinstance(value, list) and items is dict:
-        return any(_dicts_fit(value, one) for one in accepted)
-    return _standard(value) in [_standard(one) for one in accepted]
+        return any(_dicts_fit(value, reference) for reference in accepted)
+    return _standard(value) in [_standard(reference) for reference in accepted]
 
 
 def _type_of(accepted: Sequence[Any]) -> type | None:
-    return next((type(one) for one in accepted if one != ""), None)
+    return next((type(item) for item in accepted if item != ""), None)
 
 
 def _items_fit(value: Sequence[Any], accepted: Any, items: type) -> bool:
     if not isinstance(accepted, list):
         return True
     given = _type_of(accepted)
-    return all(type(one) is items or type(one) is given for one in value)
+    return all(type(item) is items or type(item) is given for item in value)
 
 
 def _dict_fits(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]]) -> bool:
     return all(
-        key in accepted and _standard(one) in [_standard(other) for other in accepted[key]]
-        for key, one in value.items()
+        key in accepted and _standard(item) in [_standard(other) for other in accepted[key]]
+        for key, item in value.items()
     ) and all(key in value or "" in values for key, values in accepted.items())
 
 
@@ -263,8 +271,8 @@ def _dicts_fit(value: Sequence[Any], accepted: Any) -> bool:
         isinstance(accepted, list)
         and len(value) == len(accepted)
         and all(
-            isinstance(one, dict) and isinstance(other, dict) and _dict_fits(one, other)
-            for one, other in zip(value, accepted, strict=True)
+            isinstance(item, dict) and isinstance(other, dict) and _dict_fits(item, other)
+            for item, other in zip(value, accepted, strict=True)
         )
     )
 
@@ -274,5 +282,5 @@ def _standard(value: Any) -> Any:
     if isinstance(value, str):
         return _IGNORED.sub("", value).lower().replace("'", '"')
     if isinstance(value, list):
-        return [_standard(one) for one in value]
+        return [_standard(item) for item in value]
     return value

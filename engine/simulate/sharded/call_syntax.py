@@ -86,7 +86,7 @@ def _python_value(node: ast.expr) -> Any:
         ):
             return -value if isinstance(sign, ast.USub) else value
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            return [_python_value(one) for one in items]
+            return [_python_value(item) for item in items]
         case ast.Dict(keys=keys, values=values):
             return {
                 _key(key): _python_value(value) for key, value in zip(keys, values, strict=True)
@@ -126,19 +126,19 @@ def _foreign(text: str) -> Iterator[ParsedCall]:
         if text[end:].strip(" \n;"):
             raise NotCalls("Something follows the list.")
         text = text[1 : end - 1]
-    at, found = 0, False
-    while at < len(text):
-        if text[at] in " \t\r\n,;":
-            at += 1
+    index, any_call = 0, False
+    while index < len(text):
+        if text[index] in " \t\r\n,;":
+            index += 1
             continue
-        match = _NAME.match(text, at)
+        match = _NAME.match(text, index)
         if match is None:
-            raise NotCalls(f"No call begins at `{text[at : at + 20]}`.")
+            raise NotCalls(f"No call begins at `{text[index : index + 20]}`.")
         end = _end(text, match.end() - 1)
         name = re.sub(r"\s", "", match.group(1))
         yield ParsedCall(name, _arguments(text[match.end() : end - 1]))
-        at, found = end, True
-    if not found:
+        index, any_call = end, True
+    if not any_call:
         raise NotCalls("There is no call.")
 
 
@@ -155,54 +155,54 @@ def _arguments(text: str) -> dict[str, str]:
 
 def split(text: str, separator: str = ",") -> list[str]:
     """Splits source text at separators outside quotes, brackets and type parameters; leaves out blank parts."""
-    parts, start, at = [], 0, 0
-    while at < len(text):
-        if text[at] == separator:
-            parts.append(text[start:at])
-            start = at = at + 1
+    parts, start, index = [], 0, 0
+    while index < len(text):
+        if text[index] == separator:
+            parts.append(text[start:index])
+            start = index = index + 1
         else:
-            at = _past(text, at)
+            index = _past(text, index)
     parts.append(text[start:])
     return [part for part in parts if part.strip()]
 
 
-def _end(text: str, at: int) -> int:
-    """Returns the position after the bracket that closes the one at `at`."""
-    open_brackets = [text[at]]
-    at += 1
+def _end(text: str, index: int) -> int:
+    """Returns the position after the bracket that closes the one at `index`."""
+    open_brackets = [text[index]]
+    index += 1
     while open_brackets:
-        if at >= len(text):
+        if index >= len(text):
             raise NotCalls("A bracket is not closed.")
-        if text[at] in _OPENING:
-            open_brackets.append(text[at])
-            at += 1
-        elif text[at] in _CLOSING:
-            if _OPENING.index(open_brackets.pop()) != _CLOSING.index(text[at]):
+        if text[index] in _OPENING:
+            open_brackets.append(text[index])
+            index += 1
+        elif text[index] in _CLOSING:
+            if _OPENING.index(open_brackets.pop()) != _CLOSING.index(text[index]):
                 raise NotCalls("A bracket is closed by another kind.")
-            at += 1
+            index += 1
         else:
-            at = _past_plain(text, at)
-    return at
+            index = _past_plain(text, index)
+    return index
 
 
-def _past(text: str, at: int) -> int:
-    return _end(text, at) if text[at] in _OPENING else _past_plain(text, at)
+def _past(text: str, index: int) -> int:
+    return _end(text, index) if text[index] in _OPENING else _past_plain(text, index)
 
 
-def _past_plain(text: str, at: int) -> int:
-    """Returns the position after the string, the type parameters or the single character at `at`."""
-    character = text[at]
+def _past_plain(text: str, index: int) -> int:
+    """Returns the position after the string, the type parameters or the single character at `index`."""
+    character = text[index]
     if character in "\"'`":
-        end = at + 1
+        end = index + 1
         while end < len(text) and text[end] != character:
             end += 2 if text[end] == "\\" else 1
         if end >= len(text):
             raise NotCalls("A quote is not closed.")
         return end + 1
-    if character == "<" and at and (text[at - 1].isalnum() or text[at - 1] == "_"):
-        generics = _GENERICS.match(text, at)
-        return generics.end() if generics else at + 1
-    return at + 1
+    if character == "<" and index and (text[index - 1].isalnum() or text[index - 1] == "_"):
+        generics = _GENERICS.match(text, index)
+        return generics.end() if generics else index + 1
+    return index + 1
 
 
 _DIGITS = r"-?\d{1,300}"  # Python reads no number of more than 4,300 digits
@@ -293,7 +293,9 @@ def _number(pattern: re.Pattern[str], text: str, make: type[int] | type[float]) 
 
 def _unquoted(text: str) -> str:
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'`":
-        return _ESCAPE.sub(lambda found: _ESCAPED.get(found.group(1), found.group(1)), text[1:-1])
+        return _ESCAPE.sub(
+            lambda escape: _ESCAPED.get(escape.group(1), escape.group(1)), text[1:-1]
+        )
     return text
 
 
@@ -304,7 +306,7 @@ def _java_literal(text: str) -> Any:
             return value
     if (parts := _list_parts(text)) is not None:
         return [_java_literal(part) for part in parts]
-    return _unquoted(text) if isinstance(found := _java_map(text), str) else found
+    return _unquoted(text) if isinstance(mapping := _java_map(text), str) else mapping
 
 
 def _javascript_literal(text: str) -> Any:
@@ -324,7 +326,7 @@ def _list_parts(text: str) -> list[str] | None:
     filled = _FILLED.fullmatch(text)
     if filled:
         adds = [_ADD.fullmatch(part) for part in split(filled["body"], ";")]
-        return [one[1] for one in adds if one] if all(adds) else None
+        return [added[1] for added in adds if added] if all(adds) else None
     listed = _LISTS.fullmatch(_original(text))
     if listed:
         return split(next(group for group in listed.groups() if group is not None))
@@ -343,7 +345,7 @@ def _java_map(text: str) -> Any:
         puts = [_PUT.fullmatch(part) for part in split(filled["body"], ";")]
         if not all(puts):
             return text
-        return _pairs([part for one in puts if one for part in split(one[1])], text)
+        return _pairs([part for added in puts if added for part in split(added[1])], text)
     if of:
         return _pairs(split(of["of"]), text)
     return {} if _EMPTY.fullmatch(text) else text

@@ -158,7 +158,7 @@ def unpacked(value: Any) -> list[Mapping[str, Any]]:
     if isinstance(value, str):
         value = _from_text(value)
     if not isinstance(value, list) or not all(
-        isinstance(one, dict) and "input" in one and "output" in one for one in value
+        isinstance(case, dict) and "input" in case and "output" in case for case in value
     ):
         raise BadTests("test cases must be a list of objects with `input` and `output`")
     return value
@@ -211,8 +211,8 @@ def function_in(reply: str) -> str:
         beginning = _BEGINNING.search(reply)
         blocks = [reply[beginning.start() :]] if beginning else []
     for block in reversed(blocks):
-        if found := _function(block):
-            return found
+        if function := _function(block):
+            return function
     return ""
 
 
@@ -230,7 +230,7 @@ def _function(code: str) -> str:
         if isinstance(node, ast.FunctionDef) or (
             isinstance(node, ast.ClassDef) and node.name == _CLASS
         ):
-            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             text = "\n".join(lines[first - 1 : node.end_lineno])
             return "\n".join([*imports, "", text]) if imports else text
     return ""
@@ -245,7 +245,9 @@ def callable_as(answer: str, name: str, before: str = "") -> str:
     module = _parsed(answer)
     if module is None:
         return ""
-    call = next((found for node in reversed(module.body) if (found := _callable(node, name))), "")
+    call = next(
+        (expression for node in reversed(module.body) if (expression := _callable(node, name))), ""
+    )
     if not call:
         return ""
     given = _parsed(before)
@@ -263,8 +265,10 @@ def _callable(node: ast.stmt, name: str) -> str:
         case ast.FunctionDef(name=own):
             return own
         case ast.ClassDef(name=own, body=body) if own == _CLASS:
-            methods = [one.name for one in body if isinstance(one, ast.FunctionDef)]
-            public = [one for one in methods if not one.startswith("_")]
+            methods = [
+                statement.name for statement in body if isinstance(statement, ast.FunctionDef)
+            ]
+            public = [statement for statement in methods if not statement.startswith("_")]
             if public:
                 return f"{_CLASS}().{name if name in public else public[-1]}"
     return ""

@@ -128,22 +128,22 @@ def _run(
     }
     with (
         tempfile.TemporaryDirectory(prefix="confined-") as folder,
-        tempfile.TemporaryFile() as asked,
+        tempfile.TemporaryFile() as request_file,
         tempfile.TemporaryFile() as result,
     ):
-        asked.write(json.dumps(request).encode())
-        asked.seek(0)
-        in_time = _child(folder, asked.fileno(), result.fileno(), limits.seconds * 3)
+        request_file.write(json.dumps(request).encode())
+        request_file.seek(0)
+        in_time = _child(folder, request_file.fileno(), result.fileno(), limits.seconds * 3)
         result.seek(0)
         raw = result.read(limits.result_bytes)
     return _outcome(raw, in_time)
 
 
-def _child(folder: str, asked: int, result: int, seconds: float) -> bool:
+def _child(folder: str, request_descriptor: int, result: int, seconds: float) -> bool:
     """Runs the child process; returns False if a time limit ended it."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", "-X", "utf8", str(_CHILD)],
-        stdin=asked,
+        stdin=request_descriptor,
         stdout=result,
         stderr=subprocess.DEVNULL,
         cwd=folder,

@@ -53,22 +53,22 @@ def tokens(query: str, names: Set[str] = frozenset()) -> list[Token]:
     Args:
         names: Names of columns and tables in lower case; a text in double quotes that is not among them is a value.
     """
-    found: list[Token] = []
+    parts: list[Token] = []
     for match in _TOKEN.finditer(query):
         text = match.group()
         match match.lastgroup:
             case "string" | "number":
-                found.append(Token("value", text))
+                parts.append(Token("value", text))
             case "quoted":
                 is_name = text[1:-1].replace('""', '"').lower() in names
-                found.append(Token("name" if is_name else "value", text))
+                parts.append(Token("name" if is_name else "value", text))
             case "name":
-                found.append(Token("name", text))
+                parts.append(Token("name", text))
             case "space":
-                found.append(Token("space", text))
+                parts.append(Token("space", text))
             case _:
-                found.append(Token("sign", text))
-    return found
+                parts.append(Token("sign", text))
+    return parts
 
 
 def tidy(query: str) -> str:
@@ -77,7 +77,7 @@ def tidy(query: str) -> str:
     bare = query.replace("```sql", "").replace("```", "")
     # Removed, because on one line a comment would hide the rest of the query.
     line = " ".join(
-        "".join(" " if one.kind == "space" else one.text for one in tokens(bare)).split(" ")
+        "".join(" " if token.kind == "space" else token.text for token in tokens(bare)).split(" ")
     )
     for split, joined in _SPLIT_SIGNS:
         line = line.replace(split, joined)
@@ -86,12 +86,12 @@ def tidy(query: str) -> str:
 
 def without_distinct(query: str) -> str:
     """Returns the query without any DISTINCT."""
-    return "".join(one.text for one in tokens(query) if not _is(one, "distinct"))
+    return "".join(token.text for token in tokens(query) if not _is(token, "distinct"))
 
 
 def is_ordered(query: str) -> bool:
     """Whether ORDER BY occurs anywhere in a query."""
-    words = [one for one in tokens(query) if one.kind != "space"]
+    words = [token for token in tokens(query) if token.kind != "space"]
     return any(_is(first, "order") and _is(second, "by") for first, second in pairwise(words))
 
 
@@ -101,24 +101,29 @@ def variants(query: str, gold: str, names: Set[str], limit: int) -> Iterator[str
     Each place is filled first with its own value, if `gold` has it too, then with the other values in order.
     """
     yield query
-    values = list(dict.fromkeys(one.text for one in tokens(gold, names) if one.kind == "value"))
+    values = list(
+        dict.fromkeys(token.text for token in tokens(gold, names) if token.kind == "value")
+    )
     parts = tokens(query, names)
-    slots = [at for at, one in enumerate(parts) if one.kind == "value"]
-    choices = [_own_first(parts[at].text, values) for at in slots]
+    slots = [index for index, token in enumerate(parts) if token.kind == "value"]
+    choices = [_own_first(parts[index].text, values) for index in slots]
     if not slots or not values:
         return
     for count, chosen in enumerate(product(*choices), 2):
         if count > limit:
             return
-        texts = [one.text for one in parts]
-        for at, value in zip(slots, chosen, strict=True):
-            texts[at] = value
+        texts = [token.text for token in parts]
+        for index, value in zip(slots, chosen, strict=True):
+            texts[index] = value
         if (varied := "".join(texts)) != query:
             yield varied
 
 
-def _own_first(own: str, values: Sequence[str]) -> list[str]:
-    return [*(one for one in values if one == own), *(one for one in values if one != own)]
+def _own_first(value: str, values: Sequence[str]) -> list[str]:
+    return [
+        *(other for other in values if other == value),
+        *(other for other in values if other != value),
+    ]
 
 
 def _is(token: Token, word: str) -> bool:
@@ -275,12 +280,12 @@ def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str
     if not answer.strip():
         return ""
     deadline = time.monotonic() + limits.seconds
-    wanted, given = without_distinct(tidy(gold)), without_distinct(tidy(answer))
-    ordered = is_ordered(wanted)
+    expected, given = without_distinct(tidy(gold)), without_distinct(tidy(answer))
+    ordered = is_ordered(expected)
     with databases.opened(limits, deadline) as connections:
-        results = [_rows(connection, wanted, limits.rows) for connection in connections]
+        results = [_rows(connection, expected, limits.rows) for connection in connections]
         names = frozenset[str]().union(*(_names(connection) for connection in connections))
-        for query in variants(given, wanted, names, limits.variants):
+        for query in variants(given, expected, names, limits.variants):
             if all(
                 _gives(connection, query, rows, ordered)
                 for connection, rows in zip(connections, results, strict=True)
@@ -291,61 +296,65 @@ def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str
     return ""
 
 
-def same_rows(wanted: Sequence[Row], given: Sequence[Row], *, ordered: bool) -> bool:
+def same_rows(expected: Sequence[Row], given: Sequence[Row], *, ordered: bool) -> bool:
     """Whether two results are equal for some order of the columns, as lists of rows (`ordered`) or as multisets."""
-    if len(wanted) != len(given):
+    if len(expected) != len(given):
         return False
-    if not wanted:
+    if not expected:
         return True
-    width = len(wanted[0])
+    width = len(expected[0])
     if len(given[0]) != width:
         return False
     fits = [
-        [at for at in range(width) if _column(given, at, ordered) == _column(wanted, to, ordered)]
-        for to in range(width)
+        [
+            index
+            for index in range(width)
+            if _column(given, index, ordered) == _column(expected, position, ordered)
+        ]
+        for position in range(width)
     ]
-    return _arranged(wanted, given, ordered, fits, ())
+    return _arranged(expected, given, ordered, fits, ())
 
 
 def _arranged(
-    wanted: Sequence[Row],
+    expected: Sequence[Row],
     given: Sequence[Row],
     ordered: bool,
     fits: Sequence[Sequence[int]],
-    taken: tuple[int, ...],
+    columns: tuple[int, ...],
 ) -> bool:
-    """Assigns columns of `given` to the columns of `wanted` by backtracking; each step compares the rows so far."""
-    if len(taken) == len(fits):
+    """Assigns columns of `given` to the columns of `expected` by backtracking; each step compares the rows so far."""
+    if len(columns) == len(fits):
         return True
     seen: set[tuple[object, ...]] = set()
-    for at in fits[len(taken)]:
-        column = tuple(row[at] for row in given)
-        if at in taken or column in seen:  # equal columns are interchangeable
+    for index in fits[len(columns)]:
+        column = tuple(row[index] for row in given)
+        if index in columns or column in seen:  # equal columns are interchangeable
             continue
         seen.add(column)
-        chosen = (*taken, at)
-        beginnings = [row[: len(chosen)] for row in wanted]
-        rearranged = [tuple(row[one] for one in chosen) for row in given]
+        chosen = (*columns, index)
+        beginnings = [row[: len(chosen)] for row in expected]
+        rearranged = [tuple(row[position] for position in chosen) for row in given]
         equal = beginnings == rearranged if ordered else Counter(beginnings) == Counter(rearranged)
-        if equal and _arranged(wanted, given, ordered, fits, chosen):
+        if equal and _arranged(expected, given, ordered, fits, chosen):
             return True
     return False
 
 
-def _column(rows: Sequence[Row], at: int, ordered: bool) -> object:
-    values = [row[at] for row in rows]
+def _column(rows: Sequence[Row], index: int, ordered: bool) -> object:
+    values = [row[index] for row in rows]
     return values if ordered else Counter(values)
 
 
 def _gives(
-    connection: sqlite3.Connection, query: str, wanted: Sequence[Row], ordered: bool
+    connection: sqlite3.Connection, query: str, expected: Sequence[Row], ordered: bool
 ) -> bool:
     try:
         # One row more than wanted suffices to see that there are too many.
-        given = _rows(connection, query, len(wanted) + 1)
+        given = _rows(connection, query, len(expected) + 1)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
         return False
-    return same_rows(wanted, given, ordered=ordered)
+    return same_rows(expected, given, ordered=ordered)
 
 
 def _rows(connection: sqlite3.Connection, query: str, limit: int) -> list[Row]:

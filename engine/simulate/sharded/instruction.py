@@ -77,7 +77,7 @@ class Instruction:
         spaces, lists such as `doc_idxs` end to end; other keys are those of the first shard joined.
         """
         size, longer = divmod(len(self.shards), count)
-        starts = [at * size + min(at, longer) for at in range(count + 1)]
+        starts = [index * size + min(index, longer) for index in range(count + 1)]
         shards = [
             _joined(number, self.shards[start:end])
             for number, (start, end) in enumerate(pairwise(starts), 1)
@@ -86,7 +86,10 @@ class Instruction:
 
     def record(self) -> dict[str, Any]:
         """Returns the instruction in the published format."""
-        shards = [{"shard_id": one.shard_id, "shard": one.text, **one.extra} for one in self.shards]
+        shards = [
+            {"shard_id": shard.shard_id, "shard": shard.text, **shard.extra}
+            for shard in self.shards
+        ]
         return {"task_id": self.task_id, "task": self.task, "shards": shards, **self.keys}
 
 
@@ -96,7 +99,7 @@ def _joined(shard_id: int, shards: Sequence[Shard]) -> Shard:
         for key, value in other.extra.items():
             if isinstance(value, list) and isinstance(extra.get(key), list):
                 extra[key] = [*extra[key], *value]
-    return Shard(shard_id, " ".join(one.text for one in shards if one.text), extra)
+    return Shard(shard_id, " ".join(shard.text for shard in shards if shard.text), extra)
 
 
 def read_instructions(text: str) -> list[Instruction]:
@@ -105,15 +108,15 @@ def read_instructions(text: str) -> list[Instruction]:
     Raises:
         BadInstruction: With the number of the instruction (or of the line) and what is wrong with it.
     """
-    found = [_instruction(record, where) for where, record in records(text)]
-    if not found:
+    instructions = [_instruction(record, where) for where, record in records(text)]
+    if not instructions:
         raise BadInstruction("There is no instruction in the file.")
     seen: set[str] = set()
-    for one in found:
-        if one.task_id in seen:
-            raise BadInstruction(f"Two instructions have the task_id {one.task_id}.")
-        seen.add(one.task_id)
-    return found
+    for instruction in instructions:
+        if instruction.task_id in seen:
+            raise BadInstruction(f"Two instructions have the task_id {instruction.task_id}.")
+        seen.add(instruction.task_id)
+    return instructions
 
 
 def records(text: str) -> Iterator[tuple[str, Any]]:
@@ -184,7 +187,7 @@ def _shards(records: Sequence[Any], where: str) -> tuple[Shard, ...]:
         shard_id = record.get("shard_id")
         if isinstance(shard_id, bool) or not isinstance(shard_id, int) or shard_id < 0:
             raise BadInstruction(f"{place}: `shard_id` must be a whole number of 0 or more.")
-        if shard_id in {one.shard_id for one in shards}:
+        if shard_id in {shard.shard_id for shard in shards}:
             raise BadInstruction(f"{place}: the shard_id {shard_id} occurs twice.")
         text = record.get("shard", record.get("shard_text"))
         if not isinstance(text, str):

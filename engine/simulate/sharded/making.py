@@ -72,9 +72,11 @@ class MakingScenario:
         pieces, segmented = yield from self._segmented()
         order = yield from self._ordered(pieces)
         candidates: list[Candidate] = []
-        for number, at in enumerate(order, 1):
-            words, by_model = yield from self._worded(pieces[at], first=number == 1)
-            candidates.append(Candidate(number, words, pieces[at], "model" if by_model else "text"))
+        for number, index in enumerate(order, 1):
+            words, by_model = yield from self._worded(pieces[index], first=number == 1)
+            candidates.append(
+                Candidate(number, words, pieces[index], "model" if by_model else "text")
+            )
         draft = Draft(
             self.source["task_id"],
             self.source["task"],
@@ -91,7 +93,9 @@ class MakingScenario:
     def _segmented(self) -> Generator[Call, Completion, tuple[list[Piece], bool]]:
         def accept(reply: Mapping[str, Any]) -> list[Piece] | None:
             segments = reply.get("segments")
-            if not isinstance(segments, list) or not all(isinstance(one, str) for one in segments):
+            if not isinstance(segments, list) or not all(
+                isinstance(segment, str) for segment in segments
+            ):
                 return None
             pieces = placed(segments, self.text)
             return pieces if pieces and len(pieces) > 1 else None
@@ -104,7 +108,7 @@ class MakingScenario:
         """Returns the indices of the pieces in the order of the shards; a question comes first, if there is one."""
         words = [piece.of(self.text) for piece in pieces]
         every = range(1, len(pieces) + 1)
-        asking = [at for at, text in enumerate(words) if "?" in text]
+        asking = [index for index, text in enumerate(words) if "?" in text]
         if len(pieces) == 1:
             return [0]
         numbers = {"type": "integer", "enum": list(every)}
@@ -133,7 +137,7 @@ class MakingScenario:
         if order is not None:
             return order
         first = asking[-1] if asking else 0
-        return [first, *(at for at in range(len(pieces)) if at != first)]
+        return [first, *(index for index in range(len(pieces)) if index != first)]
 
     def _worded(
         self, piece: Piece, *, first: bool
@@ -162,7 +166,7 @@ class MakingScenario:
             whole = coverage.strip().casefold() == "complete"
             return "" if whole else coverage.strip()
 
-        shards = "\n".join(f"- {one.text}" for one in draft.candidates)
+        shards = "\n".join(f"- {candidate.text}" for candidate in draft.candidates)
         call = self._call("coverage", 80, TEXT=self.text, SHARDS=shards)
         return (yield from ask_json(call, _COVERAGE, accept, _TRIES))
 

@@ -45,8 +45,8 @@ def extracted(
         seed=seed,
     )
 
-    def accept(found: Mapping[str, Any]) -> str | None:
-        answer = found.get("answer")
+    def accept(quoted: Mapping[str, Any]) -> str | None:
+        answer = quoted.get("answer")
         return located(answer, reply, spans=spans) if isinstance(answer, str) else None
 
     answer = yield from ask_json(call, _SCHEMA, accept, TRIES)
@@ -114,15 +114,15 @@ def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completi
         return UserTurn(fixed, shards[len(known)].shard_id)
     if not known:
         return UserTurn(shards[0].text, shards[0].shard_id)
-    left = [one for one in shards if one.shard_id not in known]
+    left = [shard for shard in shards if shard.shard_id not in known]
     idle = _idle(trace)
-    offered = [one.shard_id for one in left] + ([NOTHING] if idle < PATIENCE else [])
+    offered = [shard.shard_id for shard in left] + ([NOTHING] if idle < PATIENCE else [])
     schema = object_schema(
         response={"type": "string", "minLength": 1}, shard_id={"type": "integer", "enum": offered}
     )
 
-    def accept(found: Mapping[str, Any]) -> UserTurn | None:
-        text, shard_id = found.get("response"), found.get("shard_id")
+    def accept(reply: Mapping[str, Any]) -> UserTurn | None:
+        text, shard_id = reply.get("response"), reply.get("shard_id")
         if not isinstance(text, str) or not text.strip():
             return None
         # The type is checked too, because True and 1.0 equal 1.
@@ -134,7 +134,9 @@ def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completi
         case.setting.texts["user"],
         {
             "CONVERSATION_SO_FAR": conversation(trace),
-            "SHARDS_REVEALED": as_listed([one for one in shards[1:] if one.shard_id in known]),
+            "SHARDS_REVEALED": as_listed(
+                [shard for shard in shards[1:] if shard.shard_id in known]
+            ),
             "SHARDS_NOT_REVEALED": as_listed(left),
         },
     )
@@ -161,7 +163,7 @@ def conversation(trace: Trace) -> str:
 
 def as_listed(shards: Sequence[Shard]) -> str:
     """Formats shards as JSON for a prompt."""
-    listed = [{"shard_id": one.shard_id, "shard": one.text} for one in shards]
+    listed = [{"shard_id": shard.shard_id, "shard": shard.text} for shard in shards]
     return json.dumps(listed, ensure_ascii=False, indent=1)
 
 
@@ -176,7 +178,7 @@ def _idle(trace: Trace) -> int:
 
 
 _CATEGORY = object_schema(response_type={"type": "string", "enum": list(CATEGORIES)})
-_BY_NAME: Mapping[str, Category] = {one: one for one in CATEGORIES}
+_BY_NAME: Mapping[str, Category] = {name: name for name in CATEGORIES}
 _CATEGORY_TOKENS = 60
 
 Step = Generator[Call, Completion, bool]
@@ -314,7 +316,7 @@ def _judged(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
     return (yield from _scored(case, trace, reply, last=last))
 
 
-def _classified(case: Case, reply: str, at: int) -> Generator[Call, Completion, Category]:
+def _classified(case: Case, reply: str, index: int) -> Generator[Call, Completion, Category]:
     """Returns the category of a reply; `discussion`, the broadest one, if the judge gives no usable reply."""
     if not reply.strip():
         return "missing"
@@ -333,15 +335,15 @@ def _classified(case: Case, reply: str, at: int) -> Generator[Call, Completion, 
         "judge",
         (ChatMessage("user", prompt),),
         max_tokens=_CATEGORY_TOKENS,
-        seed=case.seed("classify", at),
+        seed=case.seed("classify", index),
     )
-    named = yield from ask_json(call, _CATEGORY, _category, TRIES[:2])
-    return _BY_NAME.get(named or "", "discussion")
+    name = yield from ask_json(call, _CATEGORY, _category, TRIES[:2])
+    return _BY_NAME.get(name or "", "discussion")
 
 
 def _category(reply: Mapping[str, Any]) -> str | None:
-    named = reply.get("response_type")
-    return named if named in CATEGORIES else None
+    name = reply.get("response_type")
+    return name if name in CATEGORIES else None
 
 
 def _scored(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from engine.model.asking import seed_from
 from engine.model.chat import ChatMessage
@@ -17,22 +17,8 @@ from engine.simulate.sharded.task import Task
 Category = Literal[
     "answer_attempt", "clarification", "interrogation", "discussion", "hedge", "refuse", "missing"
 ]
-CATEGORIES: tuple[Category, ...] = (
-    "answer_attempt",
-    "clarification",
-    "interrogation",
-    "discussion",
-    "hedge",
-    "refuse",
-    "missing",
-)
+CATEGORIES: tuple[Category, ...] = get_args(Category)
 """The categories of the assistant's replies."""
-
-_SPEAKERS: dict[str, Literal["system", "user", "assistant"]] = {
-    "system": "system",
-    "user": "user",
-    "assistant": "assistant",
-}
 
 
 @dataclass(slots=True)
@@ -96,7 +82,11 @@ class Trace:
 
     def messages(self) -> tuple[ChatMessage, ...]:
         """Returns the messages without the notes, for a prompt."""
-        return tuple(self._messages())
+        return tuple(
+            ChatMessage(item["role"], item["content"])
+            for item in self.items
+            if item["role"] != "log"
+        )
 
     def attempts(self) -> int:
         """Returns the number of evaluated answers."""
@@ -114,11 +104,6 @@ class Trace:
         """Returns the ids of the revealed shards, in order."""
         return [note["shard_id"] for note in self._notes() if note["type"] == "shard_revealed"]
 
-    def _messages(self) -> Iterator[ChatMessage]:
-        for item in self.items:
-            if speaker := _SPEAKERS.get(item["role"]):
-                yield ChatMessage(speaker, item["content"])
-
     def _notes(self) -> Iterator[dict[str, Any]]:
         return (item["content"] for item in self.items if item["role"] == "log")
 
@@ -127,20 +112,13 @@ class Trace:
 
 
 Condition = Literal[
-    "full", "concat", "shuffle-concat", "sharded", "recap", "recap-full", "snowball"
+    "full", "concat", "shuffle-concat", "sharded", "recap", "snowball", "recap-full"
 ]
-CONDITIONS: tuple[Condition, ...] = (
-    "full",
-    "concat",
-    "shuffle-concat",
-    "sharded",
-    "recap",
-    "snowball",
-)
+ALL_CONDITIONS: tuple[Condition, ...] = get_args(Condition)
+
+CONDITIONS = ALL_CONDITIONS[:-1]
 """The six of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables;
 `recap-full` is like `recap`, but the last turn repeats the original text instead of the shards."""
-
-ALL_CONDITIONS: tuple[Condition, ...] = (*CONDITIONS, "recap-full")
 
 
 def place_of(conv_type: str, conditions: Sequence[str]) -> int:
@@ -208,8 +186,8 @@ class Case:
     @property
     def key(self) -> str:
         """The name of the case, unique in its simulation, even if another instruction has the same `task_id`."""
-        one = self.instruction
-        return f"sharded/{one.task}/{one.task_id}@{one.digest}/{self.condition}/{self.run}"
+        instruction = self.instruction
+        return f"sharded/{instruction.task}/{instruction.task_id}@{instruction.digest}/{self.condition}/{self.run}"
 
     @property
     def conv_type(self) -> str:

@@ -91,8 +91,8 @@ class Task(ABC):
     def concat_prompt(self, shards: Sequence[Shard]) -> str:
         """Returns the only user turn of CONCAT: the shards in the given order, as a list in the prompt of the task."""
 
-    def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
-        """Returns the fixed text that reveals `shards[at]`; None if a model plays the user.
+    def user_turn(self, shards: Sequence[Shard], index: int) -> str | None:
+        """Returns the fixed text that reveals `shards[index]`; None if a model plays the user.
 
         With None, the first shard is sent verbatim.
         """

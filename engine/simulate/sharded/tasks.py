@@ -47,8 +47,8 @@ def last_number(text: str) -> str | None:
     A number is what the regular expression of the published evaluation matches, which also matches two or more of `$.,`
     without a digit. The form that is compared has no `,`, no `$`, no `.00` after a sum in dollars and no final dot.
     """
-    found = [match.group() for match in _NUMBER.finditer(text.strip())]
-    return _plain(found[-1]) if found else None
+    numbers = [match.group() for match in _NUMBER.finditer(text.strip())]
+    return _plain(numbers[-1]) if numbers else None
 
 
 def _plain(number: str) -> str:
@@ -102,7 +102,9 @@ def bleu(text: str, references: Sequence[str]) -> float:
     """
     import sacrebleu
 
-    score = sacrebleu.corpus_bleu([text.strip()], [[one.strip()] for one in references]).score
+    score = sacrebleu.corpus_bleu(
+        [text.strip()], [[reference.strip()] for reference in references]
+    ).score
     # Rounded, because the geometric mean of four precisions of 1 differs from 1 by a rounding error.
     return round(min(max(score / 100, 0.0), 1.0), 12)
 
@@ -138,8 +140,8 @@ class DataToTextTask(Task):
         hints = "".join(f"Hint {shard.shard_id}:\n{shard.text}\n\n" for shard in shards)
         return self.text("full", TABLE_HTML="", FEWSHOT_DESCRIPTIONS="", CONTEXT=hints)
 
-    def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
-        return shards[at].text
+    def user_turn(self, shards: Sequence[Shard], index: int) -> str | None:
+        return shards[index].text
 
     def evaluate(self, answer: str) -> Evaluating:
         return without_judge(Evaluation(bleu(answer, self._references)))
@@ -166,9 +168,9 @@ class TranslationTask(Task):
         )
         return self.text("full", GERMAN_TEXT=self.text("chunks", CHUNKS=chunks))
 
-    def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
-        part = "first" if at == 0 else "next"
-        return self.text(part, NUMBER=str(at + 1), CHUNK=shards[at].text)
+    def user_turn(self, shards: Sequence[Shard], index: int) -> str | None:
+        part = "first" if index == 0 else "next"
+        return self.text(part, NUMBER=str(index + 1), CHUNK=shards[index].text)
 
     def evaluate(self, answer: str) -> Evaluating:
         return without_judge(Evaluation(bleu(answer, [self._english])))
@@ -238,7 +240,9 @@ class SummaryTask(Task):
         self._insights = _insights(instruction)
         for shard in instruction.shards:
             numbers = shard.extra.get("doc_idxs")
-            if not isinstance(numbers, list) or not all(one in self._documents for one in numbers):
+            if not isinstance(numbers, list) or not all(
+                number in self._documents for number in numbers
+            ):
                 raise BadInstruction(
                     f"{instruction.task_id}: `doc_idxs` of shard {shard.shard_id} must name documents."
                 )
@@ -253,9 +257,9 @@ class SummaryTask(Task):
         )
         return self._opening(self.text("chunks", CHUNKS=chunks))
 
-    def user_turn(self, shards: Sequence[Shard], at: int) -> str | None:
-        documents = self._laid_out(shards[at].extra["doc_idxs"])
-        return self.text("next", DOCUMENTS=documents) if at else self._opening(documents)
+    def user_turn(self, shards: Sequence[Shard], index: int) -> str | None:
+        documents = self._laid_out(shards[index].extra["doc_idxs"])
+        return self.text("next", DOCUMENTS=documents) if index else self._opening(documents)
 
     def evaluate(self, answer: str) -> Evaluating:
         lines = cut(answer)
@@ -311,7 +315,7 @@ class SummaryTask(Task):
         )
 
     def _laid_out(self, numbers: Sequence[int]) -> str:
-        return "".join(f"Document {one}:\n{self._documents[one]}\n\n" for one in numbers)
+        return "".join(f"Document {number}:\n{self._documents[number]}\n\n" for number in numbers)
 
 
 def _verdict(reply: Mapping[str, Any], numbered: Sequence[int]) -> Verdict | None:

@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.kmeans import FULL_BATCH_ROWS, RESTARTS, closest
-from engine.goals.clusters.neighbours import Neighbours
-from engine.goals.clusters.proposing_k import propose_k
+from engine.goals.clusters.kmeans import FULL_BATCH_ROWS, RESTARTS, closest, propose_k
+from engine.goals.clusters.neighbors import Neighbours
 from engine.model.embedders.vectors import Numbers, Vectors, blocks, unit_rows
 
 DIMENSIONS, INNER = 384, 48

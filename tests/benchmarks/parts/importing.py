@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import WorkbenchError
-from engine.base.rounds import rounds
 from engine.conversations.stages.importing import ImportStage
 from engine.jobs.runner import JobDone, JobRunner
 from engine.project.project import Project
 from tests.benchmarks.parts.bare_import import bare_import
 from tests.benchmarks.parts.datasets import write_import_file, write_mapped_file
+from tests.benchmarks.rounds import rounds
 
 MESSAGES = 20_000
 

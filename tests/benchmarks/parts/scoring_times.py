@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.base.errors import ContextTooSmall
-from engine.base.rounds import rounds
 from engine.completeness.block import ItemScore, LogItem, Question, question_tokens, score_block
 from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.scoring import BoundaryScorer
 from engine.model.interface import Span, TokenModel, log_probs
+from tests.benchmarks.rounds import rounds
 
 Report = Callable[[str], None]
 
@@ -34,7 +34,7 @@ def bench_scoring(
     """Scoring against `llama_decode` of the same tokens in full batches with one row of logits each.
 
     Args:
-        most, seconds: Rounds, see `engine.base.rounds`.
+        most, seconds: Rounds, see `tests.benchmarks.rounds`.
 
     Returns:
         `tokens` (of the logs, prompt included up to the log), `decoded_tokens` (by the scorer: forks add, shared
@@ -92,7 +92,7 @@ def bench_prompts(
     Such a prompt only reads the end tag, where scoring reads the continuation too, so the speed-up is a lower bound.
 
     Args:
-        most, seconds: Rounds, see `engine.base.rounds`.
+        most, seconds: Rounds, see `tests.benchmarks.rounds`.
 
     Returns:
         `boundaries`, `tokens` (of the logs), `tokens_per_s` and `per_boundary_tokens_per_s` (log tokens, each counted
@@ -143,7 +143,7 @@ def bench_growing(
     An event is one log that grew to its next boundary; each is scored by itself, as it comes.
 
     Args:
-        most, seconds: Rounds, see `engine.base.rounds`.
+        most, seconds: Rounds, see `tests.benchmarks.rounds`.
 
     Returns:
         `events`, `events_per_s` and `full_events_per_s` (over the median times), `speedup_over_full` (median of the

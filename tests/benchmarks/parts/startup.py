@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import WorkbenchError
-from engine.base.rounds import rounds
 from engine.conversations.stages.importing import ImportStage
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.benchmarks.parts.terminal import Terminal, drawn, plain
+from tests.benchmarks.rounds import rounds
 
 PAINT_SECONDS = 60.0
 

@@ -23,9 +23,9 @@ from torch.optim import AdamW
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from engine.base import network_guard
-from engine.base.rounds import rounds
 from engine.training.config import RETIRED_RECIPE, TrainConfig
 from engine.training.events import RunDirectory
+from tests.benchmarks.rounds import rounds
 from training.base import add_adapter, load_base
 from training.examples import Example, make_examples, read_logs
 from training.loop import AdapterTrainer, ExampleDataset, arguments, budget_for, collate

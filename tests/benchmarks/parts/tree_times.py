@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.base.rounds import rounds
 from engine.model.interface import Span
 from engine.model.llamacpp import LlamaModel
 from engine.trees.growth import Grower
 from engine.trees.roster import Job
 from engine.trees.tree import ROOT, Tree, TreeOptions
 from tests.benchmarks.parts.highlevel import HighLevel
+from tests.benchmarks.rounds import rounds
 
 Report = Callable[[str], None]
 

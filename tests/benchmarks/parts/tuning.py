@@ -8,14 +8,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from engine.base.rounds import rounds
 from engine.model.catalog import Catalog, ModelEntry
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Measure, Tune
-from engine.model.service.run_setup import (
-    sample_text,
-)
+from engine.model.service.run_setup import sample_text
+from tests.benchmarks.rounds import rounds
 
 
 def tuned_entry(

@@ -29,8 +29,8 @@ from tests.benchmarks.reproduction.document import as_json, document
 from tests.benchmarks.reproduction.paper import DATA_SETS
 from tests.benchmarks.reproduction.tables import tables
 from tests.benchmarks.tool import run_tool
+from workbench.arguments import positive, share
 from workbench.cli import build_parser
-from workbench.commands.options import positive, share
 from workbench.narration import narrate, print_json, print_text
 from workbench.result import DONE, WITH_GAPS
 from workbench.text_tables import table_lines

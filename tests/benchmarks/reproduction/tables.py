@@ -9,7 +9,7 @@ from typing import Any
 from engine.base.interval import Z95, Interval
 from engine.base.number_format import counted
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
-from engine.base.statistics.correlation import Correlation
+from engine.base.statistics.agreement import Correlation
 from engine.base.text import one_line
 from tests.benchmarks.reproduction import paper
 from tests.benchmarks.reproduction.data_sets import DataSet
@@ -60,10 +60,10 @@ def _table_2(sets: Sequence[DataSet]) -> ReportTable:
                 each.n,
                 each.coverage,
                 each.evaluator,
-                each.row.found.accuracy,
-                each.row.found.precision,
-                each.row.found.recall,
-                each.row.found.f1,
+                each.row.metrics.accuracy,
+                each.row.metrics.precision,
+                each.row.metrics.recall,
+                each.row.metrics.f1,
             )
             for each in one.evaluated
         ]

@@ -27,17 +27,8 @@ from engine.conversations.stages.importing import ImportStage
 from engine.formats.input_kinds import _Ids
 from engine.formats.inputs import open_inputs
 from engine.formats.opening import bounds as bounds_module
-from engine.formats.opening import (
-    databases,
-    framing,
-    llm_logs,
-    source,
-    tables,
-    text_turns,
-)
-from engine.formats.opening import (
-    json_records as values,
-)
+from engine.formats.opening import databases, framing, llm_logs, source, tables, text_turns
+from engine.formats.opening import json_records as values
 from engine.formats.opening import parquet as parquet_module
 from engine.formats.opening.bounds import Bounds, Expansion, Reading
 from engine.formats.opening.tables import column_names

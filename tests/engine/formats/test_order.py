@@ -10,12 +10,7 @@ import pytest
 
 from engine.base import folders
 from engine.formats.inputs import open_inputs
-from engine.formats.messages.times import (
-    as_time,
-    falls,
-    in_order,
-    order_keys,
-)
+from engine.formats.messages.times import as_time, falls, in_order, order_keys
 from engine.formats.records import Parsed
 from engine.formats.registry import mapping_folder, unusable
 

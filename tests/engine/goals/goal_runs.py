@@ -15,15 +15,13 @@ from typing import Any
 from engine.base.conversation import Conversation, Message
 from engine.conversations.selection import Selection
 from engine.conversations.stages.importing import ImportStage
-from engine.goals.stages import labelling
-from engine.goals.stages.clustering import ClusterStage
-from engine.goals.stages.embedding import EmbedStage, Vectoriser
-from engine.goals.stages.labelling import LabelStage
+from engine.goals.stages import clustering
+from engine.goals.stages.clustering import ClusterStage, LabelStage
+from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
 from engine.goals.stages.proposing import ProposeStage
-from engine.goals.stages.summarising import SummariseStage
+from engine.goals.tables.texts import TextSource
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import TextSource
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Progress, Stage
 from engine.jobs.runner import JobRunner, RunOutcome
 from engine.model.embedders.embedder import embedder_for
@@ -159,7 +157,7 @@ class _PrintingStage:
 def small_blocks() -> None:
     """Two clusters and four conversations a block, so that small projects have several blocks."""
     scored.small_blocks()
-    labelling.BLOCK = 2
+    clustering.BLOCK = 2
 
 
 def same_vectors(first: Vectors, second: Vectors) -> bool:

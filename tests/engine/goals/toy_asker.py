@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from engine.goals.questions.asker import Answer, LogProb
+from engine.goals.questions import Answer, LogProb
 from engine.model.prompt_files import Prompt
 
 

@@ -17,7 +17,7 @@ from engine.project.project import Project
 from engine.results.comparison.formatting import difference_cells
 from engine.results.document import Document, Paragraph, Points, Quote, Section, Table
 from engine.results.document_files import to_html, to_markdown
-from engine.results.validation import all_metrics
+from engine.results.validation import service as all_metrics
 from tests.engine.goals.service.goal_project import cluster, fill_topics, run, stages_of
 from tests.engine.project.support import fill, give_scores, talk
 from tests.engine.questions.tables.test_unsure_queue import give_trees

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from screens.comparison import ComparisonScreen
-from screens.conversations.behind_screen import ConversationsBehindScreen
+from screens.conversations.screen import ConversationsBehindScreen
 from tests.screens.driving import opened, press, text
 from tests.screens.project import project
 
@@ -23,7 +22,7 @@ async def test_two_filters() -> None:
         assert isinstance(pilot.app.screen, ConversationsBehindScreen)
         assert "draw<.5" in text(pilot)
         await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, ComparisonScreen)
+        assert "by Holm's method" in text(pilot)
 
 
 async def test_a_filter_that_is_wrong() -> None:

@@ -10,11 +10,12 @@ from engine.opener.conversations import (
     Counts,
 )
 from screens.conversations.columns import COLUMN_TITLES, ListColumns
-from screens.conversations.formatting import format_counts, no_match
 from screens.conversations.query import (
     SORT_TITLES,
     ListCounts,
+    format_counts,
     next_state,
+    no_match,
     searched,
     sort_of_column,
     toggle_sort,

@@ -15,11 +15,10 @@ from engine.goals.records import (
     ClusteringRequest,
 )
 from engine.goals.stages.embedding import EmbedStage
-from engine.goals.tables import answers as goal_answers
-from engine.goals.tables import clusterings
+from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
-from engine.goals.views.decision_log import complete_goal_index
-from engine.goals.views.goal_inputs import read_vectors
+from engine.goals.tables.vectors import read_vectors
+from engine.goals.views.decision_log import DecisionLog
 from engine.project import runs
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import run, stages_of
@@ -85,13 +84,13 @@ def build(path: Path, payload: str = "") -> None:
         embed, *_ = stages_of(project).cluster(options)
         assert isinstance(embed, EmbedStage)
         run(project, [embed])
-        project.write(lambda conn: _add_clustering(conn, embed.config_hash, payload))
-        complete_goal_index(project)
+        _add_clustering(project, embed.config_hash, payload)
 
 
-def _add_clustering(conn: sqlite3.Connection, vector_config: str, payload: str) -> None:
+def _add_clustering(project: Project, vector_config: str, payload: str) -> None:
     """Stores one cluster for each goal, with its label and stability, whatever k-means would find."""
-    ids, rows = read_vectors(conn, vector_config, range(1, len(TEXTS) + 1))
+    with project.reading() as conn:
+        ids, rows = read_vectors(conn, vector_config, range(1, len(TEXTS) + 1))
     at = {int(key): row for key, row in zip(ids, rows, strict=True)}
     clusters, members = [], [Member(key, None, 0.9, 0, 0.9) for key in OUTLIERS]
     centres = [np.mean([at[key] for key in own], axis=0) for own in MEMBERS.values()]
@@ -106,22 +105,33 @@ def _add_clustering(conn: sqlite3.Connection, vector_config: str, payload: str) 
         spread, reach = float(distances[:, number].mean()), float(distances[:, number].max())
         centre = centres[number].astype("<f4").tobytes()
         clusters.append(NewCluster(number, len(own), spread, reach, (f"word{number}",), centre))
-    run_id = runs.create(
-        conn, stage="cluster", config_hash="c0ffee", params={}, fingerprints={}, code_version="test"
+    run_id = project.write(
+        lambda conn: runs.create(
+            conn,
+            stage="cluster",
+            config_hash="c0ffee",
+            params={},
+            fingerprints={},
+            code_version="test",
+        )
     )
-    key = clusterings.add(
-        conn, config_hash="c0ffee", run_id=run_id, vector_config=vector_config, k=7, seed=0,
-        clusters=clusters, members=members,
-    )  # fmt: skip
     labels = [
         LabelEntry(number, f"{payload} {label}".strip(), f"Users want: {label}.")
         for number, label in enumerate(LABELS)
     ]
-    clusterings.register_labels(conn, key, "labels")
-    clusterings.add_labels(conn, key, "labels", run_id, labels)
-    jaccard = dict(enumerate(STABILITY))
-    goal_answers.add_repetition(conn, key, "stable", run_id, ("bootstrap", 0), 0.8, jaccard)
-    runs.finish(conn, run_id, "done", "clustered")
+    key = DecisionLog(project).add_clustering(
+        config_hash="c0ffee", run_id=run_id, vector_config=vector_config, k=7, seed=0,
+        clusters=clusters, members=members, names=[],
+    )  # fmt: skip
+
+    def add_labels(conn: sqlite3.Connection) -> None:
+        clusterings.register_labels(conn, key, "labels")
+        clusterings.add_labels(conn, key, "labels", run_id, labels)
+        jaccard = dict(enumerate(STABILITY))
+        measurements.add_repetition(conn, key, "stable", run_id, ("bootstrap", 0), 0.8, jaccard)
+        runs.finish(conn, run_id, "done", "clustered")
+
+    project.write(add_labels)
 
 
 @cache

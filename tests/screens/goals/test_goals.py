@@ -17,7 +17,9 @@ from engine.goals.records import (
 )
 from engine.goals.service.service import GoalService
 from engine.project.records import ClusteringEstimate
-from screens.conversations.behind_screen import ConversationsBehindScreen
+from screens.conversations.screen import (
+    ConversationsBehindScreen,
+)
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm, estimate_content

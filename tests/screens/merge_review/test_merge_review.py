@@ -15,12 +15,12 @@ from engine.base.events import DataChanged, JobProgress
 from engine.base.outcomes import (
     State,
 )
-from engine.goals.records import MemberRow, Pair, Proposal
+from engine.goals.records import MemberRow, Pair, PairAnswer, Proposal
 from engine.goals.service.service import GoalService
-from engine.goals.tables import answers as goal_answers
-from engine.goals.tables.answers import PairAnswer
+from engine.goals.tables import decisions
+from engine.goals.tables.decisions import AnswerEntry
 from screens.goals.members_screen import GoalMembersScreen
-from screens.merge_review.group_pane import SidePane
+from screens.merge_review.panes import SidePane
 from screens.merge_review.screen import MergeDeskScreen
 from screens.widgets.groups import distinct, proposed_label
 from tests.screens.driving import lines, opened, press, settle, text, until
@@ -62,9 +62,11 @@ def answer(
     """Stores a model's answer on a pair, as a run does while the desk is open; `said` is its reason and label."""
     view = support.goals.view()
     sides = view.state.sides_key(*pair)
-    row = PairAnswer(sides, likelihood, yes, yes_reversed, said, said, said, said, 4, 1.0)
-    support.file.write(lambda conn: goal_answers.register(conn, view.stored.id, "pairs"))
-    support.file.write(lambda conn: goal_answers.add(conn, "pairs", view.stored.run_id, [row]))
+    row = AnswerEntry(
+        sides, PairAnswer(likelihood, yes, yes_reversed, said, said, said, said), 4, 1.0
+    )
+    support.file.write(lambda conn: decisions.show_answers(conn, view.stored.id, "pairs"))
+    support.file.write(lambda conn: decisions.add_answers(conn, "pairs", view.stored.run_id, [row]))
     support.emit(DataChanged(frozenset({"goal_answer"})))
 
 
@@ -132,7 +134,9 @@ class TestLooking:
 def test_a_model_that_says_no_names_nothing(yes: float | None, label: str) -> None:
     """The model's label is proposed where it says yes; else the merged group keeps the label of the larger."""
     proposal = pair_of(clustered(), *FIRST)
-    evidence = replace(proposal.evidence, yes=yes, yes_reversed=yes, label="Lamps")
+    evidence = replace(
+        proposal.evidence, answer=PairAnswer(yes=yes, yes_reversed=yes, label="Lamps")
+    )
     assert proposed_label(replace(proposal, evidence=evidence)) == label
 
 

@@ -10,7 +10,7 @@ from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 
 from engine.project.project import Project
-from screens.merge_review.group_pane import SidePane
+from screens.merge_review.panes import SidePane
 from screens.merge_review.screen import MergeDeskScreen
 from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_goals
 from tests.screens.driving import lines, press, settle, text, until

@@ -27,8 +27,10 @@ from engine.conversations.tables import shared_text, sources
 from engine.formats.records import Parsed, Rejected
 from engine.project import runs
 from engine.project.records import Estimate, RunRow
-from screens.conversations.behind_screen import ConversationsBehindScreen
-from screens.conversations.screen import ConversationsScreen
+from screens.conversations.screen import (
+    ConversationsBehindScreen,
+    ConversationsScreen,
+)
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
 from screens.goals.screen import GoalsScreen

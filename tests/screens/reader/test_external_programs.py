@@ -10,7 +10,7 @@ import pytest
 from engine.base.conversation import ToolCall
 from engine.base.errors import WorkbenchError
 from engine.conversations.records import MessageRow
-from screens.reader import external_programs
+from screens.reader import exporting
 
 
 def row(index: int, role: str, content: str, *calls: ToolCall, hidden: bool = False) -> MessageRow:
@@ -34,14 +34,14 @@ class TestText:
             row(1, "assistant", "", ToolCall("get", '{"id": 7}')),
         ]
 
-        assert external_programs.log_text(messages) == (
+        assert exporting.log_text(messages) == (
             "TURN 1, STEP 1, user chat:\nExchange it ###STOP###\n\n"
             'TURN 1, STEP 2, assistant action:\nTOOL CALLS: [{"name": "get", "args": {"id": 7}}]'
         )
 
     def test_lone_surrogates(self) -> None:
         """Half a character is replaced: no clipboard and no file takes it."""
-        assert external_programs.message_text(row(0, "user", "a\ud800b")) == "a\ufffdb"
+        assert exporting.message_text(row(0, "user", "a\ud800b")) == "a\ufffdb"
 
 
 class TestCommand:
@@ -52,35 +52,33 @@ class TestCommand:
         program(tmp_path, "two", "")
         path = {"PATH": str(tmp_path)}
 
-        assert external_programs.find_command("pager", {**path, "PAGER": "mypager -S 'a b'"}) == [
+        assert exporting.find_command("pager", {**path, "PAGER": "mypager -S 'a b'"}) == [
             "mypager",
             "-S",
             "a b",
         ]
-        assert external_programs.find_command(
-            "editor", {**path, "VISUAL": "one", "EDITOR": "two"}
-        ) == ["one"]
-        assert external_programs.find_command(
-            "editor", {**path, "VISUAL": " ", "EDITOR": "two"}
-        ) == ["two"]
+        assert exporting.find_command("editor", {**path, "VISUAL": "one", "EDITOR": "two"}) == [
+            "one"
+        ]
+        assert exporting.find_command("editor", {**path, "VISUAL": " ", "EDITOR": "two"}) == ["two"]
 
     def test_usual_programs(self, tmp_path: Path) -> None:
         """Without a variable the first usual program that is installed is taken."""
         more = program(tmp_path, "more", "")
-        assert external_programs.find_command("pager", {"PATH": str(tmp_path)}) == [str(more)]
+        assert exporting.find_command("pager", {"PATH": str(tmp_path)}) == [str(more)]
         less = program(tmp_path, "less", "")
-        assert external_programs.find_command("pager", {"PATH": str(tmp_path)}) == [str(less)]
+        assert exporting.find_command("pager", {"PATH": str(tmp_path)}) == [str(less)]
 
     @pytest.mark.parametrize("named", ["not-installed -x", "'unclosed"])
     def test_what_cannot_be_run(self, tmp_path: Path, named: str) -> None:
         """A variable that names nothing that runs is an error that names the variable."""
         with pytest.raises(WorkbenchError, match=r"\$PAGER names"):
-            external_programs.find_command("pager", {"PATH": str(tmp_path), "PAGER": named})
+            exporting.find_command("pager", {"PATH": str(tmp_path), "PAGER": named})
 
     def test_nothing_there(self, tmp_path: Path) -> None:
         """Where no pager is installed the error says which were looked for."""
         with pytest.raises(WorkbenchError, match="neither less, more is installed"):
-            external_programs.find_command("pager", {"PATH": str(tmp_path)})
+            exporting.find_command("pager", {"PATH": str(tmp_path)})
 
 
 class TestShow:
@@ -89,7 +87,7 @@ class TestShow:
         seen, place = tmp_path / "seen", tmp_path / "place"
         pager = program(tmp_path, "pager", f'cp -p "$1" {seen}; printf %s "$1" > {place}')
 
-        external_programs.show([str(pager)], "one\x1b]52;c;x\x07\n\ttwo \u202e")
+        exporting.show([str(pager)], "one\x1b]52;c;x\x07\n\ttwo \u202e")
 
         assert seen.read_text() == "one␛]52;c;x␇\n\ttwo \ufffd\n"
         assert stat.S_IMODE(seen.stat().st_mode) == 0o400
@@ -102,5 +100,5 @@ class TestShow:
         pager = program(tmp_path, "pager", f'printf %s "$1" > {place}; exit 3')
 
         with pytest.raises(WorkbenchError, match="ended with exit code 3"):
-            external_programs.show([str(pager)], "text")
+            exporting.show([str(pager)], "text")
         assert not Path(place.read_text()).exists()

@@ -81,7 +81,8 @@ class TestSets:
             assert isinstance(screen, SimulationScreen)
 
             def order() -> list[object]:
-                return [screen._rows[key].cells[0] for key in screen.table.ids]
+                rows = map(screen.table.item, screen.table.ids)
+                return [row.cells[0] for row in rows if row is not None]
 
             assert order() == ["full", "concat", "sharded"]
             assert "Averaged performance" in text(pilot)

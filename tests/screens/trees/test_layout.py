@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from engine.base import number_format
 from engine.trees.records import LEAF_KINDS, NodeColumns, NodeKind
+from screens.trees.dialogs import (
+    token_rows,
+)
 from screens.trees.layout import OPEN_LINES, Folding, TreeLayout
 from screens.trees.scatter import CURSOR, Point, nearest, plot
-from screens.trees.tokens_dialog import token_rows
 
 EURO = "€".encode()
 SPELLINGS = st.sampled_from(

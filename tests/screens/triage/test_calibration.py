@@ -9,9 +9,15 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.questions.records.calibration import ReliabilityBin
-from screens.conversations.behind_screen import ConversationsBehindScreen
-from screens.triage.calibration_formatting import format_estimate, format_threshold
-from screens.triage.reliability import axis_line, plot_cells
+from screens.conversations.screen import (
+    ConversationsBehindScreen,
+)
+from screens.triage.calibration_formatting import (
+    axis_line,
+    format_estimate,
+    format_threshold,
+    plot_cells,
+)
 from tests.engine.project.support import give_states
 from tests.screens.driving import Size, lines, opened, press, text, until
 from tests.screens.project import ScreenProject, project_of

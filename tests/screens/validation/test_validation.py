@@ -217,7 +217,7 @@ class TestWords:
         (chance,) = [column for column in report_columns(trees) if column.key == "chance"]
         leaves, answers = trees.rows[:2]
         low = replace(leaves, cells=answers.cells)
-        told = [chance.cell((0, row))[0][0] for row in (answers, leaves, low)]
+        told = [chance.cell(row)[0][0] for row in (answers, leaves, low)]
         assert told == ["no", "above", "below"]
 
 

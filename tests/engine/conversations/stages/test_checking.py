@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from engine.base.errors import Cancelled
 from engine.conversations import minhash
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.import_accounts import stored_accounts
+from engine.conversations.service.imports import stored_accounts
 from engine.conversations.stages.checking import CheckStage
 from engine.conversations.stages.importing import ImportStage
 from engine.conversations.tables import facets

@@ -18,10 +18,7 @@ import numpy as np
 import pytest
 
 from engine.base.conversation import Message
-from engine.base.outcomes import (
-    State,
-    Verdict,
-)
+from engine.base.outcomes import State, Verdict
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery, parse_filter
@@ -32,8 +29,9 @@ from engine.formats import input_kinds
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings
+from engine.goals.tables.texts import TextSource
+from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import TextSource, read_vectors
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
@@ -42,9 +40,7 @@ from engine.opener.conversations import (
     ConversationService,
 )
 from engine.project.project import Project
-from engine.questions.records.triage import (
-    EarlierActs,
-)
+from engine.questions.records.triage import EarlierActs
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import second_verdicts
 from engine.simulate.demo.samples import write_jsonl

@@ -17,9 +17,9 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_score
 
 from engine.base.errors import UsageError
-from engine.goals.clusters import clustering, kmeans, proposing_k
+from engine.goals.clusters import clustering, kmeans
 from engine.goals.clusters.clustering import OUTLIER, Clusters, cluster, outlier_limits, split
-from engine.goals.clusters.proposing_k import propose_k, silhouette
+from engine.goals.clusters.kmeans import propose_k, silhouette
 from engine.model.embedders.vectors import Vectors, has_vector, unit_rows
 from tests.engine.goals.groups import grouped, same_partition
 from tests.engine.project.support import REPOSITORY
@@ -306,7 +306,7 @@ class TestProposedNumber:
         found = propose_k(vectors, 2)
         assert found == propose_k(vectors[::-1], 2)
         scores = dict(found.tried)
-        assert scores[found.best] >= proposing_k.NEARLY_BEST * max(scores.values())
+        assert scores[found.best] >= kmeans.NEARLY_BEST * max(scores.values())
         assert all(scores[k] < scores[found.best] for k in scores if k < found.best)
 
     @pytest.mark.parametrize("count", [1, 2, 5, 9, 20])
@@ -317,7 +317,7 @@ class TestProposedNumber:
 
     def test_sample(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """For many rows the number is proposed from a sample."""
-        monkeypatch.setattr(proposing_k, "SAMPLE", 200)
+        monkeypatch.setattr(kmeans, "TRIAL_ROWS", 200)
         assert propose_k(grouped(6, 200)[0]).k >= 6
 
     def test_nothing(self) -> None:

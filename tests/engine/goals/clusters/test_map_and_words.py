@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.goals.clusters import projection
-from engine.goals.clusters.projection import project2d
-from engine.goals.questions.distinctive_words import distinctive_words
+from engine.goals.labels.phrase_labels import distinctive_words
+from engine.goals.views import group_members
+from engine.goals.views.group_members import project2d
 from engine.model.embedders.vectors import unit_rows
 from tests.engine.goals.groups import grouped, wishes
 
@@ -45,7 +45,7 @@ class TestMap:
         """Of many rows a sample gives nearly the same map."""
         vectors, _ = grouped(3, 200)
         whole = project2d(vectors)
-        monkeypatch.setattr(projection, "FIT_ROWS", 300)
+        monkeypatch.setattr(group_members, "FIT_ROWS", 300)
         assert np.corrcoef(project2d(vectors)[:, 0], whole[:, 0])[0, 1] > 0.8
 
 
@@ -71,7 +71,7 @@ class TestWords:
 
     def test_large_clusters_are_sampled(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of a large cluster a sample of texts is read, the same for the same seed."""
-        monkeypatch.setattr("engine.goals.questions.distinctive_words.TEXTS", 5)
+        monkeypatch.setattr("engine.goals.labels.phrase_labels.TEXTS_FOR_WORDS", 5)
         read: list[int] = []
 
         class RecordedList(list[str]):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import UsageError
-from engine.goals.clusters.membership import (
+from engine.goals.clusters.clustering import (
     MEDIAN_SCORE,
     MOST_OTHERS,
     NOVEL,

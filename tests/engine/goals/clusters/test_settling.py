@@ -9,15 +9,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine.goals.clusters.neighbours import NearestRows, Neighbours
-from engine.goals.clusters.settling import NEIGHBOURS, SHARE, settle
+from engine.goals.clusters.neighbors import (
+    SETTLE_NEIGHBOURS,
+    SETTLE_SHARE,
+    NearestRows,
+    Neighbours,
+    settle,
+)
 from engine.model.embedders.vectors import Numbers, Vectors
 from tests.engine.goals.groups import grouped, same_partition
 
 
 def near_of(vectors: Vectors) -> NearestRows:
     """The neighbours of every row."""
-    return Neighbours(vectors, "").of_rows(np.arange(len(vectors)), NEIGHBOURS)
+    return Neighbours(vectors, "").of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
 
 
 def nobody(labels: Numbers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -105,4 +110,4 @@ def test_the_same_whatever_groups_are_called(seed: int, rows: int, groups: int) 
     expected = np.where(found >= 0, names[found], -1)
     assert settle(near, renamed, nobody(labels)).tolist() == expected.tolist()
     assert set(labels[labels >= 0].tolist()) <= set(found.tolist())
-    assert SHARE > 0.5
+    assert SETTLE_SHARE > 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.goals.clusters.several_goals import gap_between_parts, usual_gap
+from engine.goals.views.splitting import gap_between_parts, usual_gap
 from engine.model.embedders.vectors import Vectors, unit_rows
 
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import UsageError
-from engine.goals.clusters import stability
+from engine.goals.clusters import validation as stability
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.stability import (
+from engine.goals.clusters.validation import (
     DISSOLVED,
     STABLE,
     Kind,

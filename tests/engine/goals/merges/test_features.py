@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.goals.merges.features import NAMES, PRIOR, WIDEST, RobustScale, features
-from engine.goals.merges.merge_probability import Floats, refit
+from engine.goals.merges.merge_probability import (
+    NAMES,
+    PRIOR,
+    WIDEST,
+    Floats,
+    RobustScale,
+    refit,
+    standardized,
+)
 
 MODEL = refit(PRIOR, np.empty((0, len(NAMES))), [])
 
@@ -24,7 +31,9 @@ def of(**changed: float) -> Floats:
     }  # fmt: skip
     given: dict[str, Any] = {name: np.array([value]) for name, value in plain.items()}
     sizes = given.pop("a"), given.pop("b")
-    return features(threshold=0.4, description_scale=RobustScale(0.3, 0.1), sizes=sizes, **given)
+    return standardized(
+        threshold=0.4, description_scale=RobustScale(0.3, 0.1), sizes=sizes, **given
+    )
 
 
 def test_neutral() -> None:

@@ -6,8 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from engine.goals.merges.merge_probability import Prior, design, refit
-from engine.goals.merges.order import expected_error_reduction, ranked
+from engine.goals.merges.merge_probability import (
+    Prior,
+    design,
+    expected_error_reduction,
+    ranked,
+    refit,
+)
 
 PRIOR = Prior(("near", "far"), (0.0, 1.0, 0.0), (1.0, 1.0, 1.0))
 MODEL = refit(PRIOR, np.empty((0, 2)), [])

@@ -10,10 +10,10 @@ from typing import cast
 from engine.goals.records import (
     ClusteringRequest,
 )
-from engine.goals.service.run_stages import GoalStages
+from engine.goals.service.runs import GoalStages
 from engine.goals.service.service import GoalService
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.catalog import Catalog

@@ -5,18 +5,18 @@ from __future__ import annotations
 import sqlite3
 from array import array
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
 import pytest
 
 from engine.base.errors import UsageError
-from engine.goals.merges.features import NAMES
-from engine.goals.records import GoalDecision, MergeOrder, Pair, Proposal
+from engine.goals.merges.merge_probability import NAMES
+from engine.goals.records import GoalDecision, MergeOrder, Pair, PairAnswer, Proposal
 from engine.goals.service.service import GoalService
-from engine.goals.tables import answers as goal_answers
-from engine.goals.tables.answers import PairAnswer
+from engine.goals.tables import decisions
+from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.views.decision_log import DecisionLog
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import TOPICS, members, merge_rightly, topic_of
@@ -25,13 +25,12 @@ from tests.engine.goals.service.goal_project import TOPICS, members, merge_right
 def answer_pair(project: Project, goals: GoalService, pair: Pair) -> None:
     """Stores a model's answer on a pair: yes in both orders, with a label."""
     view = goals.view()
-    answer = PairAnswer(
-        view.state.sides_key(*pair), 0.3, 0.9, 0.8, "They are alike.", "Alike", "They want it.", "tiny.gguf", 4, 2.0
-    )  # fmt: skip
+    answer = PairAnswer(0.3, 0.9, 0.8, "They are alike.", "Alike", "They want it.", "tiny.gguf")
+    entry = AnswerEntry(view.state.sides_key(*pair), answer, 4, 2.0)
 
     def store(conn: sqlite3.Connection) -> None:
-        goal_answers.register(conn, view.stored.id, "asked")
-        goal_answers.add(conn, "asked", 1, [answer])
+        decisions.show_answers(conn, view.stored.id, "asked")
+        decisions.add_answers(conn, "asked", 1, [entry])
 
     project.write(store)
 
@@ -48,8 +47,8 @@ class TestProposals:
         assert 0 < evidence.probability < 1
         assert -1 <= evidence.member_similarity <= 1
         assert 0 <= evidence.overlap <= 1
-        assert evidence.likelihood_ratio is None
-        assert evidence.model == ""
+        assert evidence.answer.likelihood_ratio is None
+        assert evidence.answer.model == ""
         assert a.label not in [label for label, _ in proposal.near_a]
         cosines = [cosine for _, cosine in proposal.near_a]
         assert cosines == sorted(cosines, reverse=True)
@@ -215,7 +214,8 @@ class TestProposals:
         a, b = proposal.pair
         answer_pair(clustered, goals, (a, b))
         evidence = goals.pair(a, b).evidence
-        assert (evidence.yes, evidence.yes_reversed, evidence.model) == (0.9, 0.8, "tiny.gguf")
+        answer = evidence.answer
+        assert (answer.yes, answer.yes_reversed, answer.model) == (0.9, 0.8, "tiny.gguf")
         assert evidence.probability > proposal.evidence.probability
         progress = goals.progress()
         assert (progress.unasked, progress.seconds) == (
@@ -223,9 +223,9 @@ class TestProposals:
             2.0 * (progress.likely - 1),
         )
         goals.move([sorted(members(goals, a))[0]], None)
-        assert goals.pair(a, b).evidence.yes is None
+        assert goals.pair(a, b).evidence.answer.yes is None
         goals.undo()
-        assert goals.pair(a, b).evidence.yes == 0.9
+        assert goals.pair(a, b).evidence.answer.yes == 0.9
         done = goals.merge(goals.pair(a, b))
         assert (done.model, done.probability) == ("tiny.gguf", evidence.probability)
         group = goals.group(done.made[0])
@@ -247,7 +247,7 @@ class TestProposals:
         assert now.evidence.probability != shown.evidence.probability
         given = goals.merge(shown) if kind == "merge" else goals.apart(shown, never=kind == "never")
         (stored,) = DecisionLog(clustered).active(goals.view().stored.id)
-        assert stored.evidence == asdict(shown.evidence)
+        assert stored.evidence == shown.evidence.as_json()
         assert set(shown.evidence.features) == set(NAMES)
         assert shown.evidence.features["yes"] is None
         assert now.evidence.features["yes"] is not None

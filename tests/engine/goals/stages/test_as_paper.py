@@ -11,13 +11,13 @@ import pytest
 from engine.base.errors import Cancelled, ModelCrashed
 from engine.conversations.selection import Selection
 from engine.goals.service.paper_report import as_json
-from engine.goals.service.run_stages import PAPER_PROMPTS
+from engine.goals.service.runs import PAPER_PROMPTS
 from engine.goals.stages.as_paper import PaperStage, Wanted
-from engine.goals.stages.embedding import EmbedStage
-from engine.goals.stages.summarising import SummariseStage
+from engine.goals.stages.embedding import EmbedStage, SummariseStage
 from engine.goals.tables import clusterings
+from engine.goals.tables.clusterings import stored_clustering
+from engine.goals.tables.texts import TextSource
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import TextSource, stored_clustering
 from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobDone
 from engine.model.embedders.embedder import embedder_for

@@ -9,9 +9,9 @@ import pytest
 from engine.base.errors import UsageError
 from engine.goals.records import Author, GoalDecision
 from engine.goals.stages.deciding import DecideStage
+from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import source_of, stored_clustering
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.runner import JobDone
 from engine.project.project import Project
 from tests.engine.goals import goal_runs

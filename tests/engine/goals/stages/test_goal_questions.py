@@ -16,16 +16,15 @@ from typing import Any
 import pytest
 
 from engine.goals.records import GoalDecision
-from engine.goals.service.splitting import proposals
-from engine.goals.stages import labelling
+from engine.goals.stages import clustering
 from engine.goals.stages.deciding import MARGIN, DecideStage
-from engine.goals.stages.split_questions import SplitQuestionsStage
-from engine.goals.tables import answers as goal_answers
-from engine.goals.tables import clusterings
-from engine.goals.views import split_candidates
+from engine.goals.stages.proposing import SplitQuestionsStage
+from engine.goals.tables import clusterings, decisions
+from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.views import splitting as split_candidates
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import source_of, stored_clustering
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.views.merge_queue import MergeQueueCache
+from engine.goals.views.splitting import proposals
 from engine.jobs import contract
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.process.process import ModelProcess
@@ -43,7 +42,7 @@ Content = dict[str, list[tuple[Any, ...]]]
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four conversations and two clusters a block."""
     monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
-    monkeypatch.setattr(labelling, "BLOCK", 2)
+    monkeypatch.setattr(clustering, "BLOCK", 2)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -127,7 +126,7 @@ class TestWhatIsWritten:
         """The asked pairs have answers in both orders and the likelihood ratio, found by the members of both sides."""
         with done.reading() as conn:
             stored = stored_clustering(conn, None)
-            answers = goal_answers.every_answer(conn, stored.pair_config)
+            answers = decisions.answers(conn, stored.pair_config)
         state = DecisionLog(done).state(stored.id)
         asked = [pair for pair in state.open_pairs() if state.sides_key(*pair) in answers]
         assert len(asked) == len(answers) == min(2, len(state.open_pairs()))
@@ -174,7 +173,7 @@ class TestWhatIsWritten:
         key = state.sides_key(*split[0].made)
         with done.reading() as conn:
             config = stored_clustering(conn, None).pair_config
-            assert key in goal_answers.every_answer(conn, config)
+            assert key in decisions.answers(conn, config)
 
     def test_again_asks_nothing(self, done: Project, expected: Content, tmp_path: Path) -> None:
         """A second run starts no model process and writes nothing."""

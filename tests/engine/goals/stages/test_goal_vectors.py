@@ -18,12 +18,12 @@ from engine.goals.records import GoalDecision
 from engine.goals.stages import clustering, embedding
 from engine.goals.stages.assigning import AssignStage
 from engine.goals.stages.embedding import EmbedStage, Vectoriser
-from engine.goals.stages.holding_out import HoldOutStage
-from engine.goals.stages.stabilising import StabilityStage
-from engine.goals.tables import answers as goal_answers
-from engine.goals.tables import clusterings, vectors
+from engine.goals.stages.validation import HoldOutStage, StabilityStage
+from engine.goals.tables import clusterings, measurements, vectors
+from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.tables.texts import TextSource
+from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import TextSource, read_vectors, source_of, stored_clustering
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.model.embedders.embedder import Served, ServedEmbedder, embedder_for
 from engine.model.embedders.vectors import Vectors
@@ -308,15 +308,15 @@ class TestStability:
         goal_runs.run(project, [stage])
         with project.reading() as conn:
             key = stored_clustering(conn, None).id
-            found = goal_answers.agreements(conn, key, stage.config_hash)
-            jaccard = goal_answers.stability(conn, key)
+            found = measurements.agreements(conn, key, stage.config_hash)
+            jaccard = measurements.stability(conn, key)
             count = len(clusterings.clusters(conn, key))
         assert stage.done == 3
-        assert [one for one, _, _ in found] == [
+        assert [repetition for repetition, _ in found] == [
             *(("bootstrap", n) for n in range(4)),
             *(("seed", n) for n in range(2)),
         ]
-        assert all(-1 <= ari <= 1 for _, ari, _ in found)
+        assert all(-1 <= ari <= 1 for _, ari in found)
         assert sorted(jaccard) == list(range(count))
         assert all(0 <= value <= 1 for value in jaccard.values())
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from engine.goals.records import GoalDecision
-from engine.goals.stages.deciding import DecideStage
-from engine.goals.stages.naming import NameStage
+from engine.goals.stages.deciding import DecideStage, NameStage
 from engine.goals.tables import clusterings
+from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import stored_clustering
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.runner import JobDone
 from engine.project.project import Project
 from tests.engine.goals import goal_runs

@@ -10,15 +10,15 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.completeness.records.scores import StateCounts
-from engine.goals.records import GoalDecision
-from engine.goals.tables import answers as goal_answers
-from engine.goals.tables import clusterings, second_goals, vectors
-from engine.goals.tables import counts as goal_counts
+from engine.goals.records import GoalDecision, PairAnswer
+from engine.goals.tables import clusterings, measurements, second_goals, vectors
+from engine.goals.tables import decisions as goal_answers
 from engine.goals.tables import decisions as goal_decisions
+from engine.goals.tables import groups as goal_counts
 from engine.goals.tables import groups as goal_groups
 from engine.goals.tables import texts as goals
-from engine.goals.tables.answers import PairAnswer
 from engine.goals.tables.clusterings import Assigned, LabelEntry
+from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.texts import NO_SUMMARY, NOTHING_WRITTEN, GoalEntry
 from engine.goals.tables.vectors import VectorConfig
 from engine.project.project import Project
@@ -259,32 +259,31 @@ class TestClusterings:
         key = add(project, [0, 1, 1], run_id)
 
         def work(conn: sqlite3.Connection) -> None:
-            goal_answers.add_repetition(conn, key, "s", run_id, ("seed", 0), 0.5, {0: 0.1, 1: 0.1})
+            measurements.add_repetition(conn, key, "s", run_id, ("seed", 0), 0.5, {0: 0.1, 1: 0.1})
             for n, values in enumerate(({0: 1.0, 1: 0.5}, {1: 0.75})):
-                goal_answers.add_repetition(conn, key, "s", run_id, ("bootstrap", n), 0.9, values)
+                measurements.add_repetition(conn, key, "s", run_id, ("bootstrap", n), 0.9, values)
 
         project.write(work)
         with project.reading() as conn:
-            assert goal_answers.stability(conn, key) == {0: 1.0, 1: 0.625}
-            wanted: list[goal_answers.Repetition] = [("seed", 0), ("seed", 1), ("bootstrap", 1)]
-            assert goal_answers.missing_repetitions(conn, key, "s", wanted) == [("seed", 1)]
-            assert [ari for _, ari, _ in goal_answers.agreements(conn, key, "s")] == [0.9, 0.9, 0.5]
+            assert measurements.stability(conn, key) == {0: 1.0, 1: 0.625}
+            wanted: list[measurements.Repetition] = [("seed", 0), ("seed", 1), ("bootstrap", 1)]
+            assert measurements.missing_repetitions(conn, key, "s", wanted) == [("seed", 1)]
+            assert [ari for _, ari in measurements.agreements(conn, key, "s")] == [0.9, 0.9, 0.5]
 
     def test_answers(self, project: Project) -> None:
         """Answers are found by the members of both sides and the questions; the last one counts."""
         run_id = conversations_with_vectors(project, 2)
-        first = PairAnswer("ab", None, 0.5, None, "", "", "", "tiny.gguf", 2, 1.0)
-        second = PairAnswer("ab", 0.1, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf", 4, 3.0)
-        for answer in (first, second):
+        first = PairAnswer(yes=0.5, model="tiny.gguf")
+        second = PairAnswer(0.1, 0.9, 0.8, "alike", "Both", "They both.", "tiny.gguf")
+        for stored in (AnswerEntry("ab", first, 2, 1.0), AnswerEntry("ab", second, 4, 3.0)):
             project.write(
-                partial(goal_answers.add, config_hash="p", run_id=run_id, answers=[answer])
+                partial(goal_answers.add_answers, config_hash="p", run_id=run_id, entries=[stored])
             )
         with project.reading() as conn:
-            assert goal_answers.answers(conn, "p", ["ab", "cd"]) == {"ab": second}
-            assert goal_answers.every_answer(conn, "p") == {"ab": second}
-            assert goal_answers.answers(conn, "q", ["ab"]) == {}
-            assert goal_answers.cost(conn, "p") == (4.0, 3.0)
-            assert goal_answers.cost(conn, None) is None
+            assert goal_answers.answers(conn, "p") == {"ab": second}
+            assert goal_answers.answers(conn, "q") == {}
+            assert goal_answers.answer_cost(conn, "p") == (4.0, 3.0)
+            assert goal_answers.answer_cost(conn, None) is None
 
 
 class TestDecisions:

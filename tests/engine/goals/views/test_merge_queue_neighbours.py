@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.goals.clusters import neighbours
-from engine.goals.clusters.neighbours import NearestRows
-from engine.goals.views import merge_queue_cache as standing_module
+from engine.goals.clusters import neighbors as neighbours
+from engine.goals.clusters.neighbors import NearestRows
+from engine.goals.tables.clusterings import stored_clustering
+from engine.goals.views import merge_queue
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.goal_inputs import stored_clustering
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.views.merge_queue import MergeQueueCache
 from engine.project.project import Project
 from tests.engine.goals import goal_runs
 
@@ -22,7 +22,7 @@ from tests.engine.goals import goal_runs
 @pytest.fixture(autouse=True)
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowers the number from which on the index is used."""
-    monkeypatch.setattr(standing_module, "WORTH_KEEPING", 10)
+    monkeypatch.setattr(merge_queue, "WORTH_KEEPING", 10)
     monkeypatch.setattr(neighbours, "EXACT", 10)
 
 

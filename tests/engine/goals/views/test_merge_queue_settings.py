@@ -7,12 +7,12 @@ from engine.project import settings
 from engine.project.project import Project
 
 
-def test_projects_keep_the_former_names(tmp_path: Path) -> None:
-    """The order `informative` is stored as `teaching`, the least similarity as `floor`, as in older projects."""
+def test_settings_are_stored_side_by_side(tmp_path: Path) -> None:
+    """A new order keeps the least similarity, and the other way round."""
     with Project.open(tmp_path / "p.wb", create=True) as project:
-        project.write(lambda conn: settings.put(conn, SETTING, {"order": "probability"}))
-        project.write(lambda conn: put_order(conn, "informative"))
+        project.write(lambda conn: settings.put(conn, SETTING, {"order": "informative"}))
+        project.write(lambda conn: put_order(conn, "similarity"))
         project.write(lambda conn: put_least_similarity(conn, 0.5))
         with project.reading() as conn:
-            assert settings.get(conn, "desk", {}) == {"order": "teaching", "floor": 0.5}
-            assert queue_settings(conn) == ("informative", 0.5)
+            assert settings.get(conn, "desk", {}) == {"order": "similarity", "floor": 0.5}
+            assert queue_settings(conn) == ("similarity", 0.5)

@@ -13,7 +13,7 @@ import pytest
 from engine.base.errors import UsageError
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.merge_queue_cache import MergeQueueCache
+from engine.goals.views.merge_queue import MergeQueueCache
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.records.example_probes import ExampleProbe

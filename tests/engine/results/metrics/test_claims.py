@@ -215,5 +215,5 @@ class TestTables:
     def test_pairs(self) -> None:
         """Correlations are of every two figures that vary, over the cases that have both."""
         (pair,) = pairs(self.CASES)
-        assert (pair.first, pair.second, pair.found.n) == ("leaves", "answer_tokens", 6)
+        assert (pair.first, pair.second, pair.correlation.n) == ("leaves", "answer_tokens", 6)
         assert pairs([]) == []

@@ -19,7 +19,6 @@ from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.completeness.truncation import cut_at
 from engine.formats.records import Parsed
 from engine.model.adapter_files import AdapterOrigin
-from engine.opener.open_project import OpenProject
 from engine.project import runs
 from engine.project.project import Project
 from engine.training.config import Recipe, TrainConfig
@@ -403,14 +402,6 @@ class TestHeldOut:
         assert named["rows"][2]["name"] == "tuned paper (two)"
         assert as_json(capsys, path, "--run", "one", "--mode", "base")["n"] == 12
         assert "8 conversations are left out" in asked(capsys, path, "--run", "one")[2]
-
-    def test_for_the_screen(self, path: Path) -> None:
-        """The training screen shows the same table."""
-        training_run(path, "one", range(1, 13))
-        with OpenProject(path, read_only=True) as workspace:
-            table = workspace.validation.truncation_test("one")
-        assert (table.run, table.n, len(table.rows)) == ("one", 12, 3)
-        assert table.rows[-1].kind == "keywords"
 
 
 class TestTruth:

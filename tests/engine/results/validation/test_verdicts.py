@@ -12,7 +12,7 @@ from engine.base.errors import UsageError
 from engine.base.outcomes import (
     Verdict,
 )
-from engine.base.statistics.classification import classify
+from engine.base.statistics.bootstrap import classify
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
@@ -54,14 +54,14 @@ def test_rows(project: Project) -> None:
     good, other, keywords = found.rows
     labels = [bool(n % 3) for n in range(2, COUNT + 1)]
     values = [n * 7 % 30 / 30 for n in range(2, COUNT + 1)]
-    assert other.found == classify(values, labels)
-    assert good.found.auroc.value == 1.0
+    assert other.metrics == classify(values, labels)
+    assert good.metrics.auroc.value == 1.0
     assert (keywords.name, keywords.rule) == ("keyword rule", None)
     assert {(one.one, one.other) for one in found.contrasts} == {
         (good.name, other.name), (good.name, keywords.name), (other.name, keywords.name),
     }  # fmt: skip
     made = verdicts.verdicts_json(found)["verdicts"]
-    assert made["rows"][1]["auroc"] == other.found.auroc.value
+    assert made["rows"][1]["auroc"] == other.metrics.auroc.value
     assert "a person chose" in verdicts.verdict_table(found).notes[1]
 
 

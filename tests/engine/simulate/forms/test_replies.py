@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from engine.model.asking import parsed_object
 from engine.simulate.forms.form import known_form
 from engine.simulate.forms.form_session import (
     alike,
     groups_schema,
     last_object,
     pairs_schema,
-    parsed,
     section_schema,
 )
 from tests.engine.simulate.forms.playing import leaf, small_form
@@ -39,7 +39,7 @@ def test_the_last_whole_object_is_meant(reply: str, meant: str | None) -> None:
 @pytest.mark.parametrize("text", ["[]", "3", '{"a": }', '{"a":' * 5000 + "1" + "}" * 5000])
 def test_what_is_no_object_is_not_parsed(text: str) -> None:
     """Other values, broken JSON and very deep nesting are no object."""
-    assert parsed(text) is None
+    assert parsed_object(text, strict=False) is None
 
 
 def answered(**changes: Any) -> dict[str, Any]:

@@ -24,7 +24,15 @@ from engine.simulate.service.person import PersonSession, asked_fields
 from engine.simulate.service.result_tables import item_of, tables_of
 from engine.simulate.service.sharded import opened_drafts
 
-REQUEST = SimulationRequest("recsim", runs=2, limit=2, tasks=("travel planning",), turns=1)
+REQUEST = SimulationRequest(
+    "recsim",
+    runs=2,
+    tasks=("travel planning",),
+    turns=1,
+    user_tokens=16,
+    assistant_tokens=16,
+    context=1024,
+)
 RECORD = {
     "task_id": "T-1",
     "task": "math",
@@ -38,7 +46,7 @@ RECORD = {
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, tuned: None) -> Iterator[OpenProject]:
+def workspace(tmp_path: Path, tuned_shallow: None) -> Iterator[OpenProject]:
     """An empty project on a machine where the default model was tuned."""
     with OpenProject(tmp_path / "p.wb", create=True) as opened:
         yield opened
@@ -62,12 +70,12 @@ def played(workspace: OpenProject, start: object) -> JobEnded:
 
 
 class TestPlaying:
-    def test_from_a_request_to_its_results(self, workspace: OpenProject) -> None:
-        """A request is estimated and played; its replies come live, its results are in tables; it is stored and not
-        played twice.
+    def test_from_a_request_to_its_results(self, workspace: OpenProject, tmp_path: Path) -> None:
+        """A request is estimated and played; its replies come live, its results are in tables and in a new file; it is
+        stored and not played twice.
         """
-        service = workspace.simulations
-        request = replace(REQUEST, tasks=(service.offers().tasks[0],))
+        service, request = workspace.simulations, REQUEST
+        assert service.offers().tasks[0] == request.tasks[0]
         assert service.estimate(request).plays == 2
         assert service.sets() == []
         assert played(workspace, lambda: service.start(request)).outcome == "done"
@@ -88,18 +96,12 @@ class TestPlaying:
         assert played(workspace, lambda: service.go_on(one.config_hash)).outcome == "done"
         assert service.sets()[0].played == 2
 
-    def test_export(self, workspace: OpenProject, tmp_path: Path) -> None:
-        """Tables and all plays are written to a new file; an existing file is refused."""
-        service = workspace.simulations
-        request = replace(REQUEST, limit=1, tasks=(service.offers().tasks[0],))
-        played(workspace, lambda: service.start(request))
-        key = service.sets()[0].config_hash
-        service.export(key, str(tmp_path / "out.json"))
-        told = json.loads((tmp_path / "out.json").read_text("utf-8"))
-        assert told["tables"][0]["rows"][0]["conversations"] == 1
-        assert len(told["plays"]) == 1
+        service.export(one.config_hash, str(tmp_path / "out.json"))
+        exported = json.loads((tmp_path / "out.json").read_text("utf-8"))
+        assert exported["tables"][0]["rows"][0]["conversations"] == 2
+        assert len(exported["plays"]) == 2
         with pytest.raises(ProjectError, match="there already"):
-            service.export(key, str(tmp_path / "out.json"))
+            service.export(one.config_hash, str(tmp_path / "out.json"))
 
     def test_refused(self, workspace: OpenProject) -> None:
         """A request that cannot be played or resumed is refused before anything starts."""

@@ -26,7 +26,7 @@ from engine.simulate.service.simulations import Simulation
 from tests.engine.simulate.simulated import scenarios
 from workbench.arguments import read_request
 from workbench.cli import build_parser, main
-from workbench.commands.playing import exit_code, played
+from workbench.commands.simulating import exit_code, played
 
 
 @pytest.fixture
@@ -108,6 +108,21 @@ class TestPlaying:
             assert len(simulations.transcript(row.id)) == 2 * row.result["turns"]
             assert simulations.rows_of("chat") == again
         assert "2 were played before" in capsys.readouterr().err
+        self.check_transcripts(path)
+
+    def check_transcripts(self, path: Path) -> None:
+        """The transcript export has every call with its reply, for all plays or for those of given conversations."""
+        out = path.with_suffix(".jsonl")
+        words = ["export", str(path), "transcripts", "-o", str(out)]
+        assert main(words) == 0
+        lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+        assert [line["key"] for line in lines] == ["chat/Bread", "chat/Rivers", "chat/Chess"]
+        assert [line["conversation"] for line in lines] == [line["key"] for line in lines]
+        assert [call["role"] for call in lines[0]["calls"]] == ["user", "assistant"]
+        assert all(call["text"] is not None for call in lines[0]["calls"])
+        assert main([*words, "--filter", "messages:4"]) == 0
+        (line,) = out.read_text("utf-8").splitlines()
+        assert json.loads(line)["key"] == "chat/Rivers"
 
 
 class TestWords:
@@ -119,28 +134,3 @@ class TestWords:
         roles: tuple[Role, ...] = ("assistant", "user", "judge")
         assert [options.model_of(role) for role in roles] == ["a", "a", "b"]
         assert (options.runs, options.seed, options.temperature) == (3, 0, None)
-
-
-def test_export_of_transcripts(path: Path, tuned_shallow: None) -> None:
-    """The transcript export has every call with its reply, for all plays or for those of given conversations."""
-    options = SimulationOptions(context=512)
-    asks: dict[Role, Sampling] = {"user": Sampling(), "assistant": Sampling()}
-    with OpenProject(path, create=True) as workspace:
-        played(
-            workspace,
-            workspace.simulation_runs.simulation(
-                "chat", lambda _: scenarios()[:2], {}, asks, options, {}
-            ),
-        )
-    out = path.with_suffix(".jsonl")
-    assert main(["export", str(path), "transcripts", "-o", str(out)]) == 0
-    lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
-    assert [line["key"] for line in lines] == ["chat/Bread", "chat/Rivers"]
-    assert [line["conversation"] for line in lines] == ["chat/Bread", "chat/Rivers"]
-    assert [call["role"] for call in lines[0]["calls"]] == ["user", "assistant"]
-    assert all(call["text"] is not None for call in lines[0]["calls"])
-    asked = ["export", str(path), "transcripts", "-o", str(out), "--filter", "messages:4"]
-    assert main(asked) == 0
-    assert [json.loads(line)["key"] for line in out.read_text("utf-8").splitlines()] == [
-        "chat/Rivers"
-    ]

@@ -1,0 +1,349 @@
+"""Agreement of labelers, and of groups with gold goals, with intervals; correlation of two variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.base.interval import Z95, Interval
+from engine.base.statistics.ranking import corrected, resampled
+from engine.base.statistics.records import (
+    Contrast,
+)
+
+LABEL_DRAWS = 2_000
+LABEL_SEED = 20_240_917
+
+Label = str | int
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAgreement:
+    """Agreement of two labellers over the same items.
+
+    Attributes:
+        count: Number of items that both labelled.
+        accuracy: Share of equal labels.
+        frequent: Accuracy of the constant guess: the other labeller's most frequent label.
+        kappa: Cohen's kappa (1960); None when the expected agreement is 1.
+        weighted: Kappa with quadratic weights (Cohen 1968); None for labels that are words, or when undefined.
+    """
+
+    count: int
+    accuracy: Interval
+    frequent: float
+    kappa: Interval | None
+    weighted: Interval | None
+
+
+def agree(
+    one: Sequence[Label], other: Sequence[Label], grades: Sequence[int] = ()
+) -> LabelAgreement:
+    """Computes the agreement of two labellers, with 95% intervals by resampling the items.
+
+    Args:
+        one: Labels of the labeller that is evaluated.
+        other: Labels of the reference labeller, in the same order.
+        grades: All possible grades, ascending; empty when labels are words.
+
+    Raises:
+        ValueError: There is nothing to compare.
+    """
+    if not one or len(one) != len(other):
+        raise ValueError("Both labelers need a label for each thing.")
+    names: list[Label] = [*grades] or sorted({*one, *other}, key=str)
+    at = {name: place for place, name in enumerate(names)}
+    size = len(names)
+    cells = np.array([at[a] * size + at[b] for a, b in zip(one, other, strict=True)])
+    seen = np.bincount(cells, minlength=size * size).astype(float)
+    drawn = np.random.default_rng(LABEL_SEED).multinomial(
+        len(one), seen / len(one), size=LABEL_DRAWS
+    )
+    tables = np.concatenate([seen[None], drawn]).reshape(-1, size, size)
+    same = 1 - np.eye(size)
+    steps = np.subtract.outer(np.arange(size), np.arange(size)).astype(float) ** 2
+    return LabelAgreement(
+        len(one),
+        _with_percentiles(np.trace(tables, axis1=1, axis2=2) / len(one)),
+        float(seen.reshape(size, size).sum(axis=0).max() / len(one)),
+        _known(_kappa(tables, same)),
+        _known(_kappa(tables, steps)) if grades else None,
+    )
+
+
+def alpha(counts: npt.NDArray[np.int64]) -> Interval | None:
+    """Krippendorff's alpha for nominal labels, with a 95% interval by resampling the items.
+
+    alpha = 1 - observed / expected disagreement, over the items with two labels or more (K. Krippendorff, "Computing
+    Krippendorff's Alpha-Reliability", 2011, section C): 1 is agreement, 0 what chance gives.
+
+    Args:
+        counts: How many labellers gave each label to each item, shape (items, labels).
+
+    Returns:
+        None where nothing has two labels, or all labels are the same.
+    """
+    counts = counts[counts.sum(axis=1) > 1]
+    if not len(counts):
+        return None
+    # items alike are one, so that the size of the draws does not grow with the number of items
+    alike, times = np.unique(counts, axis=0, return_counts=True)
+    labels = alike.sum(axis=1)
+    unequal = (labels**2 - (alike**2).sum(axis=1)) / (labels - 1)
+    drawn = np.random.default_rng(LABEL_SEED).multinomial(
+        len(counts), times / len(counts), size=LABEL_DRAWS
+    )
+    weight = np.concatenate([times[None], drawn]).astype(float)
+    by_label = weight @ alike
+    every = by_label.sum(axis=1)
+    observed = weight @ unequal / every
+    pairs = every**2 - (by_label**2).sum(axis=1)
+    chance = pairs / (every * (every - 1))
+    beyond: Floats = np.divide(
+        observed, chance, out=np.full_like(observed, np.nan), where=pairs > 0
+    )
+    return _known(1 - beyond)
+
+
+def shared(
+    ones: Mapping[int, Label], others: Mapping[int, Label]
+) -> tuple[list[Label], list[Label]]:
+    """Returns the labels of the items that both labelled, as two parallel lists."""
+    both = sorted(ones.keys() & others.keys())
+    return [ones[key] for key in both], [others[key] for key in both]
+
+
+def _kappa(tables: Floats, cost: Floats) -> Floats:
+    """Returns kappa: 1 - observed cost / expected cost; NaN where the expected cost is 0."""
+    every = tables.sum(axis=(1, 2))
+    rows, columns = tables.sum(axis=2), tables.sum(axis=1)
+    seen = (tables * cost).sum(axis=(1, 2)) / every
+    chance = np.einsum("ni,ij,nj->n", rows, cost, columns) / every**2
+    beyond: Floats = np.divide(seen, chance, out=np.full_like(seen, np.nan), where=chance > 0)
+    return 1 - beyond
+
+
+def _known(values: Floats) -> Interval | None:
+    return _with_percentiles(values) if np.isfinite(values[0]) else None
+
+
+def _with_percentiles(values: Floats) -> Interval:
+    """Returns the first value with the 95% percentile interval of the other, finite ones."""
+    usable = values[1:][np.isfinite(values[1:])]
+    low, high = np.quantile(usable, [0.025, 0.975]) if len(usable) else (values[0], values[0])
+    return Interval(float(values[0]), float(low), float(high))
+
+
+HALVES = 400
+FEWEST = 8
+"""Fewest conversations from which an interval is estimated."""
+_LEAST = (0.0, -1.0, 0.0, 0.0)
+"""Least values of V-measure, adjusted Rand index, homogeneity and completeness."""
+OUTSIDE = -1
+"""Label of conversations in no group; they count as one group together."""
+
+Groups = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldAgreement:
+    """Agreement of groups with gold goals.
+
+    Attributes:
+        homogeneity: 1 where each group holds conversations of one goal only (Rosenberg and Hirschberg 2007).
+        completeness: 1 where the conversations of each goal are in one group.
+        v: Their harmonic mean; the mutual information normalised by the arithmetic mean of entropies.
+        ari: Rand index, adjusted for chance (Hubert and Arabie 1985).
+        groups: Number of groups that hold one of the conversations, without `OUTSIDE`.
+    """
+
+    v: Interval
+    ari: Interval
+    homogeneity: Interval
+    completeness: Interval
+    groups: int
+
+
+def agreement(gold: Sequence[str], labels: Groups, *, seed: int = 0) -> GoldAgreement:
+    """Measures the agreement of groups with gold goals.
+
+    The 95% intervals come from subsampling: the metrics of random halves vary about as much around their mean as the
+    metrics of all conversations do around the true values (Politis and Romano 1994). The bootstrap would draw a
+    conversation twice, and its two copies would count as agreement.
+
+    Args:
+        gold: Gold goal of each conversation.
+        labels: Group of each conversation, `OUTSIDE` for none; same length.
+        seed: Seed of the halves.
+    """
+    names = {name: number for number, name in enumerate(dict.fromkeys(gold))}
+    truth = np.array([names[name] for name in gold], dtype=np.int64)
+    whole = agreement_figures(truth, labels)
+    down, up = _around(truth, labels, seed)
+    v, ari, homogeneity, completeness = (
+        Interval(float(one), max(least, float(one + low)), min(1.0, float(one + high)))
+        for one, low, high, least in zip(whole, down, up, _LEAST, strict=True)
+    )
+    groups = len(np.unique(labels[labels != OUTSIDE]))
+    return GoldAgreement(v, ari, homogeneity, completeness, groups)
+
+
+def agreement_contrasts(
+    gold: Sequence[str], ways: Mapping[str, Groups], pairs: Sequence[tuple[str, str]], seed: int = 0
+) -> tuple[Contrast, ...]:
+    """Compares pairs of groupings of the same conversations by V-measure and adjusted Rand index, with Holm's
+    correction.
+
+    Intervals and p values come from the same random halves for both groupings, as in `agreement`. With fewer than
+    `FEWEST` conversations there is no test.
+
+    Args:
+        ways: Group of each conversation, by name of the grouping.
+        pairs: Names of the groupings to compare.
+    """
+    names = {name: number for number, name in enumerate(dict.fromkeys(gold))}
+    truth = np.array([names[name] for name in gold], dtype=np.int64)
+    whole = {name: agreement_figures(truth, labels) for name, labels in ways.items()}
+    few = len(truth) < FEWEST
+    halves = {} if few else {name: _halves(truth, labels, seed) for name, labels in ways.items()}
+    found = []
+    for one, other in pairs:
+        for nth, figure in enumerate(("V", "ARI")):
+            first, second = float(whole[one][nth]), float(whole[other][nth])
+            off, p = first - second, None
+            low, high = -2.0, 2.0
+            if not few:
+                drawn = halves[one][:, nth] - halves[other][:, nth]
+                low, high = np.quantile(drawn - drawn.mean(), (0.025, 0.975))
+                p = resampled(off, drawn)
+            ends = Interval(off, float(off + low), float(off + high))
+            found.append(Contrast(figure, one, other, len(truth), first, second, ends, p))
+    return corrected(found)
+
+
+def _around(truth: Groups, labels: Groups, seed: int) -> tuple[Floats, Floats]:
+    """Returns how far the 95% interval reaches below and above each metric; the whole range below `FEWEST`."""
+    if len(truth) < FEWEST:
+        return np.full(len(_LEAST), -2.0), np.full(len(_LEAST), 2.0)
+    halves = _halves(truth, labels, seed)
+    low, high = np.quantile(halves - halves.mean(axis=0), (0.025, 0.975), axis=0)
+    return low, high
+
+
+def _halves(truth: Groups, labels: Groups, seed: int) -> Floats:
+    """Returns the metrics of random halves, shape (draws, 4); equal seeds give equal halves."""
+    rng = np.random.default_rng(seed)
+    return np.array(
+        [
+            agreement_figures(truth[kept], labels[kept])
+            for kept in (rng.permutation(len(truth))[: len(truth) // 2] for _ in range(HALVES))
+        ]
+    )
+
+
+def agreement_figures(truth: Groups, labels: Groups) -> Floats:
+    """Returns V-measure, adjusted Rand index, homogeneity and completeness, bit for bit as scikit-learn's functions,
+    which take 1 ms a draw for checks of their arguments."""
+    rows, columns = (np.unique(one, return_inverse=True)[1] for one in (truth, labels))
+    shape = (rows.max() + 1, columns.max() + 1)
+    table = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape)
+    information = _mutual_information(table)
+    first, second = (_entropy(table.sum(axis=axis)) for axis in (1, 0))
+    homogeneity = information / first if first else 1.0
+    completeness = information / second if second else 1.0
+    both = homogeneity + completeness
+    v = 2.0 * homogeneity * completeness / both if both else 0.0
+    return np.array([v, adjusted_rand(table), homogeneity, completeness])
+
+
+def _mutual_information(table: npt.NDArray[np.int64]) -> float:
+    """Returns the mutual information of the two partitions of a contingency table, in nats."""
+    if 1 in table.shape:
+        return 0.0
+    rows, columns = np.nonzero(table)
+    counts, total = table[rows, columns], log(table.sum())
+    expected = np.log(table.sum(axis=1)[rows] * table.sum(axis=0)[columns])
+    share = counts / table.sum()
+    terms = share * (np.log(counts) - total) + share * (-expected + total + total)
+    terms[np.abs(terms) < np.finfo(np.float64).eps] = 0.0
+    return max(0.0, float(terms.sum()))
+
+
+def _entropy(counts: npt.NDArray[np.int64]) -> float:
+    """Returns the entropy of a partition with groups of these sizes, in nats."""
+    if len(counts) == 1:
+        return 0.0
+    return float(-np.sum(counts / counts.sum() * (np.log(counts) - log(counts.sum()))))
+
+
+def adjusted_rand(table: npt.NDArray[np.int64]) -> float:
+    """Returns the adjusted Rand index of a contingency table, by numbers of pairs in integers without bound."""
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    total, squares = int(table.sum()), int((table**2).sum())
+    by_rows, by_columns = int((rows**2).sum()) - squares, int((columns**2).sum()) - squares
+    if not by_rows and not by_columns:
+        return 1.0
+    same, apart = squares - total, total**2 - by_rows - by_columns - squares
+    return (
+        2.0
+        * (same * apart - by_rows * by_columns)
+        / ((same + by_rows) * (by_rows + apart) + (same + by_columns) * (by_columns + apart))
+    )
+
+
+LEAST = 4
+"""Fewest pairs from which an interval is estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Correlation of two variables over `n` pairs.
+
+    Attributes:
+        spearman: Rank correlation, with the 95% interval of Bonett & Wright (2000, Psychometrika 65).
+        pearson: Linear correlation.
+    """
+
+    n: int
+    spearman: Interval
+    pearson: float
+
+
+def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation | None:
+    """Returns the correlations of finite numbers; None with fewer than `LEAST` pairs or when one variable is constant.
+
+    Raises:
+        ValueError: The lengths differ.
+    """
+    x, y = np.asarray(first, float), np.asarray(second, float)
+    if len(x) != len(y):
+        raise ValueError("Pairs are needed.")
+    n = len(x)
+    if n < LEAST or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    from scipy.stats import (
+        rankdata,  # imported here: it takes half a second, and screens import this module
+    )
+
+    rho = _pearson(rankdata(x), rankdata(y))
+    return Correlation(n, _with_interval(rho, n), _pearson(x, y))
+
+
+def _pearson(x: Floats, y: Floats) -> float:
+    a, b = x - x.mean(), y - y.mean()
+    found = float(a @ b) / math.sqrt(float(a @ a) * float(b @ b))
+    return max(-1.0, min(1.0, found))
+
+
+def _with_interval(rho: float, n: int) -> Interval:
+    if abs(rho) > 1 - 1e-12:  # the Fisher transform is infinite, so there is no interval
+        return Interval(rho, rho, rho)
+    half = Z95 * math.sqrt((1 + rho * rho / 2) / (n - 3))
+    middle = math.atanh(rho)
+    return Interval(rho, math.tanh(middle - half), math.tanh(middle + half))

@@ -1,0 +1,356 @@
+"""How well a value separates two kinds, with intervals from bootstraps of conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.base.interval import Interval
+from engine.base.statistics import ranking
+from engine.base.statistics.ranking import (
+    LEAST_GROUPS,
+    Floats,
+    area,
+    average_precision,
+    ratio,
+    resampled,
+)
+from engine.base.statistics.records import (
+    Classification,
+)
+
+Ints = npt.NDArray[np.int64]
+
+THRESHOLD = 0.5
+BINS = 10
+DRAWS = 2_000
+LEAST_DRAWS = 200
+_ALL_CELLS = 10_000_000
+"""Most bootstrap weights that are drawn: of more than 5,000 groups fewer draws are made, at least `LEAST_DRAWS`. Their
+intervals are so narrow that the ends are the same within three thousandths."""
+SEED = 20_240_917
+_CELLS = 2_000_000
+"""Most bootstrap weights in memory at once; draws are processed in blocks of this size."""
+
+
+NAMES = tuple(one.name for one in fields(Classification))
+_ECE = NAMES.index("ece")
+
+
+def figures(
+    values: Sequence[float], complete: Sequence[bool], threshold: float = THRESHOLD
+) -> dict[str, float]:
+    """Returns the metrics of `Classification` by name, without intervals.
+
+    Raises:
+        ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
+    """
+    sample = _Sample.of(values, complete, None, threshold)
+    seen = sample.figures(np.ones((1, sample.groups)), None)[0]
+    return dict(zip(NAMES, map(float, seen), strict=True))
+
+
+def classify(
+    values: Sequence[float],
+    complete: Sequence[bool],
+    groups: Sequence[int] | None = None,
+    threshold: float = THRESHOLD,
+) -> Classification:
+    """Computes all metrics with 95% bootstrap intervals.
+
+    A cluster bootstrap: each draw resamples as many groups (conversations) as there are, with replacement, with all
+    their values (Efron & Tibshirani 1993, An Introduction to the Bootstrap). With few errors the plain bootstrap gives
+    intervals that are too narrow, and with none an interval of width 0. So each draw also has four pseudo-observations,
+    a complete and an incomplete one with the highest value and the same with the lowest, weighted by Gamma(1/2)
+    variables: the Bayesian bootstrap (Rubin 1981, Ann. Stat. 9) of a Jeffreys prior. The calibration error (ECE) does
+    without them. Small bins bias it upwards, and the draws twice, so it gets the basic bootstrap interval, which
+    subtracts the bias of the draws.
+
+    Measured coverage of the 95% intervals, over 150 samples each of 10, 30 and 100 pairs with weak and strong
+    separation: 90% to 99%; of the calibration error 64% to 91%, which stays too large with few pairs. Equal arguments
+    give equal intervals.
+
+    Args:
+        values: Scores in [0, 1].
+        complete: The label of each value.
+        groups: Group of each value, resampled together; None makes each value its own group.
+
+    Raises:
+        ValueError: One kind is missing, the lengths differ, or a value is not in [0, 1].
+    """
+    return draw(values, complete, groups, threshold).classification()
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapDraws:
+    """All metrics, observed and in each bootstrap draw. The same groups give the same draws, so two scores can be
+    paired.
+
+    Attributes:
+        seen: Observed metrics in the order of `NAMES`, shape (7,).
+        draws: Metrics of each draw, shape (draws, 7).
+    """
+
+    seen: Floats
+    draws: Floats
+
+    def classification(self) -> Classification:
+        """Returns the metrics with their intervals."""
+        low, high = np.quantile(self.draws, [0.025, 0.975], axis=0)
+        turned = 2 * self.seen[_ECE] - high[_ECE], 2 * self.seen[_ECE] - low[_ECE]
+        low[_ECE], high[_ECE] = np.clip(turned, 0.0, 1.0)
+        return Classification(
+            *(
+                Interval(float(value), float(min(bottom, value)), float(max(top, value)))
+                for value, bottom, top in zip(self.seen, low, high, strict=True)
+            )
+        )
+
+    def difference(self, other: BootstrapDraws, name: str) -> tuple[Interval, float]:
+        """Returns this metric minus the other score's, with its interval, and the two-sided p value of no
+        difference."""
+        nth = NAMES.index(name)
+        off = float(self.seen[nth] - other.seen[nth])
+        drawn = self.draws[:, nth] - other.draws[:, nth]
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        return Interval(off, min(off, float(low)), max(off, float(high))), resampled(off, drawn)
+
+
+def draw(
+    values: Sequence[float],
+    complete: Sequence[bool],
+    groups: Sequence[int] | None = None,
+    threshold: float = THRESHOLD,
+) -> BootstrapDraws:
+    """Returns the bootstrap draws behind the intervals of `classify`; takes and raises the same."""
+    sample = _Sample.of(values, complete, groups, threshold)
+    n = sample.groups
+    random = np.random.default_rng(SEED)
+    even = np.full(n, 1 / n)
+    drawn = []
+    left = min(DRAWS, max(LEAST_DRAWS, _ALL_CELLS // n))
+    while left:
+        part = min(left, max(1, _CELLS // max(n, len(sample.value))))
+        weights = random.multinomial(n, even, size=part).astype(float)
+        drawn.append(sample.figures(weights, random.gamma(0.5, size=(part, 4))))
+        left -= part
+    return BootstrapDraws(sample.figures(np.ones((1, n)), None)[0], np.concatenate(drawn))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Values in ascending order, prepared for computing weighted metrics.
+
+    Attributes:
+        group: Group of each value.
+        starts: Index of the first value of each run of equal values.
+        called: Index of the first run at or above the threshold.
+    """
+
+    value: Floats
+    label: Floats
+    group: Ints
+    groups: int
+    starts: Ints
+    called: int
+
+    @classmethod
+    def of(
+        cls,
+        values: Sequence[float],
+        complete: Sequence[bool],
+        groups: Sequence[int] | None,
+        threshold: float,
+    ) -> _Sample:
+        value, label = np.asarray(values, float), np.asarray(complete, bool)
+        group = (
+            np.arange(len(value)) if groups is None else np.unique(groups, return_inverse=True)[1]
+        )
+        if not len(value) == len(label) == len(group):
+            raise ValueError("One label and one group for each value are needed.")
+        if not label.any() or label.all():
+            raise ValueError("Both kinds are needed.")
+        if not ((value >= 0) & (value <= 1)).all():
+            raise ValueError("Values must be in [0, 1].")
+        order = np.argsort(value, kind="stable")
+        value, label, group = value[order], label[order], group[order]
+        starts = np.flatnonzero(np.append(True, value[1:] != value[:-1]))
+        called = int(np.searchsorted(value[starts], threshold, "left"))
+        return cls(value, label.astype(float), group, int(group.max()) + 1, starts, called)
+
+    def figures(self, weights: Floats, unseen: Floats | None) -> Floats:
+        """Returns the metrics of each draw in the order of `NAMES`, shape (draws, 7).
+
+        Args:
+            weights: Weight of each group, shape (draws, groups).
+            unseen: Weights of the pseudo-observations: a complete and an incomplete one with the highest value, then
+                the same with the lowest, shape (draws, 4); None for no pseudo-observations.
+        """
+        weight = weights[:, self.group]
+        if unseen is None:
+            unseen = np.zeros((len(weights), 4))
+        highs = np.add.reduceat(weight * self.label, self.starts, axis=1)
+        lows = np.add.reduceat(weight * (1 - self.label), self.starts, axis=1)
+        highs = np.column_stack([unseen[:, 2], highs, unseen[:, 0]])
+        lows = np.column_stack([unseen[:, 3], lows, unseen[:, 1]])
+        first = 1 + self.called  # after the pseudo-observations with the lowest value
+        true, false = highs[:, first:].sum(axis=1), lows[:, first:].sum(axis=1)
+        positive, negative = highs.sum(axis=1), lows.sum(axis=1)
+        return np.column_stack(
+            [
+                (true + negative - false) / (positive + negative),
+                ratio(true, true + false),
+                ratio(true, positive),
+                ratio(2 * true, positive + true + false),
+                area(highs, lows),
+                average_precision(highs, lows),
+                self._calibration_error(weight),
+            ]
+        )
+
+    def _calibration_error(self, weight: Floats) -> Floats:
+        """Returns the ECE of each draw: mean of |share complete - mean value| over the bins, weighted by bin weight."""
+        place = np.minimum((self.value * BINS).astype(int), BINS - 1)
+        _, starts = np.unique(place, return_index=True)
+        off = np.add.reduceat(weight * (self.label - self.value), starts, axis=1)
+        return ratio(np.abs(off).sum(axis=1), weight.sum(axis=1))
+
+
+_KEPT_CELLS = 40_000_000
+"""Most bootstrap weights that are stored, two bytes each."""
+_RANK_CELLS = 1_000_000
+"""Most bootstrap weights that are processed at once."""
+
+Bools = npt.NDArray[np.bool_]
+
+RANK_FIGURES = ("auroc", "average_precision", "kept_accuracy", "rejection_ratio")
+"""Order of the figures in arrays.
+
+- `auroc`: area under the ROC curve.
+- `average_precision`: precision of finding the wrong cases from the highest score down.
+- `kept_accuracy`: area under the accuracy-rejection curve (Nadeem, Zucker and Hanczar 2009): the accuracy of
+  the k lowest scores, averaged over k from 1 to all.
+- `rejection_ratio`: that area on a scale from random rejection (0) to perfect rejection (1) (Malinin
+  and Gales 2021 with errors, Vashurin et al. 2025 with this area).
+"""
+
+
+_RATIO = RANK_FIGURES.index("rejection_ratio")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Ranking metrics of one score, with their bootstrap draws.
+
+    Attributes:
+        seen: Observed metrics in the order of `RANK_FIGURES`, shape (4,).
+        drawn: Metrics of each draw, shape (draws, 4); NaN where a draw has one class only. None when a class is in
+            fewer than `LEAST_GROUPS` conversations, where bootstrap intervals are far too narrow.
+        least: Least possible value of each metric; the greatest is 1.
+    """
+
+    seen: Floats
+    drawn: Floats | None
+    least: Floats
+
+    def figure(self, nth: int) -> Interval:
+        """Returns a metric with its 95% percentile interval; the whole range when `drawn` is None."""
+        seen = float(self.seen[nth])
+        if self.drawn is None:
+            return Interval(seen, float(self.least[nth]), 1.0)
+        return _interval(seen, self.drawn[:, nth])
+
+    def difference(self, other: Ranking, nth: int) -> Interval:
+        """Returns a metric minus that of another score over the same cases, with its 95% interval."""
+        off = float(self.seen[nth] - other.seen[nth])
+        if self.drawn is None or other.drawn is None:
+            most = 1.0 - float(self.least[nth])
+            return Interval(off, -most, most)
+        return _interval(off, self.drawn[:, nth] - other.drawn[:, nth])
+
+
+def _interval(seen: float, drawn: Floats) -> Interval:
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return Interval(seen, min(seen, float(low)), max(seen, float(high)))
+
+
+class Resampling:
+    """Bootstrap draws of conversations, shared by all scores over the same cases.
+
+    A cluster bootstrap: each draw resamples as many conversations as there are, with replacement, with all their cases
+    (Efron and Tibshirani 1993). Equal arguments give equal draws. Very many conversations get fewer draws, to fit into
+    memory.
+    """
+
+    def __init__(self, groups: Sequence[int], draws: int = DRAWS, seed: int = SEED) -> None:
+        """Draws the weights.
+
+        Args:
+            groups: Conversation of each case.
+        """
+        self._group: Ints = np.unique(np.asarray(groups), return_inverse=True)[1]
+        many = int(self._group.max()) + 1
+        random = np.random.default_rng(seed)
+        even = np.full(many, 1 / many)
+        draws = min(draws, max(LEAST_DRAWS, _KEPT_CELLS // many))
+        self._weights = np.empty((draws, many), np.int16)
+        part = max(1, _RANK_CELLS // many)
+        for at in range(0, draws, part):
+            size = min(part, draws - at)
+            self._weights[at : at + size] = random.multinomial(many, even, size=size)
+
+    def rank(
+        self, values: Sequence[float], wrong: Sequence[bool], among: Bools | None = None
+    ) -> Ranking:
+        """Computes the ranking metrics of a score that should be high for wrong cases.
+
+        Args:
+            values: Score of each case, in the order of `groups`.
+            wrong: Whether each case is wrong.
+            among: Mask of the cases to use; None uses all.
+
+        Raises:
+            ValueError: A class is missing.
+        """
+        kept = np.ones(len(self._group), bool) if among is None else among
+        value, label = np.asarray(values, float)[kept], np.asarray(wrong, bool)[kept]
+        if not label.any() or label.all():
+            raise ValueError("Both kinds are needed.")
+        order = np.argsort(value, kind="stable")
+        value, label, group = value[order], label[order], self._group[kept][order]
+        starts = np.flatnonzero(np.append(True, value[1:] != value[:-1]))
+        seen = _rank_figures(np.ones((1, len(value))), label, starts)[0]
+        least = np.zeros(len(RANK_FIGURES))
+        # The worst order gives all wrong cases the lower of two scores, so that they are kept longest.
+        kinds = np.array([[label.sum(), (~label).sum()]], dtype=float)
+        least[_RATIO] = _rank_figures(kinds, np.array([True, False]), np.arange(2))[0, _RATIO]
+        if min(len(np.unique(group[label])), len(np.unique(group[~label]))) < LEAST_GROUPS:
+            return Ranking(seen, None, least)
+        part = max(1, _RANK_CELLS // len(value))
+        drawn = [
+            _rank_figures(self._weights[at : at + part][:, group].astype(float), label, starts)
+            for at in range(0, len(self._weights), part)
+        ]
+        return Ranking(seen, np.concatenate(drawn), least)
+
+
+def _rank_figures(weight: Floats, label: Bools, starts: Ints) -> Floats:
+    highs = np.add.reduceat(weight * label, starts, axis=1)
+    lows = np.add.reduceat(weight * ~label, starts, axis=1)
+    right, wrong = lows.sum(axis=1), highs.sum(axis=1)
+    kept = ranking.kept_accuracy(highs, lows)
+    random = ranking.ratio(right, right + wrong)
+    best = ranking.best_kept_accuracy(highs, lows)
+    found = np.column_stack(
+        [
+            ranking.area(highs, lows),
+            ranking.average_precision(highs, lows),
+            kept,
+            ranking.ratio(kept - random, best - random),
+        ]
+    )
+    found[(right == 0) | (wrong == 0)] = np.nan
+    return found

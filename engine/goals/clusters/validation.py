@@ -1,0 +1,214 @@
+"""How well clusters hold: on held-out conversations, and under other seeds and bootstrap samples.
+
+Hold-out: a share is held out, the others are clustered, and those held out are assigned to the nearest cluster (Soroka
+et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions", Table 4).
+
+Stability per cluster after Hennig (2007, Cluster-wise assessment of cluster stability, Comput. Stat. Data Anal. 52):
+the mean over bootstraps of the Jaccard similarity with the most similar cluster of the bootstrap. He takes a mean of
+.75 or more for stable and calls a cluster dissolved where the similarity is .5 or less. With more clusters than there
+are goals many are unstable, because the boundary between two parts of one goal is arbitrary; merging removes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from engine.base.errors import NotYet, UsageError
+from engine.goals.clusters.clustering import assign, cluster, membership_of
+from engine.goals.clusters.kmeans import FULL_BATCH_ROWS
+from engine.model.embedders.vectors import Floats, Mask, Numbers, Vectors, has_vector
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Result of a hold-out; distances are means over conversations, to the centre of their own cluster.
+
+    Attributes:
+        clusters: Number of clusters of the training conversations.
+        train, test: Number of training and of held-out conversations that have a vector.
+        outliers: Number of training conversations in no cluster; they are not in the distances.
+        novel: Number of held-out conversations that are farther from every cluster than its own members are.
+        cosine_train, cosine_test: Mean cosine distance; that of the held-out ones includes novel ones.
+        euclidean_train, euclidean_test: Mean Euclidean distance between the vectors of length 1.
+    """
+
+    clusters: int
+    train: int
+    test: int
+    outliers: int
+    novel: int
+    cosine_train: float
+    cosine_test: float
+    euclidean_train: float
+    euclidean_test: float
+
+
+def held_out(count: int, share: float, seed: int) -> Mask:
+    """Mask of the conversations to hold out, shape (count,): a random share, at least one held out and one not.
+
+    Raises:
+        UsageError: There are fewer than two conversations, or the share is not between 0 and 1.
+    """
+    if not 0 < share < 1:
+        raise UsageError(f"A share of {share} cannot be held out.", "Choose one like 0.5.")
+    if count < 2:
+        raise NotYet("There are too few conversations to hold any out.")
+    chosen = np.zeros(count, dtype=np.bool_)
+    number = min(count - 1, max(1, round(share * count)))
+    chosen[np.random.default_rng([seed, 0x484F]).permutation(count)[:number]] = True
+    return chosen
+
+
+def judge(train: Vectors, labels: Numbers, test: Vectors) -> HeldOut:
+    """Assigns the held-out rows to clusters and measures the distances of both sets.
+
+    Args:
+        train, test: Rows of length 1 from one embedder; rows of zeros are ignored.
+        labels: Cluster of each row of `train` in 0 .. k - 1, negative for outliers.
+    """
+    k = int(labels.max()) + 1
+    membership = membership_of(train, labels, k)
+    inside = labels >= 0
+    own = np.einsum("ij,ij->i", train[inside], membership.centres[labels[inside]])
+    live = test[has_vector(test)]
+    found = assign(live, membership)
+    near, far = np.maximum(0, 1 - own), found.distances
+    return HeldOut(
+        clusters=k,
+        train=int(has_vector(train).sum()),
+        test=len(live),
+        outliers=int((has_vector(train) & ~inside).sum()),
+        novel=int((found.labels < 0).sum()),
+        cosine_train=_mean(near),
+        cosine_test=_mean(far),
+        euclidean_train=_mean(np.sqrt(2 * near)),
+        euclidean_test=_mean(np.sqrt(2 * far)),
+    )
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean(dtype=np.float64)) if len(values) else 0.0
+
+
+Kind = Literal["seed", "bootstrap"]
+
+STABLE, DISSOLVED = 0.75, 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """Agreement of one repetition with the clustering whose stability is measured.
+
+    Attributes:
+        ari: Adjusted Rand index over the rows that are in a cluster in both.
+        jaccard: For each cluster its Jaccard similarity with the most similar cluster of the repetition; None if the
+            bootstrap drew none of its members.
+    """
+
+    kind: Kind
+    number: int
+    ari: float
+    jaccard: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """Summary of the repetitions of one clustering.
+
+    Attributes:
+        seeds, bootstraps: Number of repetitions of each kind.
+        ari_seeds, ari_bootstraps: Mean adjusted Rand index; None without repetitions.
+        jaccard: For each cluster the mean over bootstraps, or over seeds if there are no bootstraps; None if unknown.
+        dissolved: For each cluster the share of those repetitions in which it was dissolved.
+    """
+
+    seeds: int
+    bootstraps: int
+    ari_seeds: float | None
+    ari_bootstraps: float | None
+    jaccard: tuple[float | None, ...]
+    dissolved: tuple[float | None, ...]
+
+
+def stability_run(
+    vectors: Vectors, labels: Numbers, k: int, seed: int, kind: Kind, number: int
+) -> Repetition:
+    """Clusters once more and compares. It is a pure function of its arguments, so a measurement can be resumed.
+
+    Args:
+        labels: Cluster of each row in the clustering that is measured, negative for outliers.
+        k: Number of clusters that it was made with.
+        seed: Seed that it was made with; the seed of the repetition is derived from it and from `number`.
+        kind: `seed` clusters the same rows with another seed; `bootstrap` clusters rows drawn with replacement, at most
+            `kmeans.FULL_BATCH_ROWS` of them.
+        number: Number of the repetition, from 0.
+    """
+    other = int(np.random.SeedSequence([seed, number, kind == "seed"]).generate_state(1)[0])
+    if kind == "seed":
+        found = cluster(vectors, k, other).labels
+        return Repetition(kind, number, *_compare(labels, found, int(labels.max()) + 1))
+    rng = np.random.default_rng(other)
+    drawn = np.sort(rng.integers(len(vectors), size=min(len(vectors), FULL_BATCH_ROWS)))
+    found = cluster(vectors[drawn], k, other).labels
+    # Each row is compared once, however often it was drawn.
+    rows, first = np.unique(drawn, return_index=True)
+    return Repetition(kind, number, *_compare(labels[rows], found[first], int(labels.max()) + 1))
+
+
+def summarise(repetitions: Sequence[Repetition]) -> Stability:
+    """Summarises the repetitions of one clustering.
+
+    Raises:
+        UsageError: They are of different clusterings.
+    """
+    if len({len(repetition.jaccard) for repetition in repetitions}) > 1:
+        raise UsageError("These repetitions are of different clusterings.")
+    by_kind = {
+        kind: [repetition for repetition in repetitions if repetition.kind == kind]
+        for kind in ("seed", "bootstrap")
+    }
+    judged = by_kind["bootstrap"] or by_kind["seed"]
+    jaccard: list[float | None] = []
+    dissolved: list[float | None] = []
+    for cluster_number in range(len(judged[0].jaccard) if judged else 0):
+        values = [r.jaccard[cluster_number] for r in judged]
+        known = [value for value in values if value is not None]
+        jaccard.append(float(np.mean(known)) if known else None)
+        dissolved.append(float(np.mean(np.less_equal(known, DISSOLVED))) if known else None)
+    return Stability(
+        len(by_kind["seed"]),
+        len(by_kind["bootstrap"]),
+        _mean_ari(by_kind["seed"]),
+        _mean_ari(by_kind["bootstrap"]),
+        tuple(jaccard),
+        tuple(dissolved),
+    )
+
+
+def _mean_ari(repetitions: Sequence[Repetition]) -> float | None:
+    return float(np.mean([each.ari for each in repetitions])) if repetitions else None
+
+
+def _compare(labels: Numbers, found: Numbers, count: int) -> tuple[float, tuple[float | None, ...]]:
+    """(ARI, Jaccard similarity of each cluster 0 .. count - 1 of `labels` with the most similar cluster of `found`)."""
+    from scipy.sparse import csr_matrix
+    from sklearn.metrics import adjusted_rand_score
+
+    both = (labels >= 0) & (found >= 0)
+    ari = float(adjusted_rand_score(labels[both], found[both]))
+    shape = (count, int(found.max()) + 1)
+    common = csr_matrix(
+        (np.ones(int(both.sum())), (labels[both], found[both])), shape=shape
+    ).tocoo()
+    sizes = np.bincount(labels[labels >= 0], minlength=count)
+    theirs = np.bincount(found[found >= 0], minlength=shape[1])
+    similar = common.data / (sizes[common.row] + theirs[common.col] - common.data)
+    best = np.zeros(count)
+    np.maximum.at(best, common.row, similar)
+    return ari, tuple(
+        float(value) if size else None for value, size in zip(best, sizes, strict=True)
+    )

@@ -1,0 +1,358 @@
+"""The questions of goal clustering: what a model can be asked, the text that it reads for each question, the parsing of
+its reply, and the likelihood ratio of two clusters.
+
+The prompts are files (`summary`, `label`, `merge`, `merge-reason`); this module builds the text that is inserted into
+them. The lists and their names follow Soroka et al., "Unsupervised Evaluation of Multi-Turn Objective-Driven
+Interactions", appendix B.1. Every text is put on one line, so that no text can imitate a list.
+
+A model that is too small to answer whether two lists have the same goal still predicts a text better after similar
+texts, so the gain in log-probability measures the similarity of clusters A and B. For a text b of B, read after a list
+of texts of A and after a mixed list:
+
+    gain(A -> B) = mean over b of (log p(b | A's) - log p(b | mixed)) / tokens(b)
+    likelihood ratio of A and B = (gain(A -> B) + gain(B -> A)) / 2, in nats per token
+
+Each text of B is read alone after the list, because after other texts of B it would gain little from A. The mixed list
+of a cluster is drawn once from all other clusters, so it is read once for each cluster and not for each pair.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from engine.model.prompt_files import Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A generated reply.
+
+    Attributes:
+        text: The generated text, without the beginning of the reply that the prompt gives.
+        cut: Whether it ended at the length limit.
+    """
+
+    text: str
+    cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogProb:
+    """Log-probability of a continuation.
+
+    Attributes:
+        total: Sum of the natural log-probabilities of its tokens.
+        tokens: Number of its tokens, at least one.
+    """
+
+    total: float
+    tokens: int
+
+
+class Asker(Protocol):
+    """A language model that answers requests: the model process, or a toy in tests. Its methods raise the errors of the
+    model process.
+
+    Requests are batched and equal prefixes are decoded once, so callers pass one pair for each continuation, in any
+    order.
+    """
+
+    def generate(
+        self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
+    ) -> list[Answer]:
+        """Generates one reply for each body, with greedy decoding.
+
+        Args:
+            bodies: Texts inserted between `prompt.before` and `prompt.question`. Control tokens in them are read as
+                plain text.
+            grammar: GBNF grammar that constrains the reply.
+        """
+
+    def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
+        """Returns the log-probability of each continuation, for pairs (body, continuation).
+
+        Args:
+            prompt: Placed around each body, with its beginning of the reply; None reads the body alone, after the
+                model's beginning-of-sequence tokens.
+        """
+
+
+EXAMPLES = 10
+"""Number of texts in each list."""
+LABEL_CHARS, MERGE_CHARS = 240, 160
+"""Characters of each text; 20 texts in a label question and 30 in a merge question fit a context of 2,048 tokens."""
+LABEL_WORDS = 6
+LABEL_GRAMMAR = (
+    'root ::= " " [A-Z] [^\\n?:<>[\\]{}]{3,60} "\\nSentence: The user wants to " [^\\n.]{8,220} "."'
+)
+REASON_GRAMMAR = (
+    'root ::= [^\\n.]{8,220} ".\\nLabel: " [A-Z] [^\\n?:<>[\\]{}]{3,60} "\\nSentence: The user wants to " '
+    '[^\\n.]{8,220} "."'
+)
+SUMMARY_CHARS = 400
+
+_REFUSAL = re.compile(
+    r"\b(?:i(?:'|’)?m sorry|i am sorry|i apologi[sz]e|as an ai\b|i (?:can ?not|can(?:'|’)t|am unable to)\b)",
+    re.I,
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+_OPENING = re.compile(r"(?:(?:task|group|question|label|title)\b[ \d]*:\s*)+", re.I)
+_DANGLING = frozenset(
+    ["a", "an", "and", "at", "by", "for", "from", "in", "of", "on", "or", "the", "to", "with"]
+)
+"""Words that are removed from the end of a label, where it was cut off."""
+_QUESTION_WORDS = _DANGLING | frozenset(
+    [
+        "as", "be", "common", "description", "descriptions", "each", "example", "examples", "five",
+        "following", "goal", "goals", "group", "groups", "help", "is", "it", "label", "labels", "list",
+        "name", "not", "one", "possible", "question", "same", "sentence", "short", "some", "task", "tasks",
+        "that", "these", "this", "three", "title", "titles", "two", "user", "users", "want", "wants",
+        "what", "which", "words", "you", "your",
+    ]
+)  # fmt: skip
+"""A label that has only these words repeats the question and is rejected."""
+_EDGES = " \t\"'“”‘’*`#-–—:;,."
+
+
+def with_context(prompt: Prompt, context: str) -> Prompt:
+    """The prompt with a project's context paragraph in front; unchanged if the paragraph is empty."""
+    if not context.strip():
+        return prompt
+    return replace(prompt, before=f"{context.strip()}\n\n{prompt.before}")
+
+
+def read_summary(
+    prompt: Prompt, reply: str, *, cut: bool, whole: bool = False
+) -> tuple[str, str | None]:
+    """Extracts the first sentence of a generated goal summary, or all of it.
+
+    Args:
+        cut: Whether the reply ended at the length limit.
+        whole: Take the reply as it is, with its lines.
+
+    Returns:
+        (goal, None), or an empty text and the reason why the reply is not a goal.
+    """
+    if not _has_words(reply):
+        return "", "the model named no goal"
+    if whole:
+        return (prompt.reply + reply).strip(), None
+    text = _SENTENCE_END.split(" ".join((prompt.reply + reply).split()), maxsplit=1)[0]
+    if _REFUSAL.search(text):
+        return "", "the model refused to name a goal"
+    if len(text) > SUMMARY_CHARS or (cut and text[-1] not in ".!?"):
+        text = text[: SUMMARY_CHARS - 2].rstrip() + " …"
+    return text, None
+
+
+def choose(members: Sequence[int], number: int, seed: int) -> list[int]:
+    """Draws up to `number` of `members` without replacement, in the order drawn.
+
+    The draw depends on the set of members and the seed, so questions about the same groups show the same texts.
+    """
+    pool = sorted(members)
+    mixed = np.random.default_rng([seed, len(pool), *pool[:8], *pool[-8:]])
+    return [pool[at] for at in mixed.permutation(len(pool))[:number]]
+
+
+def label_body(members: Sequence[str], others: Sequence[str]) -> str:
+    """The body of the label question: texts near a cluster that are not in it, then texts of the cluster.
+
+    The members come last, unlike in Soroka et al., because a small model describes the list that it read last.
+    """
+    return "\n\n".join(
+        [_listed("NOT IN GROUP", others, LABEL_CHARS), _listed("GROUP", members, LABEL_CHARS)]
+    )
+
+
+def merge_body(first: Sequence[str], second: Sequence[str], others: Sequence[str]) -> str:
+    """The body of the merge question: texts of both clusters, then texts of neither."""
+    return "\n\n".join(
+        [
+            _listed("GROUP 1", first, MERGE_CHARS),
+            _listed("GROUP 2", second, MERGE_CHARS),
+            _listed("NOT IN GROUP", others, MERGE_CHARS),
+        ]
+    )
+
+
+def _listed(name: str, texts: Sequence[str], chars: int) -> str:
+    return "\n".join([f"[{name}]", *(f"- {clipped(text, chars)}" for text in texts)])
+
+
+def clipped(text: str, chars: int) -> str:
+    """`text` on one line, its middle left out where it is longer than `chars`.
+
+    Both ends are kept: people state what they want at the beginning or at the end of a long message.
+    """
+    flat = " ".join(text[: chars * 8].split() + text[chars * 8 :][-chars:].split())
+    if len(flat) <= chars:
+        return flat
+    head = chars * 2 // 3
+    return f"{flat[:head].rstrip()} … {flat[head + 3 - chars :].lstrip()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The name that a model gave a cluster.
+
+    Attributes:
+        label: A few words.
+        description: One sentence; empty if the model wrote none.
+        reason: For a merge, one sentence in favour of it; for a label, why it is made of the cluster's words.
+    """
+
+    label: str
+    description: str
+    reason: str
+
+
+def read_label(reply: str, words: Sequence[str]) -> Named:
+    """Parses a reply to the label question (`LABEL_GRAMMAR`).
+
+    Args:
+        words: Distinctive words of the cluster, which are its label if the reply has none.
+    """
+    label, description = _label_and_sentence(reply)
+    why = ""
+    if not label:
+        label, why = (
+            ", ".join(words[:3]),
+            "the model gave no label",
+        )
+    return Named(label, description, why)
+
+
+def read_reason(prompt: Prompt, reply: str) -> Named:
+    """Parses a reply to the merge-reason question (`REASON_GRAMMAR`); label and reason may be empty."""
+    head, _, rest = reply.partition("\nLabel:")
+    label, description = _label_and_sentence(rest)
+    reason = "" if not _has_words(head) else " ".join((prompt.reply + head).split())
+    return Named(label, description, "" if _REFUSAL.search(reason) else reason)
+
+
+def _label_and_sentence(text: str) -> tuple[str, str]:
+    first, _, rest = text.partition("\nSentence:")
+    bare = first.strip(_EDGES)
+    words = bare[found.end() if (found := _OPENING.match(bare)) else 0 :].split()[:LABEL_WORDS]
+    while words and words[-1].casefold() in _DANGLING:
+        words.pop()
+    label = " ".join(words).strip(_EDGES)
+    content_words = set(re.findall(r"[^\W\d_]+", label.casefold())) - _QUESTION_WORDS
+    if not content_words or _REFUSAL.search(label):
+        label = ""
+    sentence = " ".join(rest.split())
+    if not _has_words(sentence) or _REFUSAL.search(sentence):
+        sentence = ""
+    return label[:1].upper() + label[1:], sentence
+
+
+@dataclass(frozen=True, slots=True)
+class MergeQuestion:
+    """The texts in one merge question: of the first group, of the second, and of neither."""
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+def ask_merges(
+    asker: Asker, prompt: Prompt, questions: Sequence[MergeQuestion]
+) -> list[tuple[float, float]]:
+    """Asks whether pairs of groups are one goal, in both orders.
+
+    Args:
+        prompt: Its `end` is the text of yes, its `continuation` the text of no.
+
+    Returns:
+        For each question the probability of yes (see `yes_probability`) in the given order and in the reverse order.
+    """
+    pairs: list[tuple[str, str]] = []
+    for question in questions:
+        for first, second in (
+            (question.first, question.second),
+            (question.second, question.first),
+        ):
+            body = merge_body(first, second, question.others)
+            pairs += [(body, prompt.end), (body, prompt.continuation)]
+    read = asker.log_probs(prompt, pairs)
+    yes = [yes_probability(read[at], read[at + 1]) for at in range(0, len(read), 2)]
+    return list(zip(yes[::2], yes[1::2], strict=True))
+
+
+def yes_probability(yes: LogProb, no: LogProb) -> float:
+    """Probability of yes, given that the answer is yes or no."""
+    return 1 / (1 + math.exp(min(700.0, no.total - yes.total)))
+
+
+def _has_words(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
+TEXT_CHARS = 160
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def list_prefix(texts: Sequence[str]) -> str:
+    """The texts as a list that ends where the next item begins."""
+    return "".join(f"- {clipped(text, TEXT_CHARS)}\n" for text in texts) + "-"
+
+
+def continuation(text: str) -> str:
+    """A text as the next item of a list."""
+    return f" {clipped(text, TEXT_CHARS)}\n"
+
+
+def read_mixed(
+    asker: Asker, mixed: Mapping[str, Sequence[str]], texts: Mapping[str, Sequence[str]]
+) -> dict[str, list[LogProb]]:
+    """Log-probability of each text of each cluster after the mixed list of that cluster.
+
+    Args:
+        mixed: For each cluster, texts drawn from other clusters.
+        texts: For each cluster, a sample of its texts.
+    """
+    return _read(asker, {key: (mixed[key], chosen) for key, chosen in texts.items()})
+
+
+def likelihood_ratios(
+    asker: Asker,
+    pairs: Sequence[tuple[str, str]],
+    texts: Mapping[str, Sequence[str]],
+    after_mixed: Mapping[str, Sequence[LogProb]],
+) -> list[float]:
+    """The likelihood ratio of each pair, in nats per token.
+
+    Args:
+        texts: For each cluster, a sample of its texts, the same as in `read_mixed`.
+        after_mixed: The result of `read_mixed`.
+    """
+    ways = [way for a, b in pairs for way in ((a, b), (b, a))]
+    read = _read(asker, {way: (texts[way[0]], texts[way[1]]) for way in ways})
+    gains = {way: _gain(found, after_mixed[way[1]]) for way, found in read.items()}
+    return [(gains[a, b] + gains[b, a]) / 2 for a, b in pairs]
+
+
+def _read(
+    asker: Asker, wanted: Mapping[_Key, tuple[Sequence[str], Sequence[str]]]
+) -> dict[_Key, list[LogProb]]:
+    """Log-probability of each text after a list, for each key, whose value is (list, texts)."""
+    pairs = [
+        (list_prefix(before), continuation(text))
+        for before, texts in wanted.values()
+        for text in texts
+    ]
+    read = iter(asker.log_probs(None, pairs))
+    return {key: [next(read) for _ in texts] for key, (_, texts) in wanted.items()}
+
+
+def _gain(after: Sequence[LogProb], mixed: Sequence[LogProb]) -> float:
+    gains = [(a.total - m.total) / a.tokens for a, m in zip(after, mixed, strict=True)]
+    return sum(gains) / len(gains)

@@ -1,0 +1,214 @@
+"""Decisions of people before they are stored: on a proposal that was shown, on a list of pairs, or read from a file
+that `export PROJECT decisions` wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from engine.base.conversation import without_surrogates
+from engine.base.errors import FormatError
+from engine.base.number_format import counted
+from engine.goals.merges.merge_state import MergeState
+from engine.goals.records import Author, GoalDecision, Proposal, model_says_yes
+from engine.goals.views.decision_log import Plan
+
+
+def merge(shown: Proposal, label: str | None = None) -> GoalDecision:
+    """The decision to merge a pair; without a label it takes the proposed one, unless a side is pinned."""
+    pinned = shown.a.pinned or shown.b.pinned
+    name = " ".join((label or ("" if pinned else shown.evidence.answer.label)).split())
+    description = shown.evidence.answer.description or shown.a.description
+    names = ((name, description),) if name else ()
+    return _with_evidence(GoalDecision("merge", shown.pair, names), shown)
+
+
+def refusal(shown: Proposal, *, never: bool = False) -> GoalDecision:
+    """The decision to keep a pair apart, with `never` in later clusterings too."""
+    return _with_evidence(GoalDecision("never" if never else "apart", shown.pair), shown)
+
+
+def merge_all(shown: Sequence[Proposal], probability: float) -> Plan:
+    """Plans the merges of the pairs on a list, all of which have at least this merge probability. Where the list has
+    both A with B and B with C, all three become one; pairs decided meanwhile are left out."""
+    listed = [_as_listed(merge(one), probability) for one in shown]
+
+    def plan(state: MergeState) -> Iterator[GoalDecision]:
+        for decision in listed:
+            first, second = (state.current_of(key) for key in decision.sides)
+            if first and second and first != second and not state.decided(first, second):
+                yield replace(decision, sides=(first, second))
+
+    return plan
+
+
+def refuse_all(shown: Sequence[Proposal], probability: float) -> Plan:
+    """Plans the refusals of the pairs on a list, all of which have a lower merge probability than this; pairs decided
+    meanwhile are left out."""
+    listed = [_as_listed(refusal(one), probability) for one in shown]
+
+    def plan(state: MergeState) -> Iterator[GoalDecision]:
+        for decision in listed:
+            both = all(key in state.current for key in decision.sides)
+            if both and not state.decided(*decision.sides):
+                yield decision
+
+    return plan
+
+
+def model_and_person(decisions: Sequence[GoalDecision]) -> list[tuple[bool, bool]]:
+    """(model says yes, person merged) for each pair that the model answered on and a person decided; pairs that were
+    decided as a list are left out, because nobody looked at them."""
+    found = []
+    for decision in decisions:
+        evidence = decision.evidence or {}
+        answer = model_says_yes(evidence.get("yes"), evidence.get("yes_reversed"))
+        by_person = decision.author == "human" and decision.kind in ("merge", "apart", "never")
+        if answer is not None and by_person and "at_once" not in evidence:
+            found.append((answer, decision.kind == "merge"))
+    return found
+
+
+def _as_listed(decision: GoalDecision, probability: float) -> GoalDecision:
+    """The decision as one on a list of pairs that a person decided at once, above or below a merge probability. It has
+    no features: nobody looked at the pair itself, so the merge probability would learn from itself."""
+    evidence = {key: value for key, value in (decision.evidence or {}).items() if key != "features"}
+    return replace(decision, evidence={**evidence, "at_once": probability})
+
+
+def _with_evidence(decision: GoalDecision, shown: Proposal) -> GoalDecision:
+    evidence = shown.evidence
+    return replace(
+        decision,
+        model=evidence.answer.model,
+        probability=evidence.probability,
+        evidence=evidence.as_json(),
+    )
+
+
+_SIDES = {"merge": 2, "apart": 2, "never": 2, "rename": 1, "pin": 1, "unpin": 1}
+"""Kinds of decisions that a file can hold, with the number of groups that each is about."""
+
+
+@dataclass(slots=True)
+class DecisionReport:
+    """What became of the lines of a file.
+
+    Attributes:
+        repeated: Decisions that are in force now.
+        undone: Lines of decisions that had been taken back where they come from, which are passed over.
+        left_out: A sentence for each line that could not be repeated here.
+    """
+
+    repeated: int = 0
+    undone: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+    def sentences(self) -> list[str]:
+        """The report in sentences."""
+        said = [f"{counted(self.repeated, 'decision')} repeated here, as one act."]
+        if self.undone:
+            said.append(f"{counted(self.undone, 'decision')} passed over: taken back in the file.")
+        return [*said, *self.left_out]
+
+
+class _LeftOut(Exception):
+    """A line that cannot be repeated; the text says why."""
+
+
+def import_decisions(decide_all: Callable[[Plan], int], path: Path) -> DecisionReport:
+    """Repeats the decisions of a file on the groups that have their labels, as one act that one undo takes back.
+
+    Raises:
+        FormatError: The file cannot be read, or has no decisions.
+        UsageError: Nothing was clustered yet.
+    """
+    lines = _read(path)
+    report = DecisionReport()
+
+    def plan(state: MergeState) -> Iterator[GoalDecision]:
+        for number, line in lines:
+            if line.get("stands") is False:
+                report.undone += 1
+                continue
+            try:
+                yield _decision(state, line)
+            except _LeftOut as why:
+                report.left_out.append(f"Line {number}: {why}.")
+
+    report.repeated = decide_all(plan)
+    return report
+
+
+def _read(path: Path) -> Sequence[tuple[int, Mapping[str, Any]]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        found = [
+            (number, json.loads(line))
+            for number, line in enumerate(text.splitlines(), 1)
+            if line.strip()
+        ]
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise FormatError(
+            f"{path} cannot be read: {error}.", "Choose a file of JSON Lines."
+        ) from error
+    lines = [(number, line) for number, line in found if isinstance(line, dict) and "kind" in line]
+    if not lines or len(lines) < len(found):
+        raise FormatError(
+            f"{path} has lines that are no decisions.",
+            "`workbench export PROJECT decisions -o FILE` writes such a file.",
+        )
+    return lines
+
+
+def _decision(state: MergeState, line: Mapping[str, Any]) -> GoalDecision:
+    kind = line["kind"]
+    if kind not in _SIDES:
+        raise _LeftOut(f"a {kind!r} is of single conversations, which the file does not have")
+    sides = [_group(state, label) for label in _texts(line.get("labels"))]
+    if len(sides) != _SIDES[kind] or len(set(sides)) != len(sides):
+        raise _LeftOut(f"a {kind!r} needs {counted(_SIDES[kind], 'label')} of different groups")
+    if len(sides) == 2 and state.decided(*sides):
+        raise _LeftOut("this pair was kept apart here")
+    names = _texts(line.get("names"))
+    if kind == "rename" and not (names and names[0].strip()):
+        raise _LeftOut("a rename needs the new label in `names`")
+    author, evidence = line.get("author"), line.get("evidence")
+    pinned = [state.groups[key].pinned for key in sides]
+    if kind == "pin" and pinned[0]:
+        raise _LeftOut("the group is pinned here already")
+    if kind == "unpin" and not pinned[0]:
+        raise _LeftOut("the group is not pinned here")
+    if kind == "merge" and author in ("auto", "llm") and any(pinned):
+        raise _LeftOut("a group that is pinned here can be merged only by a person")
+    description = state.groups[sides[0]].description
+    probability = line.get("probability")
+    return GoalDecision(
+        kind,
+        tuple(sides),
+        tuple((name, description) for name in names[:1]) if kind in ("merge", "rename") else (),
+        author=cast(Author, author) if author in get_args(Author) else "human",
+        model=str(line.get("model") or ""),
+        probability=probability if isinstance(probability, float) else None,
+        evidence=evidence if isinstance(evidence, dict) else None,
+    )
+
+
+def _group(state: MergeState, label: str) -> str:
+    """Id of the one current group with a label."""
+    wanted = " ".join(label.split()).lower()
+    found = [
+        key for key in state.current if " ".join(state.groups[key].label.split()).lower() == wanted
+    ]
+    if len(found) != 1:
+        many = "several groups are" if found else "no group is"
+        raise _LeftOut(f"{many} called {label!r} here")
+    return found[0]
+
+
+def _texts(value: Any) -> list[str]:
+    listed = value if isinstance(value, list) else []
+    return [without_surrogates(one) for one in listed if isinstance(one, str)]

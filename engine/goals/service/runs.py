@@ -1,0 +1,302 @@
+"""The stages of goal runs: clustering, asking the model, assigning, stability, holding out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.base.errors import UsageError
+from engine.conversations.filters import Filter
+from engine.conversations.selection import ALL, Selection
+from engine.goals.questions import with_context
+from engine.goals.records import (
+    ASK,
+    ClusteringRequest,
+)
+from engine.goals.stages.as_paper import PaperStage, Wanted
+from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
+from engine.goals.stages.clustering import ClusterStage, LabelStage
+from engine.goals.stages.deciding import DecideStage, NameStage
+from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
+from engine.goals.stages.proposing import ProposeStage, SplitQuestionsStage
+from engine.goals.stages.validation import BOOTSTRAPS, SEEDS, HoldOutStage, StabilityStage
+from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.tables.texts import TextSource
+from engine.goals.views.merge_queue import MergeQueueCache
+from engine.jobs.contract import Stage
+from engine.model.embedders.embedder import Served, embedder_for
+from engine.model.embedders.vectors import Vectors
+from engine.model.interface import LoadOptions
+from engine.model.model_work import RunModel
+from engine.model.process.requests import Embed
+from engine.model.service.records import (
+    ModelRequest,
+)
+from engine.model.service.run_setup import RunSetup
+from engine.project import settings
+
+ABOUT_KEY = "goal_context"
+"""Setting: a paragraph on the application, which comes before every summarising prompt (`run cluster --about`)."""
+SUMMARY_PROMPTS = ("summary", "paper-summary")
+PAPER_PROMPTS = ("paper-label", "paper-merge", "paper-first-category", "paper-categories")
+
+
+@dataclass(frozen=True, slots=True)
+class GoalStages:
+    """Makes the stages of goal runs."""
+
+    setup: RunSetup
+    queue_cache: MergeQueueCache
+
+    def model(self, name: str | None = None) -> RunModel:
+        """The model of a run: the one of this name, for None the project's.
+
+        Raises:
+            UsageError: There is no such model.
+        """
+        return self.setup.models.resolve(ModelRequest("goals", name))
+
+    def cluster(self, request: ClusteringRequest) -> list[Stage]:
+        """The stages of a clustering run: texts, vectors, clusters, labels, and questions or decisions about merges.
+
+        Raises:
+            UsageError: There is no such embedder, or the model is to decide about merges and labels nothing.
+        """
+        selection = Selection(request.filter, limit=request.limit)
+        needs_model = request.labels or request.text == "summary"
+        model = self.model(request.model) if needs_model else None
+        stages = self.setup.tuning.before(model) if model else []
+        summarise: SummariseStage | None = None
+        if model and request.text == "summary":
+            summarise = self._summarise(model, selection)
+            stages.append(summarise)
+
+        def source() -> TextSource:
+            return TextSource(request.text, summarise.config_hash if summarise else None)
+
+        embed = EmbedStage(
+            self.setup.project,
+            self._vectoriser(request.embedder, request.seed),
+            source,
+            selection=selection,
+        )
+        cluster = ClusterStage(
+            self.setup.project,
+            self.queue_cache.decision_log,
+            embed,
+            k=request.k,
+            seed=request.seed,
+            largest=request.largest,
+        )
+        stages += [embed, cluster]
+        asking: ProposeStage | None = None
+        if model and request.labels:
+            if model.writes_labels:
+                stages.append(self._label(model, request, cluster))
+            asking = self._propose(model, request.ask, cluster)
+        if request.decide == "ask" and asking is not None:
+            stages.append(asking)
+        elif request.decide in ("auto", "llm"):
+            stages.append(
+                DecideStage(
+                    self.setup.project,
+                    self.queue_cache,
+                    "auto" if request.decide == "auto" else "llm",
+                    cluster=cluster,
+                    asking=asking,
+                    threshold=request.threshold,
+                )
+            )
+            if not any(isinstance(stage, LabelStage) for stage in stages):
+                log = self.queue_cache.decision_log
+                stages.append(NameStage(self.setup.project, log, cluster=cluster))
+        return stages
+
+    def as_paper(self, request: ClusteringRequest, wanted: Wanted) -> list[Stage]:
+        """The stages that find goals as Soroka et al. do: free summaries, their vectors, and the algorithm with what is
+        measured of it. The last one is a `PaperStage`.
+
+        Args:
+            request: Of it `embedder`, `k`, `seed`, `model`, `filter` and `limit` are taken.
+
+        Raises:
+            UsageError: There is no such embedder or model, or no number of clusters is asked for.
+        """
+        if request.k is None:
+            raise UsageError(
+                "The paper's algorithm needs the number of clusters to begin with.",
+                "Give an overestimate with --k1.",
+            )
+        model, selection = self.model(request.model), Selection(request.filter, limit=request.limit)
+        summarise = self._summarise(model, selection, "paper-summary")
+
+        def source() -> TextSource:
+            return TextSource("summary", summarise.config_hash)
+
+        embed = EmbedStage(
+            self.setup.project,
+            self._vectoriser(request.embedder, request.seed),
+            source,
+            selection=selection,
+        )
+        paper = PaperStage(
+            self.setup.project,
+            self.setup.process,
+            model,
+            self.queue_cache.decision_log,
+            embed,
+            source,
+            lambda: self._vectoriser(request.embedder, request.seed).embedder,
+            {name: self.setup.prompts.prompt(name) for name in PAPER_PROMPTS},
+            k=request.k,
+            seed=request.seed,
+            wanted=wanted,
+        )
+        return [*self.setup.tuning.before(model), summarise, embed, paper]
+
+    def ask(self, model: str | None = None, most: int = ASK) -> list[Stage]:
+        """The stages that ask a model about at most `most` undecided pairs of the clustering that is shown."""
+        chosen = self.model(model)
+        return [*self.setup.tuning.before(chosen), self._propose(chosen, most)]
+
+    def ask_splits(self, model: str | None = None, most: int | None = None) -> list[Stage]:
+        """The stages that ask a model about the parts of groups that seem to hold several goals."""
+        chosen = self.model(model)
+        return [
+            *self.setup.tuning.before(chosen),
+            self._propose(chosen, most, kind=SplitQuestionsStage),
+        ]
+
+    def assign(self, model: str | None = None) -> list[Stage]:
+        """The stages that embed conversations that came after the clustering that is shown, and assign them to its
+        groups.
+
+        Args:
+            model: The model that wrote the summaries, where the clustering is of summaries.
+
+        Raises:
+            UsageError: Nothing was clustered yet, or the summaries were made with another model or prompt.
+        """
+        with self.setup.project.reading() as conn:
+            stored = stored_clustering(conn, None)
+        stages: list[Stage] = []
+        if stored.text == "summary":
+            chosen = self.model(model)
+            made = [self._summarise(chosen, ALL, name) for name in SUMMARY_PROMPTS]
+            summarise = next((one for one in made if one.config_hash == stored.goal_config), None)
+            if summarise is None:
+                raise UsageError(
+                    "The summaries of this clustering were made with another model or prompt.",
+                    "Name that model with --model, or cluster again.",
+                )
+            stages.append(summarise)
+        embed = EmbedStage(
+            self.setup.project,
+            self._vectoriser(stored.embedder, stored.seed),
+            lambda: source_of(stored),
+            into=stored.vector_config,
+        )
+        return [
+            *stages,
+            embed,
+            AssignStage(self.setup.project, self.queue_cache.decision_log, stored.id),
+        ]
+
+    def assign_requests(self, filter: Filter) -> AssignRequestsStage:
+        """The stage that assigns each request, in conversations with several, to a group of the clustering shown.
+
+        Raises:
+            NotYet: Nothing was clustered yet.
+        """
+        with self.setup.project.reading() as conn:
+            stored = stored_clustering(conn, None)
+        return AssignRequestsStage(
+            self.setup.project,
+            self._vectoriser(stored.embedder, stored.seed),
+            self.queue_cache.decision_log,
+            Selection(filter),
+        )
+
+    def stability(self, seeds: int = SEEDS, bootstraps: int = BOOTSTRAPS) -> StabilityStage:
+        """The stage that measures the stability of the clustering that is shown."""
+        return StabilityStage(self.setup.project, seeds=seeds, bootstraps=bootstraps)
+
+    def hold_out(self, share: float, seed: int = 0) -> HoldOutStage:
+        """The stage that measures how well a share of the conversations can be assigned to clusters of the others."""
+        return HoldOutStage(
+            self.setup.project, lambda name, own: self._vectoriser(name, own).embedder, share, seed
+        )
+
+    def _label(
+        self, model: RunModel, request: ClusteringRequest, cluster: ClusterStage
+    ) -> LabelStage:
+        prompt = self.setup.prompts.prompt("label")
+        self.setup.endpoints.check_writing(model.model, prompt)
+        return LabelStage(
+            self.setup.project,
+            self.setup.process,
+            model,
+            prompt,
+            near=request.near,
+            cluster=cluster,
+        )
+
+    def _propose(
+        self,
+        model: RunModel,
+        most: int | None,
+        cluster: ClusterStage | None = None,
+        kind: type[ProposeStage] = ProposeStage,
+    ) -> ProposeStage:
+        merge, reason = (
+            self.setup.prompts.prompt("merge"),
+            self.setup.prompts.prompt("merge-reason"),
+        )
+        self.setup.endpoints.check_reading(model.model, merge)
+        self.setup.endpoints.check_writing(model.model, reason)
+        return kind(
+            self.setup.project,
+            self.setup.process,
+            model,
+            self.queue_cache,
+            merge,
+            reason,
+            most=most,
+            cluster=cluster,
+        )
+
+    def _summarise(
+        self, model: RunModel, selection: Selection, name: str = "summary"
+    ) -> SummariseStage:
+        with self.setup.project.reading() as conn:
+            about = str(settings.get(conn, ABOUT_KEY, ""))
+        prompt = with_context(self.setup.prompts.prompt(name), about)
+        self.setup.endpoints.check_writing(model.model, prompt)
+        return SummariseStage(
+            self.setup.project,
+            self.setup.process,
+            model,
+            prompt,
+            selection=selection,
+            whole=name == "paper-summary",
+        )
+
+    def _vectoriser(self, name: str, seed: int) -> Vectoriser:
+        """The embedder of a name; a GGUF file runs in the model process. It is made now, so that a wrong name is
+        refused before anything runs."""
+        made = embedder_for(
+            name, seed=seed, serve=self._serve, key=self.setup.endpoints.key_for(name)
+        )
+        if name.endswith(".gguf"):
+            return Vectoriser(name, made, "model", self.setup.process.cancel)
+        return Vectoriser(name, made)
+
+    def _serve(self, path: Path) -> Served:
+        options = LoadOptions(embedding=True)
+
+        def embed(texts: Sequence[str]) -> Vectors:
+            self.setup.process.load(path, options)
+            return self.setup.process.ask(Embed(texts))
+
+        return Served(self.setup.catalog.sha256(path), embed)

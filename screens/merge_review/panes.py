@@ -1,0 +1,264 @@
+"""The panes of a merge proposal: one group with its figures and members, and the group that a merge would make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from engine.base.text import one_line
+from engine.goals.records import GoalGroup, MemberRow, Pair, Proposal, ReviewProgress
+from screens.merge_review.cursor import SideMembers
+from screens.merge_review.formatting import near_line
+from screens.widgets.controls import LineInput
+from screens.widgets.groups import (
+    DistinctMember,
+    distinct,
+    evidence_content,
+    group_line,
+    label_is_models,
+    label_of,
+    member_lines,
+    proposed_label,
+)
+from screens.widgets.keyed import Keyed
+
+FEWEST = 4
+"""Least number of members of either kind on one page; more where they fit."""
+
+
+class SidePane(Vertical):
+    """Shows a group with its members; the same group again keeps the scroll position."""
+
+    DEFAULT_CSS = """
+    SidePane { border: round $tone-frame; border-title-color: $tone-bright; border-title-style: bold; padding: 0 1; }
+    SidePane:focus-within { border: round $tone-accent; }
+    SidePane .head, SidePane .near { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    SidePane VerticalScroll { height: 1fr; scrollbar-gutter: stable; }
+    SidePane .members { height: auto; }
+    """
+
+    def __init__(self, letter: str, *, id: str) -> None:
+        super().__init__(id=id)
+        self._letter = letter
+        self._group: GoalGroup | None = None
+        self._members = SideMembers((), ())
+        self._central: list[DistinctMember] = []
+        self._doubtful: list[DistinctMember] = []
+        self._page = 0
+        self._page_size = FEWEST
+
+    def compose(self) -> ComposeResult:
+        """Figures, members, nearest groups."""
+        yield Static(classes="head")
+        with VerticalScroll():
+            yield Static(classes="members")
+        yield Static(classes="near")
+
+    @property
+    def shown(self) -> list[MemberRow]:
+        """The members on the page that is shown."""
+        pages = (*self._on_page(self._central), *self._doubtful_on_page())
+        return [found.member for found in pages]
+
+    def show(
+        self, group: GoalGroup, members: SideMembers, near: Sequence[tuple[str, float]], other: str
+    ) -> None:
+        """Shows a group with its members and the groups nearest to it; `other` is the label of the other side."""
+        same = self._group is not None and self._group.id == group.id
+        changed = not same or self._members != members
+        self._group, self._members = group, members
+        self._central, self._doubtful = distinct(members.central), distinct(members.doubtful)
+        self.border_title = Content(f"{self._letter}  {label_of(group, 200)}")
+        self.query_one(".head", Static).update(group_line(group))
+        self.query_one(".near", Static).update(near_line(near, other))
+        if not same:
+            self._page = 0
+            self.query_one(VerticalScroll).scroll_home(animate=False)
+        if changed:
+            self._show_members()
+
+    def swap(self) -> None:
+        """Shows the next page of members, after the last page the first."""
+        self._page = (self._page + 1) % self._pages
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+        self._show_members()
+
+    def on_resize(self) -> None:
+        """Breaks the lines for the new width."""
+        self.call_after_refresh(self._show_members)
+
+    @property
+    def _pages(self) -> int:
+        most = max(len(self._central), len(self._doubtful))
+        return max(1, -(-most // self._page_size))
+
+    def _on_page(self, members: Sequence[DistinctMember]) -> Sequence[DistinctMember]:
+        return members[self._page * self._page_size : (self._page + 1) * self._page_size]
+
+    def _doubtful_on_page(self) -> list[DistinctMember]:
+        """The doubtful members of the page, without those shown as central above them."""
+        central = {found.member.conversation_id for found in self._on_page(self._central)}
+        return [
+            found
+            for found in self._on_page(self._doubtful)
+            if found.member.conversation_id not in central
+        ]
+
+    def _show_members(self) -> None:
+        if self._group is not None:
+            room = self.query_one(VerticalScroll).scrollable_content_region
+            width = max(8, room.width)
+            self._page_size = self._fitting(width, room.height)
+            self._page %= self._pages
+            self.query_one(".members", Static).update(self._content(width))
+
+    def _fitting(self, width: int, height: int) -> int:
+        """The most members of either kind that fit on the first page, at least `FEWEST`."""
+        central = [len(member_lines(m, width, doubtful=False, copies=n)) for m, n in self._central]
+        doubtful = {
+            one.member.conversation_id: len(
+                member_lines(one.member, width, doubtful=True, copies=one.copies)
+            )
+            for one in self._doubtful
+        }
+        size = FEWEST
+        while size < max(len(central), len(doubtful)):
+            above = {one.member.conversation_id for one in self._central[: size + 1]}
+            below = [n for key, n in list(doubtful.items())[: size + 1] if key not in above]
+            if sum(central[: size + 1]) + sum(below) + 1 + bool(below) > height:
+                break
+            size += 1
+        return size
+
+    def _content(self, width: int) -> Content:
+        size = self._group.size if self._group is not None else 0
+        lines: list[Content] = []
+        for name, members, whole in (
+            ("central", self._on_page(self._central), self._central),
+            ("doubtful", self._doubtful_on_page(), self._doubtful),
+        ):
+            if not members:
+                continue
+            first = whole.index(members[0]) + 1
+            last = first + len(members) - 1
+            which = f" {first}-{last} of {size:,}" if size > len(members) else ""
+            lines.append(Content.assemble((name, "bold"), (which, "$tone-muted")))
+            for member, copies in members:
+                lines += member_lines(member, width, doubtful=name == "doubtful", copies=copies)
+        return Content("\n").join(lines)
+
+
+class LabelInput(Keyed, LineInput):
+    """The line in which the label of the merged group is edited."""
+
+    PLACE = "label"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave", tooltip="Keep the label as it was")
+    ]
+
+    class Exited(Message):
+        """Posted when the edit is cancelled."""
+
+    def action_leave(self) -> None:
+        """Cancels the edit."""
+        self.post_message(self.Exited())
+
+
+class MergedPane(VerticalScroll):
+    """Shows the evidence of a proposal under the label of the merged group; posts `Labelled` after an edit."""
+
+    DEFAULT_CSS = """
+    MergedPane { height: 1fr; }
+    MergedPane #label, MergedPane #evidence { height: auto; }
+    MergedPane #edit, MergedPane #edit:focus { height: 1; border: none; padding: 0; background: $panel; }
+    """
+
+    class Labelled(Message):
+        """The label of a pair was edited; `label` is None where it stays as it was."""
+
+        def __init__(self, pair: Pair, label: str | None) -> None:
+            super().__init__()
+            self.pair, self.label = pair, label
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id, classes="section")
+        self._proposal: Proposal | None = None
+        self._progress: ReviewProgress | None = None
+        self._own: str | None = None
+        self._editing: Pair | None = None
+
+    def compose(self) -> ComposeResult:
+        """Label, its input, evidence."""
+        yield Static(id="label")
+        yield LabelInput(id="edit")
+        yield Static(id="evidence")
+
+    def on_mount(self) -> None:
+        """Hides the input until the label is edited; says that the first pair is being read."""
+        self.query_one(LabelInput).display = False
+        self.wait()
+
+    def show(self, proposal: Proposal, progress: ReviewProgress | None, own: str | None) -> None:
+        """Shows a proposal and keeps the scroll position; `own` is the label that the person wrote."""
+        self._proposal, self._progress, self._own = proposal, progress, own
+        label = proposed_label(proposal) if own is None else own
+        whose = "yours" if own is not None else "that of the larger group"
+        if own is None and label_is_models(proposal):
+            whose = "the model's"
+        self.border_title = Content(f"Merged · label: {whose}")
+        tone = "bold $tone-bright" if own is not None else "bold"
+        self.query_one("#label", Static).update(Content.styled(one_line(label), tone))
+        self._show_evidence()
+
+    def wait(self) -> None:
+        """Says that the next pair is being read."""
+        waiting = Content.styled("reading the next pair …", "$tone-muted")
+        self.query_one("#label", Static).update(waiting)
+
+    def on_resize(self) -> None:
+        """Breaks the lines for the new width."""
+        self._show_evidence()
+
+    def _show_evidence(self) -> None:
+        if self._proposal is not None:
+            width = self.scrollable_content_region.width
+            evidence = evidence_content(self._proposal, self._progress, width)
+            self.query_one("#evidence", Static).update(evidence)
+
+    # The label
+
+    def edit_label(self) -> None:
+        """Begins to edit the label."""
+        proposal = self._proposal
+        if proposal is None:
+            return
+        self._editing = proposal.pair
+        line = self.query_one(LabelInput)
+        line.value = one_line(self._own or proposed_label(proposal))
+        line.display = True
+        self.query_one("#label").display = False
+        self.scroll_home(animate=False)
+        line.focus()
+
+    def _leave(self, label: str | None) -> None:
+        pair, self._editing = self._editing, None
+        self.query_one(LabelInput).display = False
+        self.query_one("#label").display = True
+        if pair is not None:
+            self.post_message(self.Labelled(pair, label))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter takes the label, unless it is empty."""
+        event.stop()
+        self._leave(" ".join(event.value.split()) or None)
+
+    def on_label_input_exited(self) -> None:
+        """Escape keeps the label as it was."""
+        self._leave(None)

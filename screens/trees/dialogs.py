@@ -1,0 +1,371 @@
+"""The dialogs over a tree: its answers with their probabilities, and the tokens of one answer."""
+
+from __future__ import annotations
+
+import codecs
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from engine.base import number_format
+from engine.base.errors import WorkbenchError
+from engine.base.text import one_line
+from engine.trees.records import AnswerRow, GroupedAnswers, NodeColumns, TreeItem
+from engine.trees.service import TreeService
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.exporting import copy
+from screens.trees.columns import (
+    whole_count,
+)
+from screens.trees.tree_view import KIND_LOOKS, shown_text
+from screens.widgets.background import background
+from screens.widgets.row_table import Column, Piece, RowTable
+
+THRESHOLD = 0.85
+"""Default similarity at or above which two answers count as equal in meaning."""
+STEP = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the list.
+
+    Attributes:
+        at: Its number in the list.
+        there: Probability of the same answer in the other tree; None where there is no such answer or no other tree.
+        meaning: Probability of the group of equal meaning, on its first line only; None on other lines and without
+            groups.
+    """
+
+    at: int
+    answer: AnswerRow
+    there: float | None
+    meaning: float | None
+
+
+def lines_of(answers: Sequence[AnswerRow], others: Sequence[AnswerRow]) -> list[Line]:
+    """The lines of answers that are sorted by group, or not grouped."""
+    there = {other.text: other.probability for other in others}
+    masses: dict[int, float] = {}
+    for answer in answers:
+        if answer.group is not None:
+            masses[answer.group] = masses.get(answer.group, 0.0) + answer.probability
+    lines = []
+    for at, answer in enumerate(answers):
+        begins = answer.group is not None and (at == 0 or answers[at - 1].group != answer.group)
+        meaning = masses[answer.group] if begins and answer.group is not None else None
+        lines.append(Line(at, answer, there.get(answer.text), meaning))
+    return lines
+
+
+def kinds_text(answers: Sequence[AnswerRow]) -> str:
+    """How many texts are whole answers and how many only begin one, with their probability."""
+    whole = [answer.probability for answer in answers if answer.kind == "ended"]
+    begun = [answer.probability for answer in answers if answer.kind != "ended"]
+    parts = [f"{whole_count(len(whole))} ({number_format.probability(sum(whole))} of all)"]
+    if begun:
+        glyphs = f"{KIND_LOOKS['cut'][0]} {KIND_LOOKS['long'][0]}"
+        count = number_format.counted(len(begun), "beginning")
+        parts.append(f"{count} of others {glyphs} ({number_format.probability(sum(begun))})")
+    return " · ".join(parts)
+
+
+class AnswersDialog(Dialog[int | None]):
+    """Lists the texts of the leaves with their probabilities; returns the node of the chosen one."""
+
+    PLACE = "answers"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "meaning", "By meaning", tooltip="Put together what means the same, or not"),
+        Binding("plus", "threshold(1)", "Stricter", key_display="+", tooltip="Fewer mean the same"),
+        Binding("minus", "threshold(-1)", "Looser", key_display="-", tooltip="More mean the same"),
+        Binding("y", "copy", "Copy", tooltip="Copy this answer"),
+        Binding("escape,l,q", "dismiss(None)", "Leave"),
+    ]
+
+    def __init__(self, trees: TreeService, item: TreeItem, other: TreeItem | None = None) -> None:
+        super().__init__()
+        self._trees, self._item, self._other = trees, item, other
+        self._answers: Sequence[AnswerRow] = ()
+        self._others: Sequence[AnswerRow] = ()
+        self._lines: Sequence[Line] = ()
+        self._meanings: GroupedAnswers | None = None
+        self._threshold = THRESHOLD
+        self.table = RowTable[Line](self._columns(), self._fetch, lambda line: line.at)
+
+    def compose(self) -> ComposeResult:
+        """A title, the table, the whole answer under the cursor, the keys."""
+        with Vertical(classes="dialog tall") as box:
+            box.border_title = Content(
+                "Answers and beginnings of answers, equal texts put together"
+            )
+            yield Static(id="about")
+            yield self.table
+            yield Static(id="whole")
+            yield Static(
+                hint_line(
+                    ("enter", "goes to it"),
+                    ("m", "by meaning"),
+                    ("+ -", "threshold"),
+                    ("y", "copies it"),
+                    ("escape", "leaves"),
+                )
+            )
+
+    def on_mount(self) -> None:
+        """Reads the answers."""
+        other = self._other
+
+        def read() -> tuple[list[AnswerRow], list[AnswerRow]]:
+            return self._read(self._item), [] if other is None else self._read(other)
+
+        def arrived(found: tuple[list[AnswerRow], list[AnswerRow]]) -> None:
+            self._answers, self._others = found
+            self._show()
+            self.table.focus()
+
+        background(self, read, arrived, self.show_error, group="answers")
+
+    def _read(self, item: TreeItem) -> list[AnswerRow]:
+        row = item.row
+        return self._trees.answers(row.conversation_id, row.step, row.config_hash)
+
+    def _show(self) -> None:
+        grouped = self._meanings
+        self._lines = lines_of(self._answers if grouped is None else grouped.answers, self._others)
+        self.table.show_columns(self._columns())
+        self.table.show(array("q", range(len(self._lines))))
+        self.query_one("#about", Static).update(self._about())
+        self._show_answer()
+
+    def _about(self) -> Content:
+        grouped = self._meanings
+        if grouped is None:
+            count = kinds_text(self._answers)
+            if self._other is None:
+                return Content(count)
+            both = sum(line.there is not None for line in self._lines)
+            return Content(f"{count} · {both:,} of them in the other tree too")
+        groups = sum(line.meaning is not None for line in self._lines)
+        bits = number_format.between(grouped.entropy_low, grouped.entropy_high)
+        return Content.assemble(
+            (number_format.counted(groups, "meaning"), "bold"),
+            f" of {number_format.counted(len(self._lines), 'text')} · alike from ",
+            (number_format.probability(grouped.threshold), "bold $tone-accent"),
+            f" on · entropy over meanings {bits} bits",
+            (f" · {one_line(grouped.by, 60)}", "$tone-muted"),
+        )
+
+    # Meaning
+
+    def action_meaning(self) -> None:
+        """Groups the answers by meaning, or lists them by wording again."""
+        if self._meanings is None:
+            self._group()
+        else:
+            self._meanings = None
+            self._show()
+
+    def action_threshold(self, direction: int) -> None:
+        """Raises or lowers the similarity at which answers count as equal in meaning, and groups again."""
+        self._threshold = round(min(1.0, max(STEP, self._threshold + direction * STEP)), 2)
+        self._group()
+
+    def _group(self) -> None:
+        row, threshold = self._item.row, self._threshold
+        about = self.query_one("#about", Static)
+        about.update(Content.styled("comparing …", "$tone-muted"))
+
+        def arrived(found: GroupedAnswers) -> None:
+            self._meanings = found
+            self._show()
+
+        def failed(error: WorkbenchError) -> None:
+            words = one_line(f"{error.message} {error.hint}", 300)
+            about.update(Content.styled(words, "$tone-incomplete"))
+
+        background(
+            self,
+            lambda: self._trees.meanings(row.conversation_id, row.step, row.config_hash, threshold),
+            arrived,
+            failed,
+            group="meaning",
+        )
+
+    # Drawing
+
+    def _columns(self) -> list[Column[Line]]:
+        columns = [
+            Column("kind", "", 1, _kind_cell),
+            Column("p", "probability", number_format.BAR_WIDTH + 5, _p_cell),
+            Column("leaves", "leaves", 7, lambda line: [(f"{line.answer.leaves:,}", "tone--muted")],
+                   right=True, keep=3),
+            Column("text", "answer", 20,
+                   lambda line: [(shown_text(line.answer.text) or "(nothing)", "")], flexible=True),
+        ]  # fmt: skip
+        if self._other is not None:
+            columns.insert(2, Column("there", "in the other", 12, _there_cell, right=True, keep=8))
+        if self._meanings is not None:
+            columns.insert(0, Column("meaning", "meaning", 8, _meaning_cell))
+        return columns
+
+    def _fetch(self, ids: Sequence[int]) -> list[Line]:
+        return [self._lines[at] for at in ids if at < len(self._lines)]
+
+    def _show_answer(self) -> None:
+        at = self.table.cursor_id
+        text = "" if at is None else one_line(self._lines[at].answer.text, 400)
+        self.query_one("#whole", Static).update(Content.styled(text, "$tone-muted"))
+
+    def on_row_table_highlighted(self) -> None:
+        """Shows the whole answer under the cursor."""
+        self._show_answer()
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Enter goes to the leaf."""
+        self.dismiss(self._lines[message.row_id].answer.node)
+
+    def action_copy(self) -> None:
+        """Copies the answer under the cursor."""
+        at = self.table.cursor_id
+        if at is not None:
+            copy(self, self._lines[at].answer.text, f"answer {at + 1}")
+
+
+def _kind_cell(line: Line) -> Sequence[Piece]:
+    glyph, tone, _ = KIND_LOOKS[line.answer.kind]
+    return [(glyph, tone)]
+
+
+def _p_cell(line: Line) -> Sequence[Piece]:
+    p = line.answer.probability
+    return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p, 3)}", "")]
+
+
+def _there_cell(line: Line) -> Sequence[Piece]:
+    if line.there is None:
+        return [("–", "tone--muted")]
+    apart = number_format.difference(line.answer.probability - line.there, 3)
+    return [(f"{number_format.probability(line.there, 3)} ", ""), (f"{apart:>5}", "tone--muted")]
+
+
+def _meaning_cell(line: Line) -> Sequence[Piece]:
+    if line.meaning is None or line.answer.group is None:
+        return [("   ⋮", "tone--muted")]
+    return [
+        (f"{line.answer.group + 1:>3} ", ""),
+        (number_format.probability(line.meaning), "tone--accent"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """One token of a path; `text` is what it completes, empty while a character's bytes are still to come."""
+
+    at: int
+    token: int
+    spelling: bytes
+    text: str
+    log_p: float
+    path: float
+    entropy: float | None
+
+
+def token_rows(columns: NodeColumns, nodes: Sequence[int]) -> list[TokenRow]:
+    """The tokens of a path. A character whose bytes are split belongs to the token that completes it."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    rows = []
+    for at, node in enumerate(nodes):
+        text = decoder.decode(columns.spelling[node], final=at == len(nodes) - 1)
+        rows.append(
+            TokenRow(
+                at,
+                columns.token[node],
+                columns.spelling[node],
+                text,
+                columns.log_p[node],
+                columns.path[node],
+                columns.entropy[columns.parent[node]],
+            )
+        )
+    return rows
+
+
+class TokensDialog(Dialog[None]):
+    """The tokens of one path: ids, bytes, log-probabilities."""
+
+    PLACE = "tokens"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,t,q", "dismiss(None)", "Leave")]
+
+    def __init__(self, columns: NodeColumns, nodes: Sequence[int]) -> None:
+        super().__init__()
+        self._rows = token_rows(columns, nodes)
+        self.table = RowTable[TokenRow](
+            [
+                Column("at", "", 4, lambda r: [(str(r.at + 1), "tone--muted")], right=True, keep=4),
+                Column("token", "id", 7, lambda r: [(str(r.token), "")], right=True),
+                Column("text", "text", 14, _text_cell, flexible=True),
+                Column("bytes", "bytes", 18, lambda r: [(hexes(r.spelling), "tone--muted")]),
+                Column("p", "p", number_format.BAR_WIDTH + 4, _token_p_cell, keep=5),
+                Column(
+                    "log_p",
+                    "log p",
+                    8,
+                    lambda r: [(number_format.log_probability(r.log_p), "")],
+                    right=True,
+                ),
+                Column(
+                    "path",
+                    "path",
+                    8,
+                    lambda r: [(number_format.log_probability(r.path), "")],
+                    right=True,
+                ),
+                Column("bits", "bits", 5, _bits_cell, right=True, keep=3),
+            ],
+            self._fetch,
+            lambda row: row.at,
+        )
+
+    def compose(self) -> ComposeResult:
+        """Table, keys."""
+        with Vertical(classes="dialog tall") as box:
+            box.border_title = Content(f"Tokens of this path, {len(self._rows):,}")
+            yield self.table
+            yield Static(hint_line(("escape", "leaves")))
+
+    def on_mount(self) -> None:
+        """Begins at the last token, which is the one under the cursor."""
+        self.table.show(array("q", range(len(self._rows))))
+        self.table.focus()
+        self.call_after_refresh(self.table.action_move_to, -1)
+
+    def _fetch(self, ids: Sequence[int]) -> list[TokenRow]:
+        return [self._rows[at] for at in ids if at < len(self._rows)]
+
+
+def hexes(data: bytes) -> str:
+    """Bytes as hexadecimal, `e2 82 ac`; long ones are cut."""
+    return data[:6].hex(" ") + (" …" if len(data) > 6 else "")
+
+
+def _text_cell(row: TokenRow) -> Sequence[Piece]:
+    if row.text:
+        return [(shown_text(row.text), "")]
+    return [("part of a character" if row.spelling else "no text", "tone--muted")]
+
+
+def _token_p_cell(row: TokenRow) -> Sequence[Piece]:
+    p = math.exp(row.log_p)
+    return [(number_format.bar(p), "tone--complete"), (f" {number_format.probability(p)}", "")]
+
+
+def _bits_cell(row: TokenRow) -> Sequence[Piece]:
+    return [] if row.entropy is None else [(f"{row.entropy:.1f}", "tone--muted")]

@@ -1,0 +1,263 @@
+"""Agreement of labelers and groups, and correlation."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import (
+    adjusted_rand_score,
+    cohen_kappa_score,
+    homogeneity_completeness_v_measure,
+)
+
+from engine.base.statistics.agreement import (
+    FEWEST,
+    OUTSIDE,
+    Groups,
+    agree,
+    agreement,
+    agreement_contrasts,
+    agreement_figures,
+    alpha,
+    correlate,
+    shared,
+)
+
+GRADES = (1, 2, 3, 4, 5)
+PAIRS = st.lists(st.tuples(st.sampled_from(GRADES), st.sampled_from(GRADES)), min_size=1)
+
+
+def test_by_hand() -> None:
+    """Of eight pairs six agree, and one half would agree by chance: kappa is one half."""
+    found = agree(list("aaaabbbb"), list("aaabbbba"))
+    assert found.accuracy.value == 0.75
+    assert found.frequent == 0.5
+    assert found.kappa is not None
+    assert found.kappa.value == pytest.approx(0.5)
+    assert found.kappa.low < 0.5 < found.kappa.high
+    assert found.weighted is None
+
+
+@pytest.mark.filterwarnings("ignore:.*only one label in common")
+@given(PAIRS)
+def test_as_another_program_has_it(pairs: list[tuple[int, int]]) -> None:
+    """Kappa and weighted kappa equal scikit-learn's; where that is undefined, they are None."""
+    one, other = [a for a, _ in pairs], [b for _, b in pairs]
+    found = agree(one, other, GRADES)
+    for ours, weights in ((found.kappa, None), (found.weighted, "quadratic")):
+        with np.errstate(all="ignore"):
+            theirs = cohen_kappa_score(one, other, labels=list(GRADES), weights=weights)
+        if np.isfinite(theirs):
+            assert ours is not None
+            assert ours.value == pytest.approx(theirs)
+        else:
+            assert ours is None
+
+
+@given(PAIRS)
+def test_either_may_be_the_judge(pairs: list[tuple[int, int]]) -> None:
+    """Accuracy and kappa do not change when the labellers are exchanged."""
+    one, other = [a for a, _ in pairs], [b for _, b in pairs]
+    here, there = agree(one, other, GRADES), agree(other, one, GRADES)
+    assert here.accuracy.value == there.accuracy.value
+    assert (here.kappa is None) == (there.kappa is None)
+    if here.kappa and there.kappa:
+        assert here.kappa.value == pytest.approx(there.kappa.value)
+
+
+def test_only_what_both_have() -> None:
+    """Items without a label of both are left out; without any common item there are no figures."""
+    assert shared({1: "a", 2: "b", 3: "c"}, {3: "x", 1: "y"}) == (["a", "c"], ["y", "x"])
+    with pytest.raises(ValueError, match="label for each"):
+        agree([], [])
+
+
+def test_alpha_of_the_printed_example() -> None:
+    """Krippendorff's alpha is that of his example with four observers and missing values (2011, section C): .743."""
+    rows = (
+        (1, 2, 3, 3, 2, 1, 4, 1, 2, 0, 0, 0),
+        (1, 2, 3, 3, 2, 2, 4, 1, 2, 5, 0, 3),
+        (0, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, 0),
+        (1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, 0),
+    )
+    counts = np.array(
+        [[column.count(label) for label in range(1, 6)] for column in zip(*rows, strict=True)]
+    )
+    found = alpha(counts)
+    assert found is not None
+    assert round(found.value, 3) == 0.743
+    assert 0.4 < found.low < found.value < found.high <= 1
+
+
+@pytest.mark.parametrize(
+    "counts", [np.zeros((0, 3), int), np.array([[1, 0]]), np.array([[2, 0]] * 3)]
+)
+def test_alpha_of_nothing(counts: npt.NDArray[np.int64]) -> None:
+    """There is no alpha where nothing was judged twice, or where all gave one label."""
+    assert alpha(counts) is None
+
+
+def labels(*numbers: int) -> Groups:
+    """Random group numbers."""
+    return np.array(numbers, dtype=np.int64)
+
+
+def noisy(rng: np.random.Generator, count: int, wrong: float) -> tuple[list[str], Groups]:
+    """Six goals, and groups that differ from them for a share of the conversations."""
+    gold = rng.integers(6, size=count)
+    found = np.where(rng.random(count) < wrong, rng.integers(6, size=count), gold)
+    return [f"goal {one}" for one in gold], found.astype(np.int64)
+
+
+def test_the_same_partition() -> None:
+    """The same partition with other names agrees fully; conversations in no group count as one group."""
+    gold = ["a", "a", "b", "b", "c", "c", "c", "c", "c"]
+    found = agreement(gold, labels(7, 7, 3, 3, *5 * [OUTSIDE]))
+    assert [one.value for one in (found.v, found.ari, found.homogeneity, found.completeness)] == [
+        1
+    ] * 4
+    assert found.groups == 2
+
+
+def test_split_and_lumped() -> None:
+    """Groups that split goals are homogeneous, one group for all is complete; the adjusted agreement of both is that of
+    chance.
+    """
+    gold = ["a", "b"] * 10
+    split, lumped = agreement(gold, labels(*range(20))), agreement(gold, labels(*20 * [0]))
+    assert (split.homogeneity.value, lumped.completeness.value) == pytest.approx((1, 1))
+    assert (split.ari.value, lumped.ari.value) == (0, 0)
+    assert lumped.v.value == 0
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(-1, 3)), min_size=1, max_size=40))
+def test_intervals_hold_their_figure(pairs: list[tuple[str, int]]) -> None:
+    """Every interval contains its figure and lies in the figure's range; for a handful of conversations it is that
+    range.
+    """
+    found = agreement([goal for goal, _ in pairs], labels(*(number for _, number in pairs)))
+    for one, least in (
+        (found.v, 0),
+        (found.ari, -1),
+        (found.homogeneity, 0),
+        (found.completeness, 0),
+    ):
+        assert least - 1e-9 <= one.low <= one.value + 1e-9
+        assert one.value - 1e-9 <= one.high <= 1 + 1e-9
+    if len(pairs) < FEWEST:
+        assert (found.ari.low, found.ari.high) == (-1, 1)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(-1, 9)), min_size=1, max_size=60))
+def test_as_scikit_learn_has_it(pairs: list[tuple[int, int]]) -> None:
+    """Every figure is that of scikit-learn, bit for bit."""
+    gold, groups = labels(*(goal for goal, _ in pairs)), labels(*(group for _, group in pairs))
+    homogeneity, completeness, v = homogeneity_completeness_v_measure(gold, groups)
+    expected = [v, adjusted_rand_score(gold, groups), homogeneity, completeness]
+    assert agreement_figures(gold, groups).tolist() == expected
+
+
+def test_intervals_hold_the_truth() -> None:
+    """Of 24 samples of 150 conversations, at least 20 intervals contain the figure of a far larger sample."""
+    rng = np.random.default_rng(1)
+    truth = agreement(*noisy(rng, 8_000, 0.3)).ari.value
+    found = [agreement(*noisy(rng, 150, 0.3), seed=n).ari for n in range(24)]
+    assert sum(one.low <= truth <= one.high for one in found) >= 20
+    assert all(one.high - one.low < 0.35 for one in found)
+
+
+def test_the_same_seed_gives_the_same_interval() -> None:
+    """The same seed gives the same interval, another seed nearly the same."""
+    gold, groups = noisy(np.random.default_rng(2), 200, 0.2)
+    first, again, other = (agreement(gold, groups, seed=seed) for seed in (0, 0, 1))
+    assert first == again != other
+    assert first.v.low == pytest.approx(other.v.low, abs=0.05)
+
+
+def test_contrasts() -> None:
+    """Groups with a tenth wrong differ significantly from groups with half wrong, by the difference of their figures;
+    from themselves they do not; seven conversations are too few for a test.
+    """
+    rng = np.random.default_rng(4)
+    gold, good = noisy(rng, 300, 0.1)
+    bad = np.where(rng.random(300) < 0.5, rng.integers(6, size=300), good).astype(np.int64)
+    pairs = [("good", "bad"), ("good", "good")]
+    ways = {"good": good, "bad": bad}
+    v, ari, same, _ = agreement_contrasts(gold, ways, pairs)
+    assert (v.figure, ari.figure) == ("V", "ARI")
+    assert v.first == pytest.approx(agreement(gold, good).v.value)
+    for one in (v, ari):
+        assert one.difference.value == pytest.approx(one.first - one.second)
+        assert 0 < one.difference.low < one.difference.value < one.difference.high
+        assert one.corrected is not None
+        assert one.corrected < 0.05
+    assert (same.difference.value, same.p) == (0, 1)
+    few = {name: labels[: FEWEST - 1] for name, labels in ways.items()}
+    assert agreement_contrasts(gold[: FEWEST - 1], few, pairs[:1])[0].p is None
+
+
+NUMBERS = st.lists(st.integers(-5, 5), min_size=4, max_size=20).filter(
+    lambda values: len(set(values)) > 1
+)
+
+
+@given(NUMBERS)
+def test_equal_values_share_a_rank(values: list[int]) -> None:
+    """Equal values get the mean of their ranks; Spearman's coefficient is Pearson's of these ranks."""
+    ranks = [1 + sum(v < one for v in values) + (values.count(one) - 1) / 2 for one in values]
+    order = list(range(len(values)))
+    found = correlate(values, order)
+    assert found is not None
+    assert found.spearman.value == pytest.approx(np.corrcoef(ranks, order)[0, 1])
+
+
+def test_correlation_by_hand() -> None:
+    """Spearman's 1 - 6 Σd²/(n(n²-1)) of five pairs whose ranks differ by 1, 1, 0, 1, 1; Pearson of the numbers."""
+    found = correlate([1, 2, 3, 4, 5], [20, 10, 30, 1000, 60])
+    assert found is not None
+    assert found.spearman.value == pytest.approx(1 - 6 * (1 + 1 + 0 + 1 + 1) / (5 * 24))
+    assert found.pearson == pytest.approx(
+        np.corrcoef([1, 2, 3, 4, 5], [20, 10, 30, 1000, 60])[0, 1]
+    )
+
+
+@given(NUMBERS)
+def test_order_is_all_that_counts(values: list[int]) -> None:
+    """A number and its cube have a rank correlation of 1; with the sign changed, of -1."""
+    up = correlate(values, [value**3 for value in values])
+    down = correlate(values, [-value for value in values])
+    assert up is not None
+    assert down is not None
+    assert up.spearman.value == pytest.approx(1)
+    assert down.spearman.value == pytest.approx(-1)
+
+
+def test_it_holds_the_truth() -> None:
+    """Of 400 samples of 60 pairs, 92% to 98.5% of the 95% intervals contain the true rank correlation."""
+    rng = np.random.default_rng(3)
+
+    def draw(n: int) -> tuple[list[float], list[float]]:
+        first = rng.normal(size=n)
+        return list(first), list(0.6 * first + 0.8 * rng.normal(size=n))
+
+    everything = correlate(*draw(200_000))
+    assert everything is not None
+    held = 0
+    for _ in range(400):
+        found = correlate(*draw(60))
+        assert found is not None
+        held += found.spearman.low <= everything.spearman.value <= found.spearman.high
+    assert 0.92 <= held / 400 <= 0.985
+
+
+def test_what_cannot_be_told() -> None:
+    """Three pairs, or a constant, have no correlation; lists of different lengths are an error."""
+    assert correlate([1, 2, 3], [1, 2, 3]) is None
+    assert correlate([1, 2, 3, 4], [7, 7, 7, 7]) is None
+    with pytest.raises(ValueError, match="Pairs"):
+        correlate([1], [1, 2])

@@ -1,0 +1,350 @@
+"""Metrics with intervals from bootstraps."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import auc as trapezoid
+from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
+
+from engine.base.interval import Interval
+from engine.base.statistics import bootstrap
+from engine.base.statistics.bootstrap import (
+    NAMES,
+    RANK_FIGURES,
+    Ranking,
+    Resampling,
+    classify,
+    draw,
+    figures,
+)
+from engine.base.statistics.ranking import auroc, rejection, reliability, roc
+from engine.base.statistics.records import (
+    Classification,
+)
+from engine.questions.calibration import reliability as reliability_bins
+from tests.benchmarks.reproduction.paper import TABLE_2
+
+LABELLED = st.lists(
+    st.tuples(st.integers(0, 10).map(lambda n: n / 10), st.booleans()), min_size=2, max_size=30
+).filter(lambda pairs: len({label for _, label in pairs}) == 2)
+
+
+def estimates(found: Classification) -> dict[str, Interval]:
+    """The figures by name."""
+    return {one.name: getattr(found, one.name) for one in fields(found)}
+
+
+class TestClassification:
+    @settings(max_examples=40, deadline=None)
+    @given(LABELLED, st.sampled_from([0.0, 0.35, 0.5, 1.0]))
+    def test_counts(self, pairs: list[tuple[float, bool]], threshold: float) -> None:
+        """Accuracy, precision, recall and F1 are those of the rule value >= threshold."""
+        values, labels = [value for value, _ in pairs], [label for _, label in pairs]
+        called = [value >= threshold for value in values]
+        right = sum(a == b for a, b in zip(called, labels, strict=True))
+        both = sum(a and b for a, b in zip(called, labels, strict=True))
+        found = figures(values, labels, threshold)
+        assert found["accuracy"] == pytest.approx(right / len(pairs))
+        assert found["precision"] == pytest.approx(both / sum(called) if any(called) else 0)
+        assert found["recall"] == pytest.approx(both / sum(labels))
+        assert found["f1"] == pytest.approx(2 * both / (sum(called) + sum(labels)))
+
+    @settings(max_examples=40, deadline=None)
+    @given(LABELLED)
+    def test_areas(self, pairs: list[tuple[float, bool]]) -> None:
+        """The area under the ROC curve is that of `engine.base.statistics.ranking`, average precision that of
+        scikit-learn.
+        """
+        values, labels = [value for value, _ in pairs], [label for _, label in pairs]
+        found = figures(values, labels)
+        assert found["auroc"] == pytest.approx(auroc(values, labels).value)
+        assert found["ap"] == pytest.approx(average_precision_score(labels, values))
+
+    @settings(max_examples=40, deadline=None)
+    @given(LABELLED)
+    def test_calibration_error(self, pairs: list[tuple[float, bool]]) -> None:
+        """The calibration error is that of the calibration screen where the sample is the population."""
+        values = np.array([value for value, _ in pairs])
+        labels = np.array([label for _, label in pairs])
+        _, error = reliability_bins(values, labels, values)
+        assert figures(list(values), list(labels))["ece"] == pytest.approx(error)
+
+    def test_what_cannot_be_asked(self) -> None:
+        """With one kind only, missing labels, or values outside [0, 1], there are no figures."""
+        with pytest.raises(ValueError, match="Both kinds"):
+            figures([0.1, 0.2], [True, True])
+        with pytest.raises(ValueError, match="One label"):
+            figures([0.1, 0.2], [True])
+        with pytest.raises(ValueError, match="in \\[0, 1\\]"):
+            figures([0.1, 1.2], [True, False])
+        with pytest.raises(ValueError, match="in \\[0, 1\\]"):
+            figures([0.1, float("nan")], [True, False])
+
+
+@pytest.mark.parametrize("row", [row for rows in TABLE_2.values() for row in rows])
+def test_printed_f1(row: tuple[str, float, float, float, float]) -> None:
+    """Conversations with the precision and recall that Soroka et al. print have the F1 that they print, as nearly as
+    two digits tell."""
+    _, _, precision, recall, f1 = row
+    complete = 1_000
+    hits = round(recall * complete)
+    false = round(hits * (1 - precision) / precision)
+    values = [1.0] * hits + [0.0] * (complete - hits) + [1.0] * false + [0.0] * (2_000 - false)
+    found = figures(values, [True] * complete + [False] * 2_000)
+    assert (found["precision"], found["recall"]) == pytest.approx((precision, recall), abs=0.001)
+    assert found["f1"] == pytest.approx(f1, abs=0.01)
+
+
+class TestIntervals:
+    @settings(max_examples=20, deadline=None)
+    @given(LABELLED)
+    def test_they_hold_the_figure(self, pairs: list[tuple[float, bool]]) -> None:
+        """Every interval contains its figure, lies in [0, 1], and is the same when computed again."""
+        values, labels = [value for value, _ in pairs], [label for _, label in pairs]
+        found = classify(values, labels)
+        for name, one in estimates(found).items():
+            assert 0 <= one.low <= one.value <= one.high <= 1, name
+            assert one.value == figures(values, labels)[name]
+        assert classify(values, labels) == found
+
+    @pytest.mark.parametrize("pairs", [1, 5, 30])
+    def test_no_error_is_no_certainty(self, pairs: int) -> None:
+        """Where a few conversations are all classified right, intervals reach below 1, less so with more of them."""
+        found = estimates(_perfect(pairs))
+        more = estimates(_perfect(4 * pairs))
+        for name in ("accuracy", "precision", "recall", "f1", "auroc", "ap"):
+            assert found[name].value == found[name].high == 1
+            assert 0 < found[name].low < more[name].low < 1
+
+    def test_nothing_called_complete(self) -> None:
+        """Where nothing is classified as complete, precision is 0 by convention, with the interval from 0 to 1."""
+        found = classify([0.1] * 10 + [0.2] * 10, [True] * 10 + [False] * 10)
+        assert found.precision.value == found.f1.value == 0
+        assert found.precision.high > 0.95
+        assert found.f1.high < 0.5
+
+    def test_what_belongs_together_is_drawn_together(self) -> None:
+        """Five copies of each value in one group give the interval of one copy; as independent values they would narrow
+        it.
+        """
+        rng = np.random.default_rng(5)
+        values, labels = rng.random(60), rng.random(60) < 0.4
+        once = classify(list(values), list(labels), list(range(60)))
+        groups = [n for n in range(60) for _ in range(5)]
+        often = classify(list(values.repeat(5)), list(labels.repeat(5)), groups)
+        naive = classify(list(values.repeat(5)), list(labels.repeat(5)))
+        assert _width(often.accuracy) == pytest.approx(_width(once.accuracy), rel=0.15)
+        assert _width(naive.accuracy) < 0.6 * _width(once.accuracy)
+
+    def test_many_need_fewer_draws(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of many conversations fewer draws are made, and the intervals hardly change."""
+        rng = np.random.default_rng(2)
+        values = [*rng.beta(4, 2, 1_500), *rng.beta(2, 4, 1_500)]
+        labels, groups = [True] * 1_500 + [False] * 1_500, 2 * list(range(1_500))
+        drawn = draw(values, labels, groups)
+        assert len(drawn.draws) == bootstrap.DRAWS
+        before = estimates(drawn.classification())
+        monkeypatch.setattr(bootstrap, "_ALL_CELLS", 500_000)
+        drawn = draw(values, labels, groups)
+        assert len(drawn.draws) == 333
+        for name, one in estimates(drawn.classification()).items():
+            assert one.value == before[name].value
+            assert abs(one.low - before[name].low) < 0.006
+            assert abs(one.high - before[name].high) < 0.006
+
+    def test_it_holds_the_truth(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of 120 samples of 30 pairs, 90% or more of the 95% intervals contain the true figure; of the calibration
+        error, which is biased upwards in small bins, 70% or more.
+        """
+        monkeypatch.setattr(bootstrap, "DRAWS", 200)
+        rng = np.random.default_rng(1)
+
+        def drawn(pairs: int) -> tuple[list[float], list[bool]]:
+            shared = rng.normal(0, 0.5, pairs)
+            wholes = 1 / (1 + np.exp(-shared - rng.normal(0.75, 0.87, pairs)))
+            cuts = 1 / (1 + np.exp(-shared - rng.normal(-0.75, 0.87, pairs)))
+            return [*wholes, *cuts], [True] * pairs + [False] * pairs
+
+        true = figures(*drawn(100_000))
+        held = dict.fromkeys(NAMES, 0)
+        for _ in range(120):
+            found = classify(*drawn(30), groups=2 * list(range(30)))
+            for name, one in estimates(found).items():
+                held[name] += one.low <= true[name] <= one.high
+        assert held.pop("ece") >= 84
+        assert min(held.values()) >= 108, held
+
+
+def _perfect(pairs: int) -> Classification:
+    return classify(
+        [0.9] * pairs + [0.1] * pairs, [True] * pairs + [False] * pairs, 2 * list(range(pairs))
+    )
+
+
+def _width(estimate: Interval) -> float:
+    return estimate.high - estimate.low
+
+
+RANKED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=30).filter(
+    lambda pairs: len({label for _, label in pairs}) == 2
+)
+AUROC, AP, KEPT, RATIO = range(4)
+
+
+def ranked(values: list[float], wrong: list[bool], draws: int = 3) -> Ranking:
+    """Values of which each is a conversation of its own."""
+    return Resampling(range(len(values)), draws).rank(values, wrong)
+
+
+class TestFigures:
+    @given(RANKED)
+    def test_scikit_learn_agrees(self, pairs: list[tuple[int, bool]]) -> None:
+        """Area and average precision equal scikit-learn's, ties included."""
+        values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
+        seen = ranked(values, wrong).seen
+        assert seen[AUROC] == pytest.approx(roc_auc_score(wrong, values))
+        assert seen[AP] == pytest.approx(average_precision_score(wrong, values))
+
+    @given(RANKED)
+    def test_any_scale(self, pairs: list[tuple[int, bool]]) -> None:
+        """A monotone transform of the values changes no figure and no draw."""
+        values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
+        one, other = ranked(values, wrong), ranked([np.exp(v / 2) - 5 for v in values], wrong)
+        assert np.array_equal(one.seen, other.seen)
+        few = min(wrong.count(True), wrong.count(False)) < 10
+        assert (one.drawn is None) == few
+        if one.drawn is not None and other.drawn is not None:
+            assert np.array_equal(one.drawn, other.drawn, equal_nan=True)
+
+    def test_rejection_by_hand(self) -> None:
+        """Right, wrong, right in the order of values: accuracies 1, 1/2, 2/3; a perfect order has 1, 1, 2/3, a random
+        one 2/3.
+        """
+        seen = ranked([1, 2, 3], [False, True, False]).seen
+        assert seen[KEPT] == pytest.approx((1 + 1 / 2 + 2 / 3) / 3)
+        perfect, chance = (1 + 1 + 2 / 3) / 3, 2 / 3
+        assert seen[RATIO] == pytest.approx((seen[KEPT] - chance) / (perfect - chance))
+
+    @given(RANKED.filter(lambda pairs: len(pairs) <= 6))
+    @settings(max_examples=40)
+    def test_equal_values_are_all_orders(self, pairs: list[tuple[int, bool]]) -> None:
+        """With equal values the area is the mean over all their orders."""
+        areas = []
+        for order in itertools.permutations(pairs):
+            if all(a[0] <= b[0] for a, b in itertools.pairwise(order)):
+                right = np.cumsum([not wrong for _, wrong in order])
+                areas.append(float((right / np.arange(1, len(order) + 1)).mean()))
+        seen = ranked([float(v) for v, _ in pairs], [label for _, label in pairs]).seen
+        assert seen[KEPT] == pytest.approx(np.mean(areas))
+
+    def test_random_rejection_is_flat(self) -> None:
+        """A constant value has a flat curve and a ratio of 0; a perfect order has 1, a reversed one is below 0."""
+        wrong = [n % 3 == 0 for n in range(30)]
+        flat = ranked([1.0] * 30, wrong).seen
+        assert flat[KEPT] == pytest.approx(2 / 3)
+        assert flat[RATIO] == pytest.approx(0)
+        assert {round(y, 9) for _, y in rejection([1.0] * 30, wrong)} == {round(2 / 3, 9)}
+        assert ranked([float(w) for w in wrong], wrong).seen[RATIO] == pytest.approx(1)
+        assert ranked([-float(w) for w in wrong], wrong).seen[RATIO] < 0
+
+
+class TestDraws:
+    def test_a_draw_is_a_copied_sample(self) -> None:
+        """The figures of a draw are those of the values repeated as often as their conversations were drawn."""
+        rng = np.random.default_rng(3)
+        groups = [n // 2 for n in range(60)]
+        values, wrong = rng.integers(0, 6, 60).astype(float), rng.random(60) < 0.5
+        drawn = Resampling(groups, 5).rank(values.tolist(), wrong.tolist()).drawn
+        assert drawn is not None
+        many = np.random.default_rng(20_240_917).multinomial(30, np.full(30, 1 / 30), size=5)
+        for times, found in zip(many, drawn, strict=True):
+            again = np.repeat(np.arange(60), times[np.array(groups)])
+            same = ranked(values[again].tolist(), wrong[again].tolist()).seen
+            assert found == pytest.approx(same)
+
+    def test_paired(self) -> None:
+        """Two values of the same order never differ in a draw, though the figure of each varies."""
+        values, wrong = [float(n * 7 % 20) for n in range(20)], [n % 2 == 0 for n in range(20)]
+        made = Resampling(range(20), 200)
+        one, other = made.rank(values, wrong), made.rank([v * 2 for v in values], wrong)
+        assert one.figure(AUROC).low < one.figure(AUROC).high
+        found = one.difference(other, AUROC)
+        assert (found.value, found.low, found.high) == (0, 0, 0)
+
+    def test_a_handful(self) -> None:
+        """With nine of a kind the interval is the whole range, also where two of 98 rank first; that of the ratio
+        begins at the worst order.
+        """
+        wrong = [n >= 98 for n in range(100)]
+        found = ranked([float(n) for n in range(100)], wrong)
+        assert [found.figure(nth).value for nth in (AUROC, AP, RATIO)] == pytest.approx([1, 1, 1])
+        assert [found.figure(nth).low for nth in (AUROC, AP, KEPT)] == [0, 0, 0]
+        worst = ranked([-float(n) for n in range(100)], wrong)
+        assert found.figure(RATIO).low == pytest.approx(worst.seen[RATIO])
+        off = found.difference(worst, AUROC)
+        assert (off.value, off.low, off.high) == (1, -1, 1)
+
+    def test_only_some(self) -> None:
+        """Figures over some of the values are those of a sample of these."""
+        values, wrong = [1.0, 2, 3, 4, 5], [False, True, False, True, True]
+        among = np.array([True, True, True, True, False])
+        found = Resampling(range(5), 3).rank(values, wrong, among).seen
+        assert found == pytest.approx(ranked(values[:4], wrong[:4]).seen)
+
+    def test_coverage(self) -> None:
+        """95% intervals of a known area contain it in most of 60 samples."""
+        rng = np.random.default_rng(1)
+        held = 0
+        for _ in range(60):
+            wrong = (np.arange(60) < 25).tolist()
+            values = rng.normal(0, 1, 60) + np.array(wrong) * 2**0.5
+            found = ranked(values.tolist(), wrong, 400).figure(AUROC)
+            held += found.low <= 0.8413 <= found.high
+        assert held >= 52
+
+    def test_one_kind(self) -> None:
+        """With one kind only there are no figures."""
+        with pytest.raises(ValueError, match="Both kinds"):
+            ranked([1, 2], [True, True])
+
+    def test_names(self) -> None:
+        """Each figure has a name."""
+        assert len(RANK_FIGURES) == ranked([1, 2], [True, False]).seen.size
+
+
+class TestCurves:
+    @given(RANKED)
+    def test_roc(self, pairs: list[tuple[int, bool]]) -> None:
+        """The ROC curve goes from (0, 0) to (1, 1) through scikit-learn's points, and has the area."""
+        values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
+        x, y = zip(*roc(values, wrong), strict=True)
+        assert (x[0], y[0], x[-1], y[-1]) == (0, 0, 1, 1)
+        assert trapezoid(x, y) == pytest.approx(roc_auc_score(wrong, values))
+        alarms, found, _ = roc_curve(wrong, values, drop_intermediate=False)
+        assert np.array([x, y]) == pytest.approx(np.array([alarms, found]))
+
+    @given(RANKED)
+    def test_rejection(self, pairs: list[tuple[int, bool]]) -> None:
+        """The rejection curve begins with all kept, and its mean height is the area."""
+        values, wrong = [float(v) for v, _ in pairs], [label for _, label in pairs]
+        points = rejection(values, wrong)
+        assert points[0] == pytest.approx((0, 1 - np.mean(wrong)))
+        assert np.mean([y for _, y in points]) == pytest.approx(ranked(values, wrong).seen[KEPT])
+
+    def test_long_ones_are_thinned(self) -> None:
+        """A long curve is thinned to what a terminal can show, and keeps its ends."""
+        points = rejection(list(range(1000)), [n % 2 == 0 for n in range(1000)])
+        assert len(points) == 200
+        assert points[0][0] == 0
+        assert points[-1][0] == pytest.approx(0.999)
+
+    def test_reliability(self) -> None:
+        """Reliability has mean value and share of positives by tenth; 1 belongs to the last."""
+        found = reliability([0.02, 0.04, 0.95, 1.0], [False, True, True, True])
+        assert np.array(found) == pytest.approx(np.array([[0.03, 0.5], [0.975, 1.0]]))

@@ -1,0 +1,185 @@
+"""Files appear whole or not at all, for their owner only, and what nobody writes any more goes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import workbench
+from engine.base.files import make_folder, private_folder, replacing, write_atomically
+from engine.base.folders import log_to_file
+from engine.conversations.service.line_files import write_file
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Machine
+from engine.model.tables import ReplyCache
+from engine.project.file.backups import back_up
+from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.training.events import EventLog
+
+ADDING = """
+import sys
+from pathlib import Path
+from engine.base.files import write_atomically
+path = Path(sys.argv[1]) / "link"
+path.symlink_to(f"/proc/self/fd/{sys.stdout.fileno()}")
+print("first", flush=True)
+write_atomically(path, "new\\n")
+print("last", flush=True)
+"""
+
+HOLDING = """
+import sys
+from pathlib import Path
+from engine.base.files import private_folder
+with private_folder(Path(sys.argv[1])) as folder:
+    (folder / "part").write_text("secret")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def open_to_all() -> Iterator[None]:
+    """A program of somebody else, which lets everybody read what it writes."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path | str) -> int:
+    return os.stat(path).st_mode & 0o777
+
+
+def test_whole_or_not_at_all(tmp_path: Path) -> None:
+    """After an error the file is as it was, and nothing stays beside it."""
+    path = tmp_path / "a.txt"
+    write_atomically(path, "before")
+
+    def fail() -> None:
+        with replacing(path) as part:
+            part.write_text("half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_and_a_device_stay(tmp_path: Path) -> None:
+    """What a link names is replaced, and the link stays; a device is written itself."""
+    (tmp_path / "there").mkdir()
+    link, null = tmp_path / "link", tmp_path / "null"
+    link.symlink_to(tmp_path / "there" / "a.txt")
+    null.symlink_to(os.devnull)
+    write_atomically(link, "new")
+    write_atomically(null, "new")
+
+    assert link.is_symlink()
+    assert (tmp_path / "there" / "a.txt").read_text() == "new"
+    assert null.is_char_device()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the link is one of Linux")
+@pytest.mark.parametrize("how", ["a", "w"])
+def test_redirected_output_is_added_to(tmp_path: Path, how: str) -> None:
+    """A file that standard output is redirected to keeps what is in it, and gets what is written in order."""
+    path = tmp_path / "all.txt"
+    path.write_text("before\n")
+    with path.open(how) as out:
+        subprocess.run([sys.executable, "-c", ADDING, tmp_path], stdout=out, check=True)
+
+    before = "before\n" if how == "a" else ""
+    assert path.read_text() == before + "first\nnew\nlast\n"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["all.txt", "link"]
+
+
+def test_a_folder_that_cannot_be_locked_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a file system whose files have another number at each look, writing ends with an error and leaves nothing."""
+    monkeypatch.setattr(os.path, "samestat", lambda *_: False)
+    with pytest.raises(OSError, match="can be locked"):
+        write_atomically(tmp_path / "a.txt", "text")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_the_dead_leave_leftovers(tmp_path: Path) -> None:
+    """The folder of a process that lives stays as it is, also beside others; after a kill the next write removes it."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, tmp_path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    folder = Path(holder.stdout.readline().strip())
+    with private_folder(tmp_path) as other:
+        write_atomically(tmp_path / "a.txt", "text")
+        assert other.is_dir()
+    assert (folder / "part").read_text() == "secret"
+    holder.kill()
+    holder.communicate()
+    assert (folder / "part").exists()
+    write_atomically(tmp_path / "a.txt", "text")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_new_folders_are_private(tmp_path: Path) -> None:
+    """Folders that are made are for their owner only; those that are there stay as they are."""
+    (tmp_path / "mine").mkdir(mode=0o755)
+    make_folder(tmp_path / "mine" / "new" / "newer")
+
+    assert [mode(tmp_path / name) for name in ("mine", "mine/new", "mine/new/newer")] == [
+        0o755,
+        0o700,
+        0o700,
+    ]
+
+
+def test_what_programs_make_is_private(tmp_path: Path) -> None:
+    """Projects, what SQLite keeps beside them, backups and exports are for their owner only, by the Python API too."""
+    samples = tmp_path / "samples.jsonl"
+    write_jsonl(sample_conversations(2), samples)
+    with workbench.open(tmp_path / "p.wb", create=True) as project:
+        project.import_files(samples)
+        made = [tmp_path / name for name in ("p.wb", "p.wb-wal", "p.wb-shm")]
+        write_file(project.conversations(), tmp_path / "x.jsonl", "jsonl")
+        assert {path.name: mode(path) for path in made} == {path.name: 0o600 for path in made}
+    backup, _ = back_up(str(tmp_path / "p.wb"))
+
+    assert (mode(backup), mode(tmp_path / "x.jsonl")) == (0o600, 0o600)
+
+
+def test_logs_and_caches_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache of replies, what SQLite keeps beside it, logs and events are for their owner only."""
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    replies = ReplyCache(tmp_path / "replies.sqlite")
+    replies.put("key", "value")
+    process = ModelProcess(tmp_path / "model.log")
+    EventLog(tmp_path / "events.jsonl").close()
+    try:
+        process.ask(Machine())
+        made = [log_to_file(), *(path for path in tmp_path.iterdir() if path.is_file())]
+        modes = {path.name: mode(path) for path in made}
+    finally:
+        process.close()
+        replies.close()
+
+    assert modes == dict.fromkeys(
+        (
+            "workbench.log",
+            "replies.sqlite",
+            "replies.sqlite-wal",
+            "replies.sqlite-shm",
+            "model.log",
+            "events.jsonl",
+        ),
+        0o600,
+    )

@@ -1,0 +1,138 @@
+"""Labels of clusters from phrases of their members."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from engine.goals.labels import phrase_labels as module
+from engine.goals.labels.phrase_labels import phrase_labels
+from engine.goals.questions import Named
+
+FLIGHTS = [
+    "I need to find a one way flight.\nFrom Boston.\nThat is all, thanks.",
+    "Could you find a flight to Chicago for me?\nTomorrow.",
+    "Hello, find me a flight please.\nWhat is the price?",
+    "I want to find a cheap flight.\nWhat is the price?",
+]
+TABLES = [
+    "Can you book a table for two?\nIn Napa.",
+    "I'd like to book a table at a restaurant.\nWhat is the price?",
+    "Book a table please.\nThanks",
+    "Hi! I want to reserve a table.\nWhat is the price?",
+]
+CHINESE = ["我想申请退款", "请帮我申请退款", "这个订单可以申请退款吗", "买错了，想申请退款"]
+
+
+def named(*clusters: Sequence[str]) -> dict[int, Named]:
+    """The names of clusters."""
+    labels = np.repeat(np.arange(len(clusters), dtype=np.int32), [len(one) for one in clusters])
+    return phrase_labels([text for one in clusters for text in one], labels)
+
+
+def test_what_members_ask_for() -> None:
+    """A cluster is called what most members ask for and others do not, with a member's sentence that says it."""
+    found = named(FLIGHTS, TABLES)
+    assert [found[0].label, found[1].label] == ["Find a flight", "Book a table"]
+    assert found[0].description == "I need to find a one way flight."
+    assert found[1].description == "Can you book a table for two?"
+
+
+def test_longer_phrase() -> None:
+    """The label is the longer phrase of a few where most say the rest of it elsewhere, not where few do."""
+    cars = [
+        "I need to find a rental car.",
+        "Find a rental car for me.",
+        "I want to find a car.\nIt should be a rental.",
+        "Could you find a car?\nRental for three days.",
+        "Please find a car.\nIs the rental cheap?",
+        "Find a car please.",
+    ]
+    assert named(cars, TABLES)[0].label == "Find a rental car"
+    assert named([*cars[:2], *[cars[-1]] * 4], TABLES)[0].label == "Find a car"
+
+
+def test_a_thing_is_named_with_what_is_done_about_it() -> None:
+    """Where members use different verbs about one thing, the label has one of the verbs, and is not the thing alone."""
+    stations = [
+        "Take me to the gas station.",
+        "Find the gas station.",
+        "Please locate a gas station.",
+        "Show me a gas station.",
+        "I need to check the gas station.",
+        "Send me the gas station.",
+        "Gas station?",
+    ]
+    assert named(stations, TABLES)[0].label == "Go to the gas station"
+
+
+def test_a_place_is_no_goal() -> None:
+    """A place that all members name is no label where they ask for something there."""
+    asked = ("foggy", "dry", "cold", "windy", "misty", "cloudy")
+    weather = [f"Will it be {word} in Redwood city?" for word in asked]
+    assert named(weather, TABLES)[0].label == "Will it be foggy"
+
+
+def test_centre_first() -> None:
+    """The sentence is of the member nearest to the centre that says the label."""
+    labels = np.zeros(4, dtype=np.int32)
+    distances = np.array([0.9, 0.2, 0.1, 0.3], dtype=np.float32)
+    found = phrase_labels(FLIGHTS, labels, distances)
+    assert found[0].description == "Hello, find me a flight please."
+
+
+def test_no_two_alike() -> None:
+    """Clusters that ask for the same get different labels, down to the same texts."""
+    found = named(FLIGHTS, FLIGHTS, FLIGHTS, [*TABLES, *TABLES])
+    assert len({one.label for one in found.values()}) == 4
+    assert all(found[number].label for number in found)
+
+
+def test_words_in_most_clusters() -> None:
+    """What every cluster says is no label."""
+    common = "You are an agent. Please read the following manual carefully.\n"
+    found = named([common + text for text in FLIGHTS], [common + text for text in TABLES])
+    assert [found[0].label, found[1].label] == ["Find a flight", "Book a table"]
+
+
+def test_language_of_the_members() -> None:
+    """Chinese members give a Chinese label of whole words."""
+    found = named(CHINESE, FLIGHTS)
+    assert found[0].label == "申请退款"
+    assert found[0].description == "我想申请退款"
+
+
+def test_names_as_they_are_written() -> None:
+    """Abbreviations keep their capitals."""
+    found = named(["Please write a SQL query", "Write an SQL query.", "write a SQL query"], FLIGHTS)
+    assert found[0].label == "Write a SQL query"
+
+
+@pytest.mark.parametrize("texts", [[""], ["7402", "12"], ["yes", "ok"], ["…", "\n"], ["é"]])
+def test_nothing_to_read(texts: list[str]) -> None:
+    """Members without a phrase still give a label that says something or that there is none."""
+    found = named(texts, FLIGHTS)
+    assert found[0].label
+    assert found[1].label == "Find a flight"
+
+
+def test_opening_words() -> None:
+    """Members that ask for nothing give the first words of the most central one."""
+    assert named(["Morning sunshine, everybody!"])[0].label == "Morning sunshine"
+
+
+def test_outliers_are_left_out() -> None:
+    """Negative labels have no name, and there may be nothing to name."""
+    assert set(phrase_labels(FLIGHTS, np.array([-1, 0, 0, -1], np.int32))) == {0}
+    assert phrase_labels([], np.zeros(0, np.int32)) == {}
+
+
+def test_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of large clusters a sample is read, the same one each time."""
+    monkeypatch.setattr(module, "TEXTS", 3)
+    texts = FLIGHTS * 5 + TABLES * 5
+    labels = np.repeat(np.array([0, 1], dtype=np.int32), 20)
+    first = phrase_labels(texts, labels, seed=2)
+    assert phrase_labels(texts, labels, seed=2) == first

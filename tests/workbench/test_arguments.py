@@ -1,0 +1,121 @@
+"""What commands take: words and options declared beside their functions, and requests made of what was given."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+import pytest
+
+from engine.base.errors import FilterError, UsageError
+from engine.base.request_options import (
+    Option,
+    check,
+    choice,
+    declared,
+    share,
+    switch,
+    whole_number,
+)
+from engine.conversations.filters import FILTER, Filter, parse_filter
+from workbench.arguments import PROJECT, one_of, read_request, request_arguments, takes, titled
+from workbench.arguments import argument as word
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A request with a field of each kind."""
+
+    size: int | None = whole_number(None, "how many", words="as many as fit")
+    sort: str = choice("best", "which first", ("best", "worst"))
+    least: float = share(0.5, "least share", flag="at-least")
+    names: tuple[str, ...] = declared((), Option("names", several="repeated"))
+    quick: bool = switch("do it quickly")
+    tidy: bool = switch("leave it as it is", default=True, flag="no-tidy")
+    ends: tuple[str, ...] = declared((), Option("at lines", flag="lines", constant=("\n",)))
+    filter: Filter = declared(Filter(), FILTER)
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
+def request_of(*words: str) -> Order:
+    """The request of these words."""
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    for each in request_arguments(Order):
+        each.add_to(parser)
+    return read_request(Order, parser.parse_args(words))
+
+
+def test_what_is_not_given_has_the_default_of_its_field() -> None:
+    """Without options the request is the default one; an undeclared field has no option."""
+    assert request_of() == Order()
+    assert all("--seconds" not in each.names for each in request_arguments(Order))
+
+
+def test_each_kind_of_option_is_read() -> None:
+    """Numbers are converted, flags turn a switch from its default, repeated values count once, a filter is parsed."""
+    words = [
+        "--size",
+        "3",
+        "--sort",
+        "worst",
+        "--at-least",
+        ".25",
+        "--quick",
+        "--no-tidy",
+        "--lines",
+    ]
+    words += ["--names", "a", "--names", "b", "--names", "a", "--filter", "turns>3"]
+    assert request_of(*words) == Order(
+        3, "worst", 0.25, ("a", "b"), True, False, ("\n",), parse_filter("turns>3")
+    )
+
+
+@pytest.mark.parametrize(
+    "words", [("--size", "0"), ("--size", "x"), ("--at-least", "2"), ("--sort", "all")]
+)
+def test_a_value_that_cannot_be_is_refused_by_its_option(words: tuple[str, str]) -> None:
+    """The error names the option."""
+    with pytest.raises(argparse.ArgumentError, match=words[0]):
+        request_of(*words)
+
+
+def test_the_request_refuses_what_the_option_refuses() -> None:
+    """A caller in Python gets the same check."""
+    with pytest.raises(UsageError, match="a whole number from 1 on"):
+        Order(size=0)
+
+
+def test_a_filter_is_shown_with_the_place() -> None:
+    """What is wrong in a filter has a caret below it."""
+    with pytest.raises(FilterError) as caught:
+        request_of("--filter", "turns>")
+    assert caught.value.message.endswith("  turns>\n        ^")
+
+
+def test_help_says_the_default() -> None:
+    """In words where it is declared so, else as its value; a switch has none."""
+    helps = {each.names[0]: each.settings["help"] for each in request_arguments(Order)}
+    assert helps["--size"] == "how many (default: as many as fit)"
+    assert helps["--at-least"] == "least share (default: 0.5)"
+    assert helps["--names"] == "names; may be repeated"
+    assert helps["--no-tidy"] == "leave it as it is"
+
+
+def test_words_and_groups_of_a_command() -> None:
+    """`takes` declares words, alternatives and options under a title beside a function."""
+
+    @takes(PROJECT, one_of(word("--a"), word("--b")), titled("more", word("--c")))
+    def command(arguments: argparse.Namespace) -> None:
+        """Nothing."""
+
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    for each in vars(command)["arguments"]:
+        each.add_to(parser)
+    parsed = parser.parse_args(["p.wb", "--a", "1", "--c", "2"])
+    assert (parsed.project, parsed.a, parsed.c) == ("p.wb", "1", "2")
+    with pytest.raises(argparse.ArgumentError):
+        parser.parse_args(["p.wb", "--a", "1", "--b", "2"])
+    assert "more:" in parser.format_help()

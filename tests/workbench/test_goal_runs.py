@@ -1,0 +1,174 @@
+"""Goal clustering from the command line without a model: arguments, exit codes, results as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.goals.service.runs import ABOUT_KEY
+from engine.model.catalog import embedded_model
+from engine.project import settings
+from engine.project.project import Project
+from tests.engine.goals import goal_runs
+from workbench.cli import main
+
+CLUSTER = ("run", "cluster")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """48 conversations with goals of four kinds, and one without user text."""
+    goal_runs.make(tmp_path / "p.wb")
+    return tmp_path / "p.wb"
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str | Path, code: int = 0) -> dict[str, Any]:
+    """The JSON that a command prints."""
+    assert main([*map(str, words), "--json"]) == code
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+class TestCluster:
+    def test_clusters_and_merges(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Too many clusters are merged by their probability, and members nearer to another group are moved there;
+        conversations without a text give exit code 3.
+        """
+        words = (*CLUSTER, path, "--no-labels", "--k1", "12", "--filter", "name:goal")
+        every = asked(capsys, *words, "--decide", "none")
+        merged = asked(capsys, *words, "--decide", "auto")
+        gaps = asked(capsys, *CLUSTER, path, "--no-labels", "--decide", "none", code=3)
+
+        assert every["conversations"] == merged["conversations"] == 48
+        assert every["decisions"] == {}
+        assert len(merged["groups"]) < len(every["groups"])
+        assert {"merge by auto", "move by auto"} <= set(merged["decisions"])
+        assert sum(g["size"] for g in merged["groups"]) + merged["outliers"] == 48
+        assert all(group["label"] for group in merged["groups"])
+        assert gaps["without"] == 1
+
+    def test_the_same_again(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """The same arguments give the same clustering, another seed another one."""
+        words = (*CLUSTER, path, "--no-labels", "--decide", "none", "--limit", "48")
+        first = asked(capsys, *words)
+        assert asked(capsys, *words) == first
+        assert asked(capsys, *words, "--seed", "1")["clustering"] != first["clustering"]
+
+    def test_for_people(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Without --json the groups are listed, largest first, and progress goes to standard error."""
+        words = (
+            *CLUSTER,
+            str(path),
+            "--no-labels",
+            "--k1",
+            "4",
+            "--decide",
+            "none",
+            "--limit",
+            "48",
+        )
+        assert main(words) == 0
+        told = capsys.readouterr()
+        sizes = [int(line.split()[0]) for line in told.out.splitlines()]
+        assert sizes == sorted(sizes, reverse=True)
+        assert 0 < sum(sizes) <= 48
+        assert "Clustered 48 conversations" in told.err
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (("--embedder", "word2vec"), "no embedder 'word2vec'"),
+            (("--embedder", "/nowhere/e.gguf"), "no file"),
+            (("--decide", "llm", "--no-labels"), "no model is asked"),
+            (("--filter", "turns>"), "turns"),
+        ],
+    )
+    def test_wrong_wishes(
+        self,
+        path: Path,
+        capsys: pytest.CaptureFixture[str],
+        words: tuple[str, ...],
+        message: str,
+    ) -> None:
+        """Invalid arguments are an error on standard error before anything is clustered."""
+        assert main([*CLUSTER, str(path), "--no-labels", *words]) == 2
+        told = capsys.readouterr()
+        assert message in told.err
+        assert told.out == ""
+
+    def test_a_gguf_file_embeds(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A GGUF file embeds in the model process, and stored vectors are not computed again."""
+        path = tmp_path / "few.wb"
+        goal_runs.make(path, count=8)
+        words = [*CLUSTER, str(path), "--no-labels", "--decide", "none", "--k1", "4"]
+        words += ["--embedder", str(embedded_model())]
+        assert main(words) == 3
+        assert "Made vectors of 8 goal texts with" in capsys.readouterr().err
+        assert main(words) == 3
+        assert "Made vectors of 0 goal texts with" in capsys.readouterr().err
+
+    def test_an_empty_project(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A project without conversations is an error that says so."""
+        Project.open(tmp_path / "e.wb", create=True).close()
+        assert main([*CLUSTER, str(tmp_path / "e.wb"), "--no-labels"]) == 1
+        assert "No " in capsys.readouterr().err
+
+    def test_the_paragraph_on_the_application_is_kept(
+        self, path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The paragraph of `--about` is stored in the project and used by later summaries."""
+        asked(
+            capsys,
+            *CLUSTER,
+            path,
+            "--no-labels",
+            "--decide",
+            "none",
+            "--about",
+            "A help desk.",
+            code=3,
+        )
+        with Project.open(path, read_only=True) as project, project.reading() as conn:
+            assert settings.get(conn, ABOUT_KEY) == "A help desk."
+
+
+class TestAssign:
+    def test_later_conversations(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Later conversations are assigned to the groups; a second run has nothing to assign."""
+        asked(capsys, *CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
+        with Project.open(path) as project:
+            goal_runs.add(project, goal_runs.conversations(8, "later"), "later")
+        found = asked(capsys, "run", "assign", path)
+        assert found["assigned"] == sum(group["assigned"] for group in found["groups"]) == 8
+        assert found["novel"] == 0
+        assert asked(capsys, "run", "assign", path) == found
+
+    def test_hold_out(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Table 4 of the paper is one command: clusters of one half, distances of both."""
+        asked(capsys, *CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
+        found = asked(capsys, "run", "assign", path, "--holdout", ".5")
+        assert (found["train"], found["test"]) == (24, 24)
+        assert 0 <= found["cosine_train"] <= found["cosine_test"] < 1
+        assert 0 <= found["euclidean_train"] <= found["euclidean_test"] < 2
+
+    def test_before_any_clustering(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Without a clustering there is nothing to assign to, and the hint names the command that makes one."""
+        assert main(["run", "assign", str(path)]) == 2
+        assert "run cluster" in capsys.readouterr().err
+
+
+class TestStability:
+    def test_figures(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Every cluster has its mean Jaccard similarity, the least stable first; the number of repetitions is
+        printed.
+        """
+        asked(capsys, *CLUSTER, path, "--no-labels", "--k1", "4", "--decide", "none", code=3)
+        found = asked(capsys, "run", "stability", path, "--seeds", "2", "--bootstraps", "3")
+        values = [cluster["jaccard"] for cluster in found["clusters"]]
+        assert (found["seeds"], found["bootstraps"]) == (2, 3)
+        assert len(found["ari_each_seed"]) == 2
+        assert values == sorted(values)
+        assert all(0 <= value <= 1 for value in values)

@@ -1,0 +1,337 @@
+"""`workbench train` with a trainer that only writes events."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.project.project import Project
+from engine.training import adapter_in_use
+from engine.training import service as runs
+from engine.training.events import RunDirectory, read_events
+from engine.training.process import has_process
+from engine.training.request import DEFAULTS, TrainingRequest
+from engine.training.run_files import all_runs, manifest_summary
+from engine.training.service import TrainingRuns
+from screens.training.run_form import HELD_OUT
+from tests.engine.training.training_project import (
+    bare_run,
+    fake_trainers,
+    talks_without_counting,
+    wait_for,
+)
+from workbench.arguments import read_request
+from workbench.cli import build_parser, main
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A project of forty conversations, trainers that only write events, and tokens that are not counted."""
+    monkeypatch.setattr(runs, "Trainers", fake_trainers)
+    with talks_without_counting(tmp_path / "p.wb", monkeypatch) as path:
+        yield path
+
+
+def only_run(project: Path) -> RunDirectory:
+    """The one run of the project."""
+    (run,) = all_runs(project)
+    return run
+
+
+def steps(run: RunDirectory) -> int:
+    """The number of step events of the run."""
+    return sum(event["event"] == "step" for event in read_events(run.events)[0])
+
+
+def press_when(project: Path, *after: int, number: signal.Signals = signal.SIGINT) -> None:
+    """Presses Ctrl-C, or sends another signal, after each of these numbers of steps."""
+
+    def press() -> None:
+        for count in after:
+            wait_for(lambda: all_runs(project) and steps(only_run(project)) >= count)  # noqa: B023
+            os.kill(os.getpid(), number)
+
+    threading.Thread(target=press, daemon=True).start()
+
+
+class TestRuns:
+    def test_to_the_end(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The command prints the estimate, then the held-out figures, and at the end how to use the adapter."""
+        monkeypatch.setenv("FAKE_TRAINER", "finishes")
+        code = main(["train", str(project), "--name", "mine", "--epochs", "2", "--set", "rank=4"])
+        out, err = capsys.readouterr()
+
+        assert code == 0
+        assert "mine: train on" in err
+        assert "AUROC 0.750" in err
+        assert "best so far" in err
+        assert "--mode tuned --adapter mine" in out
+        told = json.loads(only_run(project).config.read_text())
+        assert (told["rank"], told["epochs"], told["base_name"]) == (4, 2.0, "smollm2-135m")
+
+    def test_the_project_is_free_meanwhile(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """While a run is watched another program can write the project."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        found: list[str | None] = []
+
+        def look() -> None:
+            wait_for(lambda: all_runs(project) and steps(only_run(project)) > 1)
+            with Project.open(project) as opened:
+                found.append(opened.read_only)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=look, daemon=True).start()
+        main(["train", str(project)])
+
+        assert found == [None]
+
+    def test_data_as_asked(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Filter, share, limit, seed and contamination determine the data and are in the manifest."""
+        monkeypatch.setenv("FAKE_TRAINER", "finishes")
+        code = main(
+            ["train", str(project), "--filter", "name:talk", "--held-out", "0.25", "--limit", "10",
+             "--seed", "5", "--contaminate", "0.4"]
+        )  # fmt: skip
+        manifest = manifest_summary(only_run(project))
+
+        assert code == 0
+        assert (manifest["filter"], manifest["held_out_share"]) == ("name:talk", 0.25)
+        assert (manifest["seed"], manifest["counts"]["train"], manifest["counts"]["cut"]) == (
+            5,
+            10,
+            4,
+        )
+
+    def test_detached(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A detached run continues after the command ends; `status` and `stop` find it."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        assert main(["train", str(project), "--name", "mine", "--detach"]) == 0
+        run = only_run(project)
+        wait_for(lambda: steps(run) > 1)
+        assert has_process(run)
+
+        capsys.readouterr()
+        assert main(["train", "status", str(project), "--json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)["runs"]
+        assert (row["name"], row["state"], row["steps"]) == ("mine", "running", 400)
+        assert main(["train", "status", str(project)]) == 0
+        assert "1 s left" in capsys.readouterr().out
+
+        assert main(["train", "stop", str(project), "mine"]) == 0
+        assert not has_process(run)
+        assert run.adapter_gguf.exists()
+        assert (
+            "of 400 · reading 1 of 2 of the selection part · 2 min left" in capsys.readouterr().err
+        )
+
+    def test_ctrl_c_keeps_the_best(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The first Ctrl-C ends the run after its step; the adapter is kept, and the command says how to resume."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        press_when(project, 3)
+        code = main(["train", str(project), "--name", "mine"])
+        err = capsys.readouterr().err
+
+        assert code == 130
+        assert "keeping the best checkpoint" in err
+        assert "--resume mine" in err
+        assert only_run(project).adapter_gguf.exists()
+
+    def test_a_terminal_that_closes(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A signal that tells the command to end leaves the run at work; the command says how to see and end it."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        press_when(project, 3, number=signal.SIGHUP)
+        code = main(["train", str(project), "--name", "mine"])
+        run = only_run(project)
+
+        assert code == 130
+        assert "mine goes on" in capsys.readouterr().err
+        assert has_process(run)
+        assert main(["train", "stop", str(project), "mine"]) == 0
+        assert run.adapter_gguf.exists()
+
+    def test_ctrl_c_while_it_begins(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A Ctrl-C before the run is watched is not lost, and leaves no run behind."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        begin = TrainingRuns.start
+
+        def begin_and_press(runs: TrainingRuns, run: RunDirectory) -> None:
+            begin(runs, run)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        monkeypatch.setattr(TrainingRuns, "start", begin_and_press)
+        code = main(["train", str(project), "--name", "mine"])
+
+        assert code == 130
+        assert "keeping the best checkpoint" in capsys.readouterr().err
+        assert not has_process(only_run(project))
+
+    def test_ctrl_c_twice_kills(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """The second Ctrl-C kills a run that ignores the first; it can be resumed later."""
+        monkeypatch.setenv("FAKE_TRAINER", "deaf")
+        press_when(project, 3, 12)
+        code = main(["train", str(project), "--name", "mine"])
+
+        assert code == 130
+        assert "was killed" in capsys.readouterr().err
+        assert not has_process(only_run(project))
+
+    def test_going_on(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A stopped run is resumed, with other settings where they do not change what is learned; a finished one is
+        refused.
+        """
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        press_when(project, 2)
+        main(["train", str(project), "--name", "mine"])
+        before = only_run(project).train.read_bytes()
+        monkeypatch.setenv("FAKE_TRAINER", "finishes")
+
+        assert main(["train", str(project), "--resume", "mine", "--set", "rank=2"]) == 2
+        assert "rank cannot change" in capsys.readouterr().err
+        assert main(["train", str(project), "--resume", "mine", "--set", "recompute=true"]) == 0
+        assert json.loads(only_run(project).config.read_text())["recompute"] is True
+        assert only_run(project).train.read_bytes() == before
+        assert main(["train", str(project), "--resume", "mine"]) == 2
+        assert "mine is finished" in capsys.readouterr().err
+
+    def test_a_retired_recipe(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A run of the recipe `evaluator` is listed and shown, and refused when it is to be resumed."""
+        run = bare_run(project, "old")
+        run.config.write_text(run.config.read_text().replace('"boundary"', '"evaluator"'))
+
+        assert main(["train", "status", str(project), "old"]) == 0
+        assert "no longer trained" in capsys.readouterr().out
+        assert main(["train", str(project), "--resume", "old"]) == 2
+        assert "no longer trained" in capsys.readouterr().err
+
+    def test_a_failure(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """A failed run gives exit code 1 with message and hint."""
+        monkeypatch.setenv("FAKE_TRAINER", "fails")
+
+        assert main(["train", str(project)]) == 1
+        assert "The base is broken.\n  Get it again." in capsys.readouterr().err
+
+    def test_one_at_a_time(
+        self, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """While one run works a second is refused, and nothing is written for it."""
+        monkeypatch.setenv("FAKE_TRAINER", "obeys")
+        main(["train", str(project), "--detach"])
+
+        assert main(["train", str(project)]) == 2
+        assert "is running" in capsys.readouterr().err
+        assert len(all_runs(project)) == 1
+
+
+class TestWords:
+    def test_the_estimate_begins_nothing(
+        self, project: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """--estimate prints the cost of a run as text or JSON, and writes nothing."""
+        assert main(["train", str(project), "--estimate"]) == 0
+        assert "steps" in capsys.readouterr().out
+        assert main(["train", str(project), "--estimate", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+
+        assert found["train"] + found["held_out"] == found["matched"] == 40
+        assert found["memory"] > 700 << 20
+        assert all_runs(project) == []
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("--recipe", "poem"), ("--preset", "9g"), ("--set", "rank"), ("--set", "rank=x"), ("--base", "gpt"),
+            ("--name", "../x"), ("--filter", "nope:1"), ("--held-out", "2"), ("--resume", "none"),
+            ("--set", "base=x"),
+        ],
+    )  # fmt: skip
+    def test_what_cannot_be_is_usage(self, words: tuple[str, ...], project: Path) -> None:
+        """Invalid arguments give exit code 2 and start nothing."""
+        assert main(["train", str(project), *words]) == 2
+        assert all_runs(project) == []
+
+    def test_the_adapter_in_use_is_told(
+        self, project: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """`status` names the run whose adapter mode tuned uses."""
+        for name in ("one", "two"):
+            bare_run(project, name)
+        with Project.open(project) as opened:
+            adapter_in_use.put(opened, "two")
+        main(["train", "status", str(project), "--json"])
+        rows = json.loads(capsys.readouterr().out)["runs"]
+
+        assert {row["name"]: row["in_use"] for row in rows} == {"one": False, "two": True}
+        main(["train", "status", str(project), "two"])
+        assert "in use" in capsys.readouterr().out.splitlines()[0]
+
+    def test_use_and_delete(self, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """A run without an adapter is not used, one in use is not deleted, and none is deleted without --yes."""
+        for name in ("one", "two"):
+            bare_run(project, name)
+        with Project.open(project) as opened:
+            adapter_in_use.put(opened, "two")
+        assert main(["train", "use", str(project), "one"]) == 2
+        assert main(["train", "delete", str(project), "two", "--yes"]) == 2
+        capsys.readouterr()
+        assert main(["train", "use", str(project), "--none", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {"adapter": None}
+        assert main(["train", "delete", str(project), "two"]) == 2
+        assert "--yes" in capsys.readouterr().err
+        assert main(["train", "delete", str(project), "two", "--yes"]) == 0
+        assert [run.path.name for run in all_runs(project)] == ["one"]
+        assert main(["train", "delete", str(project), "nobody", "--yes"]) == 2
+
+    def test_no_project(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """`status` and `stop` of a missing project fail and create nothing."""
+        assert main(["train", "status", str(tmp_path / "none.wb")]) == 1
+        assert main(["train", "stop", str(tmp_path / "none.wb"), "x"]) == 1
+        assert list(tmp_path.iterdir()) == []
+
+    def test_hostile_events_are_shown_safely(
+        self, project: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Control characters in the events of a run do not reach the terminal."""
+        run = bare_run(project, "odd")
+        run.events.write_text(
+            json.dumps({"event": "started", "time": 1, "step": 0, "steps": 2})
+            + "\n"
+            + json.dumps({"event": "error", "time": 2, "message": "\x1b[2Jgone", "hint": "\x9b1m"})
+            + "\n"
+        )
+        assert main(["train", "status", str(project), "odd"]) == 0
+        out = capsys.readouterr().out
+
+        assert "gone" in out
+        assert "\x1b" not in out
+        assert "\x9b" not in out
+
+
+def test_flags_and_dialog_have_the_declared_defaults() -> None:
+    """Without flags the request is the default one, and the dialog proposes the default share."""
+    arguments = build_parser().parse_args(["train", "start", "p.wb"])
+    assert read_request(TrainingRequest, arguments) == TrainingRequest()
+    assert float(HELD_OUT[0]) == DEFAULTS["held_out"]

@@ -1,0 +1,188 @@
+"""`workbench backup`, `restore`, `repair`, `merge` and `offline`: the project file as a whole."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+
+from engine.base.errors import UsageError
+from engine.base.number_format import counted, size
+from engine.opener.merging import Taken, merge
+from engine.project.file.backups import KEEP, Backup, back_up, backups_of, restore
+from engine.project.file.repair import Repair, repair
+from engine.project.network import NetworkService
+from engine.project.project import Project
+from workbench.arguments import PROJECT, argument, switch, takes
+from workbench.result import DONE, WITH_GAPS, Result
+
+
+@takes(
+    PROJECT,
+    argument(
+        "--keep",
+        type=int,
+        default=KEEP,
+        metavar="N",
+        help=f"how many backups of this command stay, by default {KEEP}; those before upgrades always do",
+    ),
+)
+def backup(arguments: argparse.Namespace) -> Result:
+    """Makes a backup, also while the project is open elsewhere, and removes the oldest ones."""
+    if arguments.keep < 1:
+        raise UsageError(f"--keep {arguments.keep} would keep no backup.", "Keep 1 or more.")
+    made, removed = back_up(arguments.project, arguments.keep)
+    return Result(
+        [made],
+        {"backup": made, "removed": removed},
+        hints=[f"Removed {old}." for old in removed],
+    )
+
+
+@takes(
+    PROJECT,
+    argument(
+        "backup",
+        nargs="?",
+        help="the file to restore, which stays; without it the backups are listed. The present file is kept beside",
+    ),
+)
+def restore_backup(arguments: argparse.Namespace) -> Result:
+    """Lists the backups, or restores one and says where the present file is."""
+    project = arguments.project
+    if arguments.backup is None:
+        return _list(project)
+    present = restore(project, arguments.backup)
+    lines = [f"{project} is as in {arguments.backup}."]
+    if present is not None:
+        lines.append(f"What was there before is {present}.")
+    return Result(lines, {"project": project, "restored": arguments.backup, "kept": present})
+
+
+def _list(project: str) -> Result:
+    backups = backups_of(project)
+    if backups:
+        hint = f"To put one in place: `workbench restore {project} BACKUP`."
+    else:
+        hint = f"There is no backup beside {project}. `workbench backup {project}` makes one."
+    return Result(
+        [_line(backup) for backup in backups],
+        {"backups": [asdict(backup) for backup in backups]},
+        hints=[hint],
+    )
+
+
+def _line(backup: Backup) -> str:
+    held = "cannot be read"
+    if backup.schema is not None and backup.conversations is not None:
+        held = f"{counted(backup.conversations, 'conversation')}, schema {backup.schema}"
+    return f"{backup.made}  {size(backup.size)}  {held}  {backup.path}"
+
+
+@takes(
+    argument("project", help="the damaged file, which is only read"),
+    argument(
+        "-o", "--output", required=True, metavar="FILE", help="a new file for what can be read"
+    ),
+)
+def repair_project(arguments: argparse.Namespace) -> Result:
+    """Saves what can be read in a new file, opens that file, and says what is lost."""
+    report = repair(arguments.project, arguments.output)
+    Project.open(arguments.output).close()
+    return Result(
+        _repair_lines(report, arguments.output),
+        {**asdict(report), "whole": report.is_whole},
+        DONE if report.is_whole else WITH_GAPS,
+    )
+
+
+def _repair_lines(report: Repair, output: str) -> list[str]:
+    conversations = counted(report.rows.get("conversation", 0), "conversation")
+    messages = counted(report.rows.get("message", 0), "message")
+    verdicts = counted(report.rows.get("verdict", 0), "act")
+    lines = [f"{output} has {conversations}, {messages} and {verdicts} of triage."]
+    if report.is_whole:
+        return [*lines, "Nothing is lost."]
+    if report.unread:
+        lines.append(f"Some rows could not be read of: {', '.join(sorted(report.unread))}.")
+    lines += [
+        f"{counted(count, 'row')} of {table} left out, because what they belong to is lost."
+        for table, count in sorted(report.orphans.items())
+    ]
+    if report.shortened:
+        examples = ", ".join(report.examples)
+        lines.append(f"{counted(report.shortened, 'conversation')} lost messages: {examples}.")
+        lines.append("Import their source again to have them whole.")
+    return lines
+
+
+@takes(
+    argument(
+        "projects",
+        nargs="+",
+        metavar="PROJECT",
+        help="two or more files, which are only read; where they differ, the first one's results are kept",
+    ),
+    argument("-o", "--output", metavar="FILE", help="a new file for all of them"),
+    switch("--dry-run", "say what would be taken over; keep no file"),
+)
+def merge_projects(arguments: argparse.Namespace) -> Result:
+    """Joins projects that shared one job; says what was taken from each, what differs and what is left out."""
+    dry_run, output = arguments.dry_run, arguments.output
+    if len(arguments.projects) < 2:
+        raise UsageError("There is one project only.", "Name two or more.")
+    if output is None and not dry_run:
+        raise UsageError("There is no name for the new file.", "Add -o FILE, or --dry-run.")
+    with tempfile.TemporaryDirectory() as folder:
+        merged = str(Path(folder) / "merged.wb") if dry_run else output
+        parts = merge(arguments.projects, merged)
+    hint = f"`workbench run complete {output}` and `workbench run check {output}` complete what the parts did not have."
+    return Result(
+        [line for part in parts for line in _merge_lines(part)],
+        {"output": None if dry_run else output, "projects": [asdict(part) for part in parts]},
+        WITH_GAPS if any(part.conflicts for part in parts) else DONE,
+        hints=[] if dry_run else [hint],
+    )
+
+
+def _merge_lines(part: Taken) -> list[str]:
+    lines = [f"{part.path}: {counted(part.known, 'conversation')} in common"]
+    lines += [f"  added     {number:,} {title}" for title, number in part.added.items()]
+    for title, conflict in part.conflicts.items():
+        more = ", ..." if conflict.count > len(conflict.examples) else ""
+        examples = ", ".join(conflict.examples) + more
+        lines.append(f"  differs   {conflict.count:,} {title}: {examples}")
+    return lines + [f"  left out  {sentence}" for sentence in part.left_out]
+
+
+@takes(
+    PROJECT,
+    argument(
+        "wanted",
+        nargs="?",
+        choices=["on", "off"],
+        help="on: it uses no network, not even for endpoints and hubs that you named (default: show the setting)",
+    ),
+)
+def offline(arguments: argparse.Namespace) -> Result:
+    """Says whether a project stays offline, or changes that."""
+    wanted: str | None = arguments.wanted
+    with (
+        Project.open(Path(arguments.project), read_only=wanted is None, upgrade=True) as project,
+        closing(NetworkService(project)) as network,
+    ):
+        if wanted is not None:
+            network.stay_offline(wanted == "on")
+        stays, others = network.stays_offline(), network.others()
+    if stays:
+        lines = ["This project uses no network, not even for endpoints and hubs that you named."]
+    else:
+        lines = [
+            "This project uses the network only for endpoints and hubs that you named, while you ask for them."
+        ]
+    if others:
+        verb = "is" if len(others) == 1 else "are"
+        lines.append(f"No network is used here at all: {' and '.join(others)} {verb} on.")
+    return Result(lines, {"offline": stays, "others": others})

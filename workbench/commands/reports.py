@@ -1,0 +1,176 @@
+"""`workbench report` and `workbench compare`: one document on a project, and what differs between parts of it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from engine.base.errors import UsageError
+from engine.conversations.filters import Filter
+from engine.conversations.text_checks import replaced_text
+from engine.opener.open_project import OpenProject
+from engine.opener.report import Compared, write_report
+from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
+from engine.results.comparison.records import Breakdown, ClusteringComparison, Comparison
+from engine.results.document_files import WrittenDocument
+from workbench.arguments import FILTER, PROJECT, REDACT, argument, read_filter, switch, takes
+from workbench.result import Result
+
+_SIDES = (
+    argument(
+        "--by",
+        metavar="FIELD",
+        help="the values of a field: year, month, day, source, model, tool, tag, meta.KEY or truth.KEY",
+    ),
+    argument("--a", metavar="FILTER", help="the conversations of the first side"),
+    argument("--b", metavar="FILTER", help="those of the second side; without it, all the others"),
+)
+"""What is compared; `_compared` reads their values."""
+
+
+@takes(
+    PROJECT,
+    argument("-o", "--output", metavar="FILE", required=True, help="FILE.html or FILE.md"),
+    switch("--force", "write over a file that is there already"),
+    REDACT,
+    switch("--no-validation", "leave out the tables that compare metrics with truth"),
+    FILTER,
+    argument(
+        "--compare",
+        nargs="?",
+        const="",
+        metavar="OTHER",
+        help="add what differs: from another project, by --by, or between --a and --b",
+    ),
+    *_SIDES,
+)
+def report(arguments: argparse.Namespace) -> Result:
+    """Writes the report.
+
+    Raises:
+        UsageError: The file has another ending, or no conversation matches.
+        ProjectError: The file is there already, or cannot be written.
+    """
+    if arguments.compare is None and any((arguments.by, arguments.a, arguments.b)):
+        raise UsageError("--by, --a and --b belong to a comparison.", "Add --compare.")
+    path = Path(arguments.output)
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        if arguments.compare is None:
+            written = _write(workspace, arguments, None)
+        else:
+            with _compared(workspace, arguments, arguments.compare or None) as comparison:
+                written = _write(workspace, arguments, comparison)
+    hints = [f"Wrote {path} ({written.bytes / 1000:,.0f} kB)."]
+    if arguments.redact and written.redacted is not None:
+        hints.append(replaced_text(written.redacted))
+    document = {"file": str(path), "bytes": written.bytes, "redacted": written.redacted}
+    return Result([], document, hints=hints)
+
+
+def _write(
+    workspace: OpenProject, arguments: argparse.Namespace, comparison: Compared | None
+) -> WrittenDocument:
+    return write_report(
+        workspace,
+        Path(arguments.output),
+        arguments.filter,
+        redact=arguments.redact,
+        validate=not arguments.no_validation,
+        compared=comparison,
+        force=arguments.force,
+    )
+
+
+@takes(
+    PROJECT,
+    argument("other", nargs="?", help="another project, compared with the first"),
+    *_SIDES,
+    argument(
+        "--clusterings",
+        nargs=2,
+        type=int,
+        metavar=("N", "M"),
+        help="two clusterings of the project",
+    ),
+    FILTER,
+)
+def compare(arguments: argparse.Namespace) -> Result:
+    """Says what differs, with intervals and tests.
+
+    Raises:
+        UsageError: It is not said what to compare, or a side has no conversation.
+    """
+    found: Comparison | Breakdown | ClusteringComparison
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
+        if arguments.clusterings is None:
+            further = ", or --clusterings 1 2"
+            with _compared(workspace, arguments, arguments.other, further) as compared:
+                found = compared.comparison
+        else:
+            _refuse_others(arguments, "--clusterings", arguments.other)
+            found = workspace.comparison.clusterings(*arguments.clusterings)
+    return Result(_lines(found), asdict(found))
+
+
+@contextmanager
+def _compared(
+    workspace: OpenProject, arguments: argparse.Namespace, other: str | None, further: str = ""
+) -> Iterator[Compared]:
+    """The comparison that --by, --a, --b and --filter name, or that with the project at `other`, which is open
+    meanwhile.
+
+    Args:
+        further: What else can be compared, for the hint of the error.
+
+    Raises:
+        UsageError: It is not said what to compare, or a side has no conversation.
+    """
+    chosen = [option for option in ("by", "a") if getattr(arguments, option) is not None]
+    if (not chosen and other is None) or (arguments.b is not None and arguments.a is None):
+        raise UsageError(
+            "Nothing to compare is named.",
+            f"Name one of --by month, --a FILTER with or without --b FILTER, another project{further}.",
+        )
+    _refuse_others(arguments, f"--{chosen[0]}" if chosen else "another project", other)
+    within: Filter = arguments.filter
+    if other is not None:
+        with OpenProject(Path(other), read_only=True) as second:
+            comparison = workspace.comparison.against(second.comparison, within)
+            yield Compared(comparison, (workspace.conversations, second.conversations))
+        return
+    sides = (workspace.conversations, workspace.conversations)
+    if arguments.by is not None:
+        yield Compared(workspace.comparison.by(arguments.by, within), sides)
+    else:
+        filters = read_filter(arguments.a), read_filter(arguments.b or "")
+        yield Compared(workspace.comparison.compare(*filters), sides)
+
+
+def _refuse_others(arguments: argparse.Namespace, option: str, other: str | None) -> None:
+    """Refuses every comparison that is named beside `option`.
+
+    Raises:
+        UsageError: More is named, or a filter that has no meaning with the option.
+    """
+    values = {"another project": other, "--by": arguments.by, "--a": arguments.a}
+    more = [name for name, value in values.items() if value is not None and name != option]
+    if more:
+        raise UsageError(
+            f"One comparison at a time: {' and '.join([option, *more])}.",
+            "Leave all but one of them out.",
+        )
+    if arguments.filter and option in ("--a", "--clusterings"):
+        raise UsageError(
+            f"--filter has no meaning with {option}.", "Write the terms into --a and --b."
+        )
+
+
+def _lines(found: Comparison | Breakdown | ClusteringComparison) -> list[str]:
+    if isinstance(found, Comparison):
+        return comparison_lines(found)
+    if isinstance(found, Breakdown):
+        return breakdown_lines(found)
+    return clustering_lines(found)

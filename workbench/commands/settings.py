@@ -1,0 +1,166 @@
+"""`workbench prompts`, `keys`, `formats`, `completion` and `doctor`: how the program is set up."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from engine.base import folders
+from engine.base.errors import UsageError
+from engine.base.text import display_safe
+from engine.opener.open_project import OpenProject
+from workbench.arguments import PROJECT, argument, switch, takes
+from workbench.narration import narrate, print_json
+from workbench.result import DONE, FAILED, Result
+
+MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@takes(
+    PROJECT,
+    argument("name", nargs="?", help="print this prompt"),
+    argument("--set", metavar="FILE", dest="file", help="use the prompt in this file"),
+    switch("--reset", "go back to the built-in prompt"),
+)
+def prompts(arguments: argparse.Namespace) -> Result | int:
+    """Lists, prints, replaces or resets the prompts of a project."""
+    from engine.model.service.run_setup import names, shipped
+
+    changing = arguments.file is not None or arguments.reset
+    with OpenProject(Path(arguments.project), read_only=not changing) as workspace:
+        if arguments.name is None:
+            if changing:
+                raise UsageError("Which prompt?", f"Prompts are: {', '.join(names())}.")
+            edited = {name: workspace.prompts.source(name) != shipped(name) for name in names()}
+            return Result(
+                [f"{name}{'  (edited)' if changed else ''}" for name, changed in edited.items()],
+                {"prompts": [{"name": name, "edited": one} for name, one in edited.items()]},
+            )
+        if changing:
+            workspace.prompts.edit(arguments.name, _read(arguments.file))
+            narrate("What was made with another prompt stays; a new run adds a new set beside it.")
+        source = workspace.prompts.source(arguments.name)
+    if arguments.json or changing:
+        return Result([], {"name": arguments.name, "text": source})
+    sys.stdout.write(display_safe(source) if sys.stdout.isatty() else source)
+    return DONE
+
+
+def _read(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}.") from error
+
+
+@takes(switch("--markdown", "print the default keys as a page of the documentation"))
+def keys(arguments: argparse.Namespace) -> Result:
+    """Lists the keys; as a page of the documentation they are the default ones."""
+    from workbench import launcher
+
+    if arguments.markdown:
+        page = launcher.default_keys_page().rstrip("\n")
+        return Result([page], {"markdown": page})
+    places, keymap, problems = launcher.keys_in_force()
+    file = str(folders.keymap_file())
+    table = [
+        {
+            "id": action.id,
+            "place": place.name,
+            "keys": list(action.keys),
+            "what": action.meaning,
+            "changed": action.id in keymap,
+        }
+        for place in places
+        for action in place.actions
+    ]
+    return Result(
+        [line for place in places for line in launcher.key_lines(place, keymap)],
+        {"file": file, "problems": problems, "keys": table},
+        FAILED if problems else DONE,
+        notes=problems,
+        hints=[f"To change them: {file}"],
+    )
+
+
+def formats(arguments: argparse.Namespace) -> Result:
+    """Lists name and records of each format, the person's own first."""
+    from engine.formats.registry import all_readers, built_in, mapping_folder, unusable
+
+    ours = set(built_in())
+    readers = sorted(all_readers(), key=lambda reader: (reader in ours, reader.name))
+    width = max(len(reader.name) for reader in readers)
+    return Result(
+        [
+            f"{reader.name:<{width}}  {reader.title}{'' if reader in ours else '  (yours)'}"
+            for reader in readers
+        ],
+        {
+            "folder": str(mapping_folder()),
+            "formats": [
+                {
+                    "name": reader.name,
+                    "records": reader.title,
+                    "from": "workbench" if reader in ours else "you",
+                }
+                for reader in readers
+            ],
+        },
+        hints=[
+            *(f"{error.message} {error.hint}" for error in unusable()),
+            f"Your own mapping files belong into {mapping_folder()}; `workbench import --map` makes one.",
+        ],
+    )
+
+
+@takes(argument("shell", choices=SHELLS, help="the shell that reads the script"))
+def completion(arguments: argparse.Namespace) -> Result:
+    """Gives the script with which a shell completes commands; it holds all of them, so that the shell never starts the
+    program to complete a word."""
+    import shtab
+
+    from workbench.cli import build_parser
+
+    parser = build_parser()
+    for each in parser.with_commands():
+        for action in each._actions:
+            if _takes_text(action):
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+    script = shtab.complete(parser, shell=arguments.shell)
+    return Result([script], {"shell": arguments.shell, "script": script})
+
+
+def _takes_text(action: argparse.Action) -> bool:
+    """Whether the value of an option may be a path: most of those that are neither a choice nor a number are."""
+    return action.nargs != 0 and action.choices is None and action.type not in (int, float)
+
+
+@takes(argument("project", nargs="?", help="also check this project"))
+def doctor(arguments: argparse.Namespace) -> int:
+    """Prints what this machine can do and what is wrong, with the fix; exits with 1 when a check is bad."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from workbench.doctor import network_checks, report
+
+    project = Path(arguments.project) if arguments.project else None
+    data = folders.data_dir()
+    checks = [*report(data, folders.cache_dir(), project), *network_checks(data, project)]
+    if arguments.json:
+        print_json({"checks": [asdict(check) for check in checks]})
+    else:
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        for check in checks:
+            answer = Text(display_safe(check.found))
+            if check.fix:
+                answer.append(f"\n→ {display_safe(check.fix)}", style="bold")
+            table.add_row(Text(MARKS[check.status]), Text(check.name), answer)
+        Console(highlight=False).print(table)
+    return FAILED if any(check.status == "bad" for check in checks) else DONE
