@@ -318,6 +318,7 @@ class OpenProject:
 
     @made_once
     def trees(self) -> TreeService:
+        from engine.goals.tables.groups import first_goals
         from engine.trees.service import TreeService
 
         return TreeService(
@@ -326,6 +327,7 @@ class OpenProject:
             self.tree_runs,
             self.runner,
             self.change_notifier("tree"),
+            first_goals,
         )
 
     @made_once

@@ -354,7 +354,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         asker = ProcessAsker(self._work.process, report)
         answers = asker.generate(self._prompt, bodies, grammar=LABEL_GRAMMAR)
         return [
-            read_label(answer.text, self._clusters[number].words)
+            read_label(answer, self._clusters[number].words)
             for number, answer in zip(block, answers, strict=True)
         ]
 

@@ -124,7 +124,7 @@ class PairQuestions:
         each = (time.monotonic() - began) / len(pairs)
         answers = []
         for pair, both, ratio, reply in zip(pairs, yes, ratios, replies, strict=True):
-            named = read_reason(self._reason, reply.text)
+            named = read_reason(self._reason, reply)
             answers.append(
                 AnswerEntry(
                     state.sides_key(*pair),

@@ -11,6 +11,7 @@ from engine.base.errors import Cancelled, UsageError
 from engine.base.events import Event, Listener
 from engine.completeness.records.scores import Mode
 from engine.completeness.service.runs import ScoringRuns
+from engine.goals.tables.groups import first_goals
 from engine.jobs.contract import (
     OnProgress,
     Stage,
@@ -152,7 +153,7 @@ class GrowableProject:
         )
         process = cast(ModelProcess, self.process)
         runs = tree_runs(project, process, cast(Catalog, TwoModels()), ToyRuns)
-        self.trees = TreeService(project, process, runs, self.runner, lambda: None)
+        self.trees = TreeService(project, process, runs, self.runner, lambda: None, first_goals)
 
     def services(self) -> OpenProject:
         """The real stores, with jobs and trees that work."""
