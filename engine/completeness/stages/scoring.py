@@ -26,16 +26,10 @@ from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt
-<<<<<<< HEAD
-from engine.project import (
-    runs,
-)
-=======
 from engine.model.stages import (
     BlockStage,
 )
-from engine.project import runs, settings
->>>>>>> main
+from engine.project import runs
 from engine.project.project import Project
 
 
