@@ -1,18 +1,19 @@
-"""Puts the goal questions to a model."""
+"""Puts the goal questions to the model process."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.goals.questions import Answer, LogProb
+from engine.goals.questions import LogProb
 from engine.jobs.contract import (
     OnProgress,
 )
 from engine.model.interface import Sampling
-from engine.model.model_client import (
+from engine.model.process.requests import (
+    Generate,
+    LogProbs,
     ModelClient,
 )
-from engine.model.process.requests import Generate, LogProbs
 from engine.model.prompt_files import Prompt
 
 
@@ -24,7 +25,7 @@ class ProcessAsker:
 
     def generate(
         self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
-    ) -> list[Answer]:
+    ) -> list[str]:
         """Writes one greedy reply to each body inside the prompt; reports the number of replies done."""
         request = Generate(
             [((body,), 0) for body in bodies],
@@ -33,8 +34,7 @@ class ProcessAsker:
             prompt.max_tokens,
             prompt.stop,
         )
-        replies = self._process.ask(request, self._progress)
-        return [Answer(reply.text, reply.stopped == "length") for reply in replies]
+        return [reply.text for reply in self._process.ask(request, self._progress)]
 
     def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
         """Log-probabilities of continuations; equal bodies are decoded once. Reports the number of tokens decoded."""

@@ -30,19 +30,6 @@ from engine.model.prompt_files import Prompt
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A generated reply.
-
-    Attributes:
-        text: The generated text, without the beginning of the reply that the prompt gives.
-        cut: Whether it ended at the length limit.
-    """
-
-    text: str
-    cut: bool
-
-
-@dataclass(frozen=True, slots=True)
 class LogProb:
     """Log-probability of a continuation.
 
@@ -65,8 +52,8 @@ class Asker(Protocol):
 
     def generate(
         self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
-    ) -> list[Answer]:
-        """Generates one reply for each body, with greedy decoding.
+    ) -> list[str]:
+        """Generates one reply for each body, with greedy decoding; without the beginning that the prompt gives.
 
         Args:
             bodies: Texts inserted between `prompt.before` and `prompt.question`. Control tokens in them are read as

@@ -41,8 +41,18 @@ WORDS = 32
 """Tokens of a next step that are learned beside its opening: the rest of its header, and its first words."""
 
 
+_ABOVE_ZERO = (
+    "epochs", "learning_rate", "rank", "alpha", "max_tokens", "batch", "rows", "valid_every"
+)  # fmt: skip
+
+
 class ConfigError(ValueError):
     """The config cannot be used; the message says which field and why."""
+
+
+def _setting(default: Any, help: str) -> Any:
+    """Returns a field with its default and its help."""
+    return field(default=default, metadata={"help": help})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,124 +66,87 @@ class TrainConfig:
     base: str = field(
         metadata={"help": "Weights to adapt: a GGUF file, or a folder as Hugging Face writes it."}
     )
-    base_name: str = field(default="", metadata={"help": "Name of the base in lists."})
-    base_gguf: str = field(
-        default="",
-        metadata={
-            "help": "GGUF file that the adapter will be used with, where the base is a folder;"
-            " empty: no comparison with llama.cpp."
-        },
+    base_name: str = _setting("", "Name of the base in lists.")
+    base_gguf: str = _setting(
+        "",
+        "GGUF file that the adapter will be used with, where the base is a folder;"
+        " empty: no comparison with llama.cpp.",
     )
-    recipe: Recipe | RetiredRecipe = field(
-        default="boundary",
-        metadata={
-            "help": "What is learned. "
-            + " ".join(f"{name}: {text}" for name, text in RECIPE_HELP.items())
-        },
+    recipe: Recipe | RetiredRecipe = _setting(
+        "boundary",
+        "What is learned. " + " ".join(f"{name}: {text}" for name, text in RECIPE_HELP.items()),
     )
-    balance: bool = field(
-        default=True,
-        metadata={
-            "help": "boundary only: the end of a conversation weighs as much as all the places where it goes on, so"
-            " that a whole conversation and one cut anywhere are equally likely at a score of .5. Else every place"
-            " weighs the same, and an end is expected more rarely the longer conversations are."
-        },
+    balance: bool = _setting(
+        True,
+        "boundary only: the end of a conversation weighs as much as all the places where it goes on, so"
+        " that a whole conversation and one cut anywhere are equally likely at a score of .5. Else every place"
+        " weighs the same, and an end is expected more rarely the longer conversations are.",
     )
-    words: float = field(
-        default=0.1,
-        metadata={
-            "help": "boundary only: weight of each of the first words of a next step; its opening has weight 1. At 0"
-            " the adapter learns only whether a conversation goes on, and forgets how to write what remains to be done."
-        },
+    words: float = _setting(
+        0.1,
+        "boundary only: weight of each of the first words of a next step; its opening has weight 1. At 0"
+        " the adapter learns only whether a conversation goes on, and forgets how to write what remains to be done.",
     )
-    end_tag: str = field(
-        default="",
-        metadata={
-            "help": "Text that ends a conversation, learned and scored token by token, like <end of system logs>;"
-            " empty: the base's end token, a single one."
-        },
+    end_tag: str = _setting(
+        "",
+        "Text that ends a conversation, learned and scored token by token, like <end of system logs>;"
+        " empty: the base's end token, a single one.",
     )
-    epochs: float = field(default=3.0, metadata={"help": "Times that every conversation is read."})
-    learning_rate: float = field(default=2e-4, metadata={"help": "Highest learning rate of AdamW."})
-    weight_decay: float = field(default=0.01, metadata={"help": "Weight decay of AdamW."})
-    warmup: float = field(
-        default=0.05,
-        metadata={
-            "help": "Share of the steps in which the learning rate rises. The recipes paper and no-end-tag begin"
-            " with 0."
-        },
+    epochs: float = _setting(3.0, "Times that every conversation is read.")
+    learning_rate: float = _setting(2e-4, "Highest learning rate of AdamW.")
+    weight_decay: float = _setting(0.01, "Weight decay of AdamW.")
+    warmup: float = _setting(
+        0.05,
+        "Share of the steps in which the learning rate rises. The recipes paper and no-end-tag begin"
+        " with 0.",
     )
-    schedule: Schedule = field(
-        default="cosine",
-        metadata={
-            "help": "cosine: the learning rate falls to 0 after the warm-up; constant: it stays. The recipes paper and"
-            " no-end-tag begin with constant."
-        },
+    schedule: Schedule = _setting(
+        "cosine",
+        "cosine: the learning rate falls to 0 after the warm-up; constant: it stays. The recipes paper and"
+        " no-end-tag begin with constant.",
     )
-    checkpoint: Checkpoint = field(
-        default="best",
-        metadata={
-            "help": "Weights that become the adapter. best: those of the best validation on the selection part; last:"
-            " those of the last step. The recipes paper and no-end-tag begin with last."
-        },
+    checkpoint: Checkpoint = _setting(
+        "best",
+        "Weights that become the adapter. best: those of the best validation on the selection part; last:"
+        " those of the last step. The recipes paper and no-end-tag begin with last.",
     )
-    rank: int = field(default=16, metadata={"help": "Rank of the adapter's matrices."})
-    alpha: int = field(
-        default=32, metadata={"help": "The adapter's output is scaled by alpha / rank."}
+    rank: int = _setting(16, "Rank of the adapter's matrices.")
+    alpha: int = _setting(32, "The adapter's output is scaled by alpha / rank.")
+    dropout: float = _setting(0.0, "Dropout before the adapter.")
+    max_tokens: int = _setting(
+        2048, "Longest log; longer ones keep the system message and their end."
     )
-    dropout: float = field(default=0.0, metadata={"help": "Dropout before the adapter."})
-    max_tokens: int = field(
-        default=2048,
-        metadata={"help": "Longest log; longer ones keep the system message and their end."},
+    batch: int = _setting(8, "Conversations of an optimizer step.")
+    rows: int = _setting(
+        1,
+        "Conversations in memory together if they are as long as the longest; of shorter ones more.",
     )
-    batch: int = field(default=8, metadata={"help": "Conversations of an optimizer step."})
-    rows: int = field(
-        default=1,
-        metadata={
-            "help": "Conversations in memory together if they are as long as the longest; of shorter ones more."
-        },
+    precision: Precision = _setting(
+        "bf16", "bf16: half the memory, and faster where the machine has it."
     )
-    precision: Precision = field(
-        default="bf16",
-        metadata={"help": "bf16: half the memory, and faster where the machine has it."},
+    recompute: bool = _setting(
+        False, "Compute activations twice instead of keeping them: less memory, a third slower."
     )
-    recompute: bool = field(
-        default=False,
-        metadata={
-            "help": "Compute activations twice instead of keeping them: less memory, a third slower."
-        },
+    four_bit: bool = _setting(
+        False, "Keep the base in 4 bits (CUDA only): a quarter of the memory."
     )
-    four_bit: bool = field(
-        default=False,
-        metadata={"help": "Keep the base in 4 bits (CUDA only): a quarter of the memory."},
+    eight_bit: bool = _setting(
+        True,
+        "Keep the state of AdamW in 8 bits, as Soroka et al. do (CUDA only; else 32 bits): a quarter of its"
+        " memory.",
     )
-    eight_bit: bool = field(
-        default=True,
-        metadata={
-            "help": "Keep the state of AdamW in 8 bits, as Soroka et al. do (CUDA only; else 32 bits): a quarter of its"
-            " memory."
-        },
+    processes: int = _setting(
+        0,
+        "Processes that share the conversations of a step; 0: one for each GPU, as far as they divide"
+        " `batch`.",
     )
-    processes: int = field(
-        default=0,
-        metadata={
-            "help": "Processes that share the conversations of a step; 0: one for each GPU, as far as they divide"
-            " `batch`."
-        },
+    seed: int = _setting(0, "Seed of everything that is random.")
+    valid_every: int = _setting(25, "Steps between validations; a checkpoint is kept at each.")
+    patience: int = _setting(
+        0,
+        "Stop after so many validations without a better one; 0: never. Only with checkpoint=best.",
     )
-    seed: int = field(default=0, metadata={"help": "Seed of everything that is random."})
-    valid_every: int = field(
-        default=25, metadata={"help": "Steps between validations; a checkpoint is kept at each."}
-    )
-    patience: int = field(
-        default=0,
-        metadata={
-            "help": "Stop after so many validations without a better one; 0: never. Only with checkpoint=best."
-        },
-    )
-    threads: int = field(
-        default=0, metadata={"help": "CPU threads; 0: as many as there are cores."}
-    )
+    threads: int = _setting(0, "CPU threads; 0: as many as there are cores.")
 
     def __post_init__(self) -> None:
         if self.recipe not in (*RECIPES, RETIRED_RECIPE):
@@ -186,16 +159,7 @@ class TrainConfig:
             value = getattr(self, name)
             if value not in known:
                 raise ConfigError(f"{name} is {value!r}; known are {', '.join(known)}")
-        for name in (
-            "epochs",
-            "learning_rate",
-            "rank",
-            "alpha",
-            "max_tokens",
-            "batch",
-            "rows",
-            "valid_every",
-        ):
+        for name in _ABOVE_ZERO:
             if getattr(self, name) <= 0:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be above 0")
 

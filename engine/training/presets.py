@@ -233,39 +233,13 @@ class Preset:
 PRESETS: Mapping[str, Preset] = {
     preset.name: preset
     for preset in (
-        Preset(
-            "cpu", None, False, 2048, "No GPU: two conversations a step, a small base.", batch=2
-        ),
-        Preset(
-            "8g",
-            8 * GIB,
-            True,
-            2048,
-            "A GPU with 8 GB: bases up to 1.5B, from a folder in 4 bits up to 4B.",
-        ),
-        Preset(
-            "16g",
-            16 * GIB,
-            True,
-            2048,
-            "A GPU with 16 GB: bases up to 4B, from a folder in 4 bits up to 14B.",
-        ),
-        Preset(
-            "24g",
-            24 * GIB,
-            True,
-            4096,
-            "A GPU with 24 GB: bases up to 8B, logs up to 4,096 tokens.",
-        ),
-        Preset(
-            "80g",
-            80 * GIB,
-            True,
-            8192,
-            "A GPU with 80 GB: bases up to 14B, logs up to 8,192 tokens.",
-        ),
+        Preset("cpu", None, False, 2048, "No GPU: two conversations a step, a small base.", batch=2),
+        Preset("8g", 8 * GIB, True, 2048, "A GPU with 8 GB: bases up to 1.5B, from a folder in 4 bits up to 4B."),
+        Preset("16g", 16 * GIB, True, 2048, "A GPU with 16 GB: bases up to 4B, from a folder in 4 bits up to 14B."),
+        Preset("24g", 24 * GIB, True, 4096, "A GPU with 24 GB: bases up to 8B, logs up to 4,096 tokens."),
+        Preset("80g", 80 * GIB, True, 8192, "A GPU with 80 GB: bases up to 14B, logs up to 8,192 tokens."),
     )
-}
+}  # fmt: skip
 
 ROWS = (8, 4, 2, 1)
 """Values of `TrainConfig.rows` to try, the fastest first."""

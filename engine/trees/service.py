@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import cast
@@ -15,7 +16,6 @@ from engine.conversations.selection import Selection
 from engine.conversations.service.line_files import new_file, write_file
 from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import names
-from engine.goals.tables import groups
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import RunnableModel
@@ -134,10 +134,16 @@ class TreeService:
         runs: TreeRuns,
         runner: JobRunner,
         changed: Callable[[], None],
+        first_goals: Callable[[sqlite3.Connection, Sequence[int]], Mapping[int, str]],
     ) -> None:
-        """`changed` is called when another configuration of trees is selected."""
+        """Reads nothing yet.
+
+        Args:
+            changed: Called when another configuration of trees is selected.
+            first_goals: Returns the labels of the goals of conversations, by id; without those that have none.
+        """
         self._project, self._process, self._runs = project, process, runs
-        self._runner, self._changed = runner, changed
+        self._runner, self._changed, self._first_goals = runner, changed, first_goals
         self._kept: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
         self._meanings = AnswerMeanings()
         self._guard = Lock()
@@ -153,7 +159,7 @@ class TreeService:
                 rows = [row for row in rows if row.conversation_id in wanted]
             ids = sorted({row.conversation_id for row in rows})
             external_ids, states = names(conn, ids), scores.states(conn, ids)
-            goals = groups.first_goals(conn, ids)
+            goals = self._first_goals(conn, ids)
         return [
             TreeItem(
                 row,

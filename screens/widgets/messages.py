@@ -1,18 +1,21 @@
-"""The texts that are shown of a message, laid out and styled, before they are broken into lines. Pure functions."""
+"""The texts that are shown of a message: laid out, styled, broken into the lines of a terminal. Pure functions."""
 
 from __future__ import annotations
 
 import json
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
+from rich.cells import get_character_cell_size
+
 from engine.base.conversation import ToolCall
+from engine.base.text import MAX_COMBINING_MARKS, display_safe
 from engine.conversations.records import MessageRow
-from screens.widgets.wrap import safe_text
 
 Form = Literal["plain", "markdown", "json", "call"]
 """What kind of text something is, for its styles."""
@@ -64,6 +67,9 @@ _JSON = re.compile(
     r'(?P<text>"(?:[^"\\\n]|\\.)*")(?P<colon>\s*:)?'
     r"|(?P<number>(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<word>\b(?:true|false|null)\b)"
 )
+TAB = 4
+PIECE = 1 << 16
+"""Characters made safe in one go: no more, because a regular expression keeps every other thread waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +93,13 @@ class Part:
 def parts(message: MessageRow, *, raw: bool) -> list[Part]:
     """The reasoning and the content, unless they are blank, then the tool calls in order; `raw` leaves everything as
     imported."""
-    found = []
+    shown = []
     if message.reasoning and message.reasoning.strip():
-        found.append(Part(f"{REASONING}{message.reasoning.strip()}", "plain", reasoning=True))
+        shown.append(Part(f"{REASONING}{message.reasoning.strip()}", "plain", reasoning=True))
     if message.content.strip():
-        found.append(content_part(message, raw=raw))
-    found += [call_part(call, raw=raw) for call in message.tool_calls]
-    return found
+        shown.append(content_part(message, raw=raw))
+    shown += [call_part(call, raw=raw) for call in message.tool_calls]
+    return shown
 
 
 def content_part(message: MessageRow, *, raw: bool) -> Part:
@@ -210,63 +216,63 @@ def styles(text: str, form: Form) -> list[Span]:
 
 
 def _json(text: str, offset: int) -> Iterator[Span]:
-    for found in _JSON.finditer(text):
-        start, end = found.span()
-        if found["text"] is not None:
-            end = found.end("text")
-            yield offset + start, offset + end, KEY if found["colon"] is not None else STRING
+    for match in _JSON.finditer(text):
+        start, end = match.span()
+        if match["text"] is not None:
+            end = match.end("text")
+            yield offset + start, offset + end, KEY if match["colon"] is not None else STRING
         else:
-            yield offset + start, offset + end, NUMBER if found["number"] else KEYWORD
+            yield offset + start, offset + end, NUMBER if match["number"] else KEYWORD
 
 
 def _markdown(text: str) -> Iterator[Span]:
-    at = 0
+    start = 0
     fence, language, code_from = "", "", 0
     for line in text.split("\n"):
-        end = at + len(line)
+        end = start + len(line)
         opened = _FENCE.match(line)
         if fence:
             if opened and line.strip().startswith(fence) and not opened[2]:
-                yield from _code(text[code_from:at], code_from, language)
-                yield at, end, MARK
+                yield from _code(text[code_from:start], code_from, language)
+                yield start, end, MARK
                 fence = ""
         elif opened:
             fence, language, code_from = opened[1], opened[2], end + 1
             if line:
-                yield at, end, MARK
+                yield start, end, MARK
         elif line:
-            yield from _line(line, at)
-        at = end + 1
+            yield from _line(line, start)
+        start = end + 1
     if fence:
         yield from _code(text[code_from:], code_from, language)
 
 
-def _line(line: str, at: int) -> Iterator[Span]:
+def _line(line: str, offset: int) -> Iterator[Span]:
     if _HEADING.fullmatch(line):
-        yield at, at + len(line), HEADING
+        yield offset, offset + len(line), HEADING
         return
     if _QUOTED.fullmatch(line):
-        yield at, at + len(line), QUOTE
+        yield offset, offset + len(line), QUOTE
         return
     bullet = _BULLET.match(line)
     start = 0
     if bullet is not None:
         start = bullet.end()
-        yield at + bullet.start(1), at + bullet.end(1), MARK
-    for found in _INLINE.finditer(line, start):
-        style = _INLINE_STYLES[found.lastgroup or "code"]
-        yield at + found.start(), at + found.end(), style
+        yield offset + bullet.start(1), offset + bullet.end(1), MARK
+    for match in _INLINE.finditer(line, start):
+        style = _INLINE_STYLES[match.lastgroup or "code"]
+        yield offset + match.start(), offset + match.end(), style
 
 
 def _code(text: str, offset: int, language: str) -> Iterator[Span]:
     """Spans of a piece of code; all of it is code even where the language says nothing about a word."""
-    at = 0
+    offset_in_code = 0
     if len(text) > LONGEST_CODE:
         language = ""
     for length, style in _tokens(text, language):
         if length and style:
-            yield offset + at, offset + at + length, style
-        at += length
+            yield offset + offset_in_code, offset + offset_in_code + length, style
+        offset_in_code += length
 
 
 @lru_cache(maxsize=64)
@@ -306,21 +312,113 @@ def _tokens(text: str, language: str) -> Sequence[tuple[int, str]]:
     )
 
 
-def _gaps(found: Iterator[Span], length: int) -> Iterator[tuple[int, str]]:
-    at = 0
-    for start, end, style in found:
-        yield start - at, CODE
+def _gaps(spans: Iterator[Span], length: int) -> Iterator[tuple[int, str]]:
+    offset = 0
+    for start, end, style in spans:
+        yield start - offset, CODE
         yield end - start, style
-        at = end
-    yield length - at, CODE
+        offset = end
+    yield length - offset, CODE
 
 
-def cut(found: Sequence[Span], start: int, end: int) -> list[Span]:
+def cut(spans: Sequence[Span], start: int, end: int) -> list[Span]:
     """The spans between two offsets, counted from the first of them."""
-    at = bisect_right(found, start, key=lambda span: span[1])
+    index = bisect_right(spans, start, key=lambda span: span[1])
     pieces = []
-    while at < len(found) and found[at][0] < end:
-        first, last, style = found[at]
+    while index < len(spans) and spans[index][0] < end:
+        first, last, style = spans[index]
         pieces.append((max(first, start) - start, min(last, end) - start, style))
-        at += 1
+        index += 1
     return pieces
+
+
+def safe_text(text: str) -> str:
+    """Untrusted text of any length as display-safe text without tabs: what `break_lines` takes."""
+    if len(text) <= PIECE:
+        safe = display_safe(text)
+    else:
+        safe = "".join(
+            display_safe(text[start : start + PIECE]) for start in range(0, len(text), PIECE)
+        )
+    return safe.expandtabs(TAB) if "\t" in safe else safe
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Where the lines of a text begin and end: arrays, because a text may have a million."""
+
+    starts: array[int]
+    ends: array[int]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def first(self, count: int) -> Lines:
+        """The first so many lines."""
+        return Lines(self.starts[:count], self.ends[:count])
+
+    def at(self, offset: int) -> int:
+        """Index of the line that holds a character, or after which it was left out."""
+        return max(0, bisect_right(self.starts, offset) - 1)
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Lines of at most `width` cells, broken at spaces where there are any; indentation is kept.
+
+    The text must be display-safe already. An empty text is one empty line.
+    """
+    text = text.expandtabs(TAB) if "\t" in text else text
+    lines = break_lines(text, width)
+    return [text[start:end] for start, end in zip(lines.starts, lines.ends, strict=True)]
+
+
+def break_lines(text: str, width: int) -> Lines:
+    """Where the lines of `wrap` begin and end in `text`, which has no tabs; there is at least one."""
+    width = max(width, 2)
+    lines = Lines(array("q"), array("q"))
+    ascii_only = text.isascii()
+    start = 0
+    for line in text.split("\n"):
+        length = len(line)
+        if length <= width and (ascii_only or line.isascii()):
+            lines.starts.append(start)
+            lines.ends.append(start + length)
+        else:
+            _break(line, start, width, lines)
+        start += length + 1
+    return lines
+
+
+def _break(line: str, offset: int, width: int, lines: Lines) -> None:
+    start, length = 0, len(line)
+    while start < length:
+        end = _fit(line, start, width)
+        if end >= length:
+            break
+        space = line.rfind(" ", start + 1, end + 1)
+        lines.starts.append(offset + start)
+        if space > start and line[start:space].strip():
+            lines.ends.append(offset + space)
+            start = space + 1
+        else:
+            lines.ends.append(offset + end)
+            start = end
+    lines.starts.append(offset + start)
+    lines.ends.append(offset + length)
+
+
+def _fit(line: str, start: int, width: int) -> int:
+    """Where a piece from `start` that fills at most `width` cells ends."""
+    piece = line[start : start + width]
+    if piece.isascii():
+        return start + len(piece)
+    cells = 0
+    end = start
+    for character in line[
+        start : start + (2 + MAX_COMBINING_MARKS) * width
+    ]:  # a letter with all its marks
+        cells += get_character_cell_size(character)
+        if cells > width:
+            break
+        end += 1
+    return max(end, start + 1)

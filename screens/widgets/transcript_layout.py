@@ -13,8 +13,7 @@ from engine.base.conversation import Role, opens_turn
 from engine.base.text import one_line
 from engine.conversations.records import LeakRow, MessageRow
 from screens.widgets import messages as text_styles
-from screens.widgets.messages import Form, Part, Span, parts
-from screens.widgets.wrap import Lines, break_lines, safe_text, wrap
+from screens.widgets.messages import Form, Lines, Part, Span, break_lines, parts, safe_text, wrap
 
 ROLE_LABELS: dict[Role, str] = {
     "system": "sys",
@@ -233,8 +232,8 @@ class Layout:
         pieces: list[_Piece] = []
         if message.name:
             pieces.append(_note(one_line(message.name, width), "tone--accent"))
-        found = parts(message, raw=self.raw)
-        for number, part in enumerate(found):
+        shown = parts(message, raw=self.raw)
+        for number, part in enumerate(shown):
             room = None if unfolded else _room(message, part)
             text, lines, rest = _preview(part.text, width, room)
             place = number
@@ -246,20 +245,20 @@ class Layout:
             pieces.append(_Piece(text, lines, tone, place, part.form))
             if rest:
                 pieces.append(_note(f"▸ {rest}", "tone--accent"))
-        if not found:
+        if not shown:
             pieces.append(_note("(empty)", "tone--muted"))
         return pieces
 
     def _notes(self, message: MessageRow) -> list[str]:
-        found = [
+        leaks = [
             f"{one_line(leak.found, 60)} ({one_line(leak.rule, 30)})"
             for leak in self.leaks.get(message.index, ())
         ]
-        what = ": " + ", ".join(found) if found else ""
+        what = ": " + ", ".join(leaks) if leaks else ""
         width = self.width - self.gutter
         if message.hidden:
             return wrap(f"⊘ this whole message is kept from the model{what}", width)
-        if message.model_view is not None or found:
+        if message.model_view is not None or leaks:
             return wrap(f"⊘ kept from the model{what}", width)
         return []
 

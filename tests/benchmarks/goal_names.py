@@ -206,7 +206,7 @@ def _asked(
         mine = choose(np.flatnonzero(inside).tolist(), EXAMPLES, 0)
         body = label_body([texts[at] for at in mine], [texts[int(at)] for at in others])
         (answer,) = asker.generate(prompt, [body], grammar=LABEL_GRAMMAR)
-        found[number] = read_label(answer.text, words[number]).label
+        found[number] = read_label(answer, words[number]).label
     return found
 
 

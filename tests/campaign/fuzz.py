@@ -43,15 +43,19 @@ from engine.conversations.tables import selecting
 from engine.formats.inputs import open_inputs
 from engine.formats.mappings.mapping import load_mapping
 from engine.model.catalog import embedded_model
-from engine.model.embedders.remote import HttpEmbedder
+from engine.model.embedders.sentence import (
+    HttpEmbedder,
+)
 from engine.model.endpoints.client import EndpointModel
 from engine.model.gguf_file import read_gguf
 from engine.model.http import retry_waits
 from engine.model.http.address import parse_address
-from engine.model.http.client import EndpointClient
+from engine.model.http.client import (
+    EndpointClient,
+    served_models,
+)
 from engine.model.http.fleet import Fleet
 from engine.model.http.probe import probe
-from engine.model.http.served_models import served_models
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import Generate
 from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
@@ -66,7 +70,7 @@ from engine.training.run_files import runs_folder
 from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow
 from engine.trees.tree import TreeOptions
-from screens.training.detail_dialogs import detail_content
+from screens.training.dialogs import detail_content
 from screens.training.formatting import headline, summary_content
 from screens.training.run_pane import loss_lines, valid_lines
 from tests.campaign.stopping import until_stopped

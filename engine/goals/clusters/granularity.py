@@ -36,6 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from engine.base.statistics.agreement import adjusted_rand
 from engine.goals.clusters.kmeans import canonical_order, closest, solve
 from engine.model.embedders.vectors import Numbers, Vectors
 
@@ -275,7 +276,7 @@ def _agreement(
     Each merge updates the contingency table, so no step looks at rows. While one partition has fewer groups than asked
     for, it is compared unmerged.
     """
-    table = np.zeros((k, other_k))
+    table = np.zeros((k, other_k), dtype=np.int64)
     np.add.at(table, (labels, others), 1)
     found = np.zeros(k + 1)
     groups_here, groups_there = k, other_k
@@ -292,19 +293,6 @@ def _agreement(
             groups_there -= 1
         found[groups] = adjusted_rand(table)
     return found
-
-
-def adjusted_rand(table: Floats) -> float:
-    """Adjusted Rand index of a contingency table (Hubert & Arabie 1985, J. Classif. 2)."""
-
-    def pairs(counts: Floats) -> float:
-        return float((counts * (counts - 1)).sum()) / 2
-
-    both, rows, columns = pairs(table), pairs(table.sum(axis=1)), pairs(table.sum(axis=0))
-    every = pairs(table.sum(keepdims=True))
-    by_chance = rows * columns / every if every else 0.0
-    most = (rows + columns) / 2
-    return 1.0 if most == by_chance else (both - by_chance) / (most - by_chance)
 
 
 def _silhouettes(

@@ -11,7 +11,6 @@ are goals many are unstable, because the boundary between two parts of one goal 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -115,25 +114,6 @@ class Repetition:
     jaccard: tuple[float | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Stability:
-    """Summary of the repetitions of one clustering.
-
-    Attributes:
-        seeds, bootstraps: Number of repetitions of each kind.
-        ari_seeds, ari_bootstraps: Mean adjusted Rand index; None without repetitions.
-        jaccard: For each cluster the mean over bootstraps, or over seeds if there are no bootstraps; None if unknown.
-        dissolved: For each cluster the share of those repetitions in which it was dissolved.
-    """
-
-    seeds: int
-    bootstraps: int
-    ari_seeds: float | None
-    ari_bootstraps: float | None
-    jaccard: tuple[float | None, ...]
-    dissolved: tuple[float | None, ...]
-
-
 def stability_run(
     vectors: Vectors, labels: Numbers, k: int, seed: int, kind: Kind, number: int
 ) -> Repetition:
@@ -157,40 +137,6 @@ def stability_run(
     # Each row is compared once, however often it was drawn.
     rows, first = np.unique(drawn, return_index=True)
     return Repetition(kind, number, *_compare(labels[rows], found[first], int(labels.max()) + 1))
-
-
-def summarise(repetitions: Sequence[Repetition]) -> Stability:
-    """Summarises the repetitions of one clustering.
-
-    Raises:
-        UsageError: They are of different clusterings.
-    """
-    if len({len(repetition.jaccard) for repetition in repetitions}) > 1:
-        raise UsageError("These repetitions are of different clusterings.")
-    by_kind = {
-        kind: [repetition for repetition in repetitions if repetition.kind == kind]
-        for kind in ("seed", "bootstrap")
-    }
-    judged = by_kind["bootstrap"] or by_kind["seed"]
-    jaccard: list[float | None] = []
-    dissolved: list[float | None] = []
-    for cluster_number in range(len(judged[0].jaccard) if judged else 0):
-        values = [r.jaccard[cluster_number] for r in judged]
-        known = [value for value in values if value is not None]
-        jaccard.append(float(np.mean(known)) if known else None)
-        dissolved.append(float(np.mean(np.less_equal(known, DISSOLVED))) if known else None)
-    return Stability(
-        len(by_kind["seed"]),
-        len(by_kind["bootstrap"]),
-        _mean_ari(by_kind["seed"]),
-        _mean_ari(by_kind["bootstrap"]),
-        tuple(jaccard),
-        tuple(dissolved),
-    )
-
-
-def _mean_ari(repetitions: Sequence[Repetition]) -> float | None:
-    return float(np.mean([each.ari for each in repetitions])) if repetitions else None
 
 
 def _compare(labels: Numbers, found: Numbers, count: int) -> tuple[float, tuple[float | None, ...]]:

@@ -108,12 +108,6 @@ class MergeModel:
         variance = np.einsum("...f,fg,...g->...", x, np.array(self.covariance), x)
         return _sigmoid(x @ np.array(self.weights) / np.sqrt(1 + np.pi / 8 * variance))
 
-    def state(self) -> dict[str, tuple[float, float, float]]:
-        """(weight, its standard deviation, mean of its prior) by the name of the feature."""
-        spread = np.sqrt(np.diag(np.array(self.covariance)))
-        rows = zip(self.weights, spread.tolist(), self.prior.means, strict=True)
-        return dict(zip(("intercept", *self.prior.names), rows, strict=True))
-
 
 def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
     """Fits the merge probability to decisions.

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from engine.goals.questions import Answer, LogProb
+from engine.goals.questions import LogProb
 from engine.model.prompt_files import Prompt
 
 
@@ -29,10 +29,10 @@ class ToyAsker:
 
     def generate(
         self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
-    ) -> list[Answer]:
+    ) -> list[str]:
         self.bodies += bodies
         self.grammars += [grammar] * len(bodies)
-        return [Answer(self.replies.pop(0), cut=False) for _ in bodies]
+        return [self.replies.pop(0) for _ in bodies]
 
     def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
         self.asked += pairs

@@ -27,7 +27,8 @@ class RecordedTrees(TreeService):
         folder = Path(project.path).parent
         process = ModelProcess(folder / "model.log")
         runs = tree_runs(project, process, Catalog(folder, folder))
-        super().__init__(project, process, runs, JobRunner(project, lambda _: None), lambda: None)
+        runner = JobRunner(project, lambda _: None)
+        super().__init__(project, process, runs, runner, lambda: None, lambda conn, ids: {})
         self.started: list[TreeRequest] = []
 
     def start(self, request: TreeRequest) -> int:

@@ -11,6 +11,7 @@ from engine.base.errors import Cancelled, UsageError
 from engine.base.events import Event, Listener
 from engine.completeness.records.scores import Mode
 from engine.completeness.service.runs import ScoringRuns
+from engine.goals.tables.groups import first_goals
 from engine.jobs.contract import (
     OnProgress,
     Stage,
@@ -18,12 +19,12 @@ from engine.jobs.contract import (
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
-from engine.model.model_client import (
-    ModelClient,
-)
 from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.protocol import Request
+from engine.model.process.requests import (
+    ModelClient,
+)
 from engine.opener.jobs import JobService
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
@@ -152,7 +153,7 @@ class GrowableProject:
         )
         process = cast(ModelProcess, self.process)
         runs = tree_runs(project, process, cast(Catalog, TwoModels()), ToyRuns)
-        self.trees = TreeService(project, process, runs, self.runner, lambda: None)
+        self.trees = TreeService(project, process, runs, self.runner, lambda: None, first_goals)
 
     def services(self) -> OpenProject:
         """The real stores, with jobs and trees that work."""

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from engine.base.errors import Cancelled
 from engine.goals.clusters import granularity as granularity_module
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.granularity import DEFAULT, Granularity, adjusted_rand, granularity
+from engine.goals.clusters.granularity import DEFAULT, Granularity, granularity
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
 
 
@@ -194,17 +192,6 @@ class TestCloseness:
 
 
 class TestFigures:
-    @settings(deadline=None)
-    @given(
-        arrays(np.int64, (30,), elements=st.integers(0, 4)),
-        arrays(np.int64, (30,), elements=st.integers(0, 4)),
-    )
-    def test_adjusted_rand(self, a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> None:
-        """The adjusted Rand index equals what scikit-learn computes from labels."""
-        table = np.zeros((5, 5))
-        np.add.at(table, (a, b), 1)
-        assert adjusted_rand(table) == pytest.approx(adjusted_rand_score(a, b))
-
     @settings(max_examples=25, deadline=None)
     @given(st.integers(0, 10**6), st.integers(3, 9))
     def test_the_consensus(self, seed: int, k: int) -> None:
