@@ -10,11 +10,11 @@ from engine.base.errors import UsageError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
 from engine.goals.questions import with_context
-from engine.goals.records import (
+from engine.goals.requests import (
     ASK,
     ClusteringRequest,
 )
-from engine.goals.stages.as_paper import PaperStage, Wanted
+from engine.goals.stages.as_paper import PaperMeasurements, PaperStage
 from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
 from engine.goals.stages.clustering import ClusterStage, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
@@ -37,7 +37,7 @@ from engine.model.service.run_setup import RunSetup
 from engine.project import settings
 
 ABOUT_KEY = "goal_context"
-"""Setting: a paragraph on the application, which comes before every summarising prompt (`run cluster --about`)."""
+"""Setting: a paragraph on the application, which comes before every summarizing prompt (`run cluster --about`)."""
 SUMMARY_PROMPTS = ("summary", "paper-summary")
 PAPER_PROMPTS = ("paper-label", "paper-merge", "paper-first-category", "paper-categories")
 
@@ -113,7 +113,7 @@ class GoalStages:
                 stages.append(NameStage(self.setup.project, log, cluster=cluster))
         return stages
 
-    def as_paper(self, request: ClusteringRequest, wanted: Wanted) -> list[Stage]:
+    def as_paper(self, request: ClusteringRequest, wanted: PaperMeasurements) -> list[Stage]:
         """The stages that find goals as Soroka et al. do: free summaries, their vectors, and the algorithm with what is
         measured of it. The last one is a `PaperStage`.
 

@@ -17,7 +17,6 @@ from engine.conversations.tables.selecting import matching
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import (
     LEAST_SHARE,
-    ClusteringRequest,
     ClusteringRow,
     GoalDecision,
     GoalGroup,
@@ -36,6 +35,9 @@ from engine.goals.records import (
     SplitPart,
     SplitProposal,
     UndoneJudgement,
+)
+from engine.goals.requests import (
+    ClusteringRequest,
 )
 from engine.goals.service import decisions as decision_files
 from engine.goals.service.runs import GoalStages
@@ -416,7 +418,7 @@ class GoalService:
         return sorted(found, key=lambda one: -one.count)
 
     def settle(self) -> int:
-        """Moves each conversation to the group of most of its nearest neighbours, as one act, and returns how many
+        """Moves each conversation to the group of most of its nearest neighbors, as one act, and returns how many
         moved."""
         moves = self._settle_moves()
         self._act(lambda state: moves)
@@ -435,7 +437,7 @@ class GoalService:
         return split_candidates.proposals(self._project, *self._view_and_space())
 
     def split(self, group_id: str, parts: Sequence[Sequence[int]]) -> GoalDecision:
-        """Splits a group by conversation ids; members in none of the parts make one more part. Parts are labelled with
+        """Splits a group by conversation ids; members in none of the parts make one more part. Parts are labeled with
         phrases of their members."""
         return self._decide(split_candidates.decision(self._project, self.view(), group_id, parts))
 
