@@ -49,12 +49,12 @@ class Row:
 
     Attributes:
         values: Texts of the columns, by key.
-        wanted: The filter of the conversations behind it; None where no filter selects them.
+        filter: The filter of the conversations behind it; None where no filter selects them.
         bright: Whether its difference is significant.
     """
 
     values: dict[str, str]
-    wanted: str | None
+    filter: str | None
     bright: bool
 
 
@@ -122,11 +122,11 @@ class ComparisonScreen(WorkbenchScreen[None]):
             if text is None:
                 return
             try:
-                wanted = parse_filter(text)
+                filter = parse_filter(text)
             except FilterError as error:
                 self.show_error(error)
                 return
-            then(wanted)
+            then(filter)
 
         self.app.push_screen(TextDialog(title, placeholder="date:2026-10"), answered)
 
@@ -135,14 +135,14 @@ class ComparisonScreen(WorkbenchScreen[None]):
         if self._asked is not None:
             self._compare(self._asked)
 
-    def _compare(self, asked: str | tuple[Filter, Filter]) -> None:
+    def _compare(self, request: str | tuple[Filter, Filter]) -> None:
         service = self.services.comparison
 
         def work() -> Comparison | Breakdown:
-            return service.by(asked) if isinstance(asked, str) else service.compare(*asked)
+            return service.by(request) if isinstance(request, str) else service.compare(*request)
 
         def show(found: Comparison | Breakdown) -> None:
-            self._asked, self._found = asked, found
+            self._asked, self._found = request, found
             self._show(found)
 
         # with a hundred thousand conversations it takes seconds
@@ -155,21 +155,22 @@ class ComparisonScreen(WorkbenchScreen[None]):
         self.set_class(self._found is None, "-empty")
         self.show_error(error)
 
-    def _show(self, found: Comparison | Breakdown) -> None:
+    def _show(self, result: Comparison | Breakdown) -> None:
         self.set_class(False, "-empty")
-        if isinstance(found, Comparison):
+        if isinstance(result, Comparison):
             sides = (
-                f"{letter}  {side_text(one)}" for letter, one in zip("AB", found.sides, strict=True)
+                f"{letter}  {side_text(side)}"
+                for letter, side in zip("AB", result.sides, strict=True)
             )
-            summary, told = Content("\n".join(sides)), comparison_notes(found)
-            rows = [_of_difference(difference, found) for difference in found.differences]
+            summary, notes = Content("\n".join(sides)), comparison_notes(result)
+            rows = [_of_difference(difference, result) for difference in result.differences]
             columns = _COMPARED
         else:
-            summary, told = Content.styled(f"by {found.field}", "bold"), breakdown_notes(found)
-            rows = [_of_part(part) for part in found.parts]
-            columns = _BY_FIELD + (_ENTROPY if has_trees(found) else [])
+            summary, notes = Content.styled(f"by {result.field}", "bold"), breakdown_notes(result)
+            rows = [_of_part(part) for part in result.parts]
+            columns = _BY_FIELD + (_ENTROPY if has_trees(result) else [])
         self.query_one("#summary", Static).update(summary)
-        self.query_one("#notes", Static).update(Content("\n".join(told)))
+        self.query_one("#notes", Static).update(Content("\n".join(notes)))
         self.table.show_columns(columns)
         self.table.show_items(rows)
         self.table.focus()
@@ -187,22 +188,24 @@ class ComparisonScreen(WorkbenchScreen[None]):
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
         """Lists the conversations behind a line."""
         row = self.table.item(message.row_id)
-        if row is None or row.wanted is None:
+        if row is None or row.filter is None:
             self.notify("No filter selects these conversations.", markup=False)
         else:
-            self.open_conversations(parse_filter(row.wanted))
+            self.open_conversations(parse_filter(row.filter))
 
 
-def _of_difference(one: Difference, found: Comparison) -> Row:
-    side = found.sides[one.examples_in].filter
-    wanted = side
-    if side is not None and one.goal is not None:
-        wanted = str(
-            Filter((*parse_filter(side).terms, *Filter().with_choice("goal", one.goal).terms))
+def _of_difference(difference: Difference, comparison: Comparison) -> Row:
+    side = comparison.sides[difference.examples_in].filter
+    behind = side
+    if side is not None and difference.goal is not None:
+        behind = str(
+            Filter(
+                (*parse_filter(side).terms, *Filter().with_choice("goal", difference.goal).terms)
+            )
         )
     keys = ("name", "first", "second", "change", "p", "needed")
-    values = dict(zip(keys, difference_cells(one), strict=True))
-    return Row(values, wanted, one.significant)
+    values = dict(zip(keys, difference_cells(difference), strict=True))
+    return Row(values, behind, difference.significant)
 
 
 def _of_part(part: Part) -> Row:
@@ -211,7 +214,7 @@ def _of_part(part: Part) -> Row:
     _, _, *entropies = entropy_cells(part)
     values |= zip(("entropy", "entropy_change", "entropy_p"), entropies, strict=True)
     changes = (part.change, part.entropy_change)
-    bright = any(one is not None and one.significant for one in changes)
+    bright = any(change is not None and change.significant for change in changes)
     return Row(values, part.filter, bright)
 
 

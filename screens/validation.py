@@ -139,9 +139,9 @@ class ValidationScreen(WorkbenchScreen[None]):
         if self._report is not None:
             self._show_summary()
         else:
-            again = "Cancelled." if isinstance(error, Cancelled) else one_line(str(error), 400)
+            notice = "Cancelled." if isinstance(error, Cancelled) else one_line(str(error), 400)
             self.show_empty(
-                EmptyState(again, "works it out again", "again", needs_no_conversations=True)
+                EmptyState(notice, "works it out again", "again", needs_no_conversations=True)
             )
         if not isinstance(error, Cancelled):
             self.show_error(error)
@@ -216,12 +216,13 @@ class ValidationScreen(WorkbenchScreen[None]):
             figures = figures_of(table)
             values = self.services.conversations
 
-            def counted(found: list[Figure]) -> None:
-                choose_figure(self, table.title, found)
+            def counted(counts: list[Figure]) -> None:
+                choose_figure(self, table.title, counts)
 
             self.in_background(
                 lambda: [
-                    replace(one, count=len(values.ids(ListQuery(one.wanted)))) for one in figures
+                    replace(figure, count=len(values.ids(ListQuery(figure.filter))))
+                    for figure in figures
                 ],
                 counted,
                 group="figures",
@@ -360,10 +361,10 @@ def name_of(row: ReportRow) -> str:
 def missing_content(missing: Sequence[Missing]) -> Content:
     """What is missing for more tables, and the commands that produce it."""
     lines = []
-    for one in missing:
-        lines.append(Content.assemble((one.metric, "bold"), f"  {one_line(one.what, LONGEST)}"))
-        if one.how:
-            lines.append(Content.styled(f"  {one_line(one.how, LONGEST)}", "$tone-accent"))
+    for gap in missing:
+        lines.append(Content.assemble((gap.metric, "bold"), f"  {one_line(gap.what, LONGEST)}"))
+        if gap.how:
+            lines.append(Content.styled(f"  {one_line(gap.how, LONGEST)}", "$tone-accent"))
     return Content("\n").join(lines)
 
 
@@ -382,8 +383,8 @@ def empty_state(missing: Sequence[Missing]) -> EmptyState:
 def compared_row(table: ReportTable, row: ReportRow) -> ReportRow | None:
     """The row whose curves are drawn beside those of a row: the best of the other kind, or of the other rows where
     there is one kind only; None where there is no other row."""
-    others = [one for one in table.rows if one.kind != row.kind] or [
-        one for one in table.rows if one is not row
+    others = [other for other in table.rows if other.kind != row.kind] or [
+        other for other in table.rows if other is not row
     ]
     return max(others, key=first_figure, default=None)
 
@@ -408,8 +409,8 @@ def figures_of(table: ReportTable) -> list[Figure]:
     if table.metric == "verdicts":
         return [
             *(
-                Figure(f"verdict {one}", parse_filter(f"verdict:{one} -state:unscored"))
-                for one in Verdict
+                Figure(f"verdict {verdict}", parse_filter(f"verdict:{verdict} -state:unscored"))
+                for verdict in Verdict
             ),
             Figure("verdict and score in force differ", parse_filter("disagreement:verdict")),
             Figure("two sets of scores differ", parse_filter("disagreement:scores")),

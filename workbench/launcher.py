@@ -165,6 +165,8 @@ def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
     return [*lines, ""]
 
 
+# Preferences
+
 MOST_RECENT = 20
 
 

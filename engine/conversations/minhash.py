@@ -31,9 +31,9 @@ def signature(shingles: NDArray[np.uint32]) -> bytes:
         return b""
     from datasketch import MinHash  # a second to import: it brings parts of scipy
 
-    found = MinHash(num_perm=HASHES, seed=1, hashfunc=int, scheme="affine32")
-    found.update_batch(shingles.tolist())
-    return np.asarray(found.hashvalues).astype("<u4").tobytes()
+    minhash = MinHash(num_perm=HASHES, seed=1, hashfunc=int, scheme="affine32")
+    minhash.update_batch(shingles.tolist())
+    return np.asarray(minhash.hashvalues).astype("<u4").tobytes()
 
 
 def groups(ids: Sequence[int], signatures: bytes) -> list[list[int]]:
@@ -63,10 +63,10 @@ def groups(ids: Sequence[int], signatures: bytes) -> list[list[int]]:
         for block in np.array_split(others, max(1, len(others) // 10_000)):
             alike = (table[block] == table[leader[block]]).mean(axis=1) >= SIMILARITY
             links.append((block[alike], leader[block[alike]]))
-    one, other = (np.concatenate(side) for side in zip(*links, strict=True))
-    graph = coo_array((np.ones(len(one), np.int8), (one, other)), shape=(count, count))
+    left, right = (np.concatenate(side) for side in zip(*links, strict=True))
+    graph = coo_array((np.ones(len(left), np.int8), (left, right)), shape=(count, count))
     _, group = connected_components(graph, directed=False)
     members: dict[int, list[int]] = {}
-    for at in np.unique(np.concatenate([one, other])):  # the others are alone
-        members.setdefault(int(group[at]), []).append(ids[at])
+    for position in np.unique(np.concatenate([left, right])):  # the others are alone
+        members.setdefault(int(group[position]), []).append(ids[position])
     return sorted(members.values())

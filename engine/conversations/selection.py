@@ -36,15 +36,15 @@ class Selection:
 
     def ids(self, conn: sqlite3.Connection) -> array[int]:
         """Ids of the conversations, in id order."""
-        found = selecting.ids(conn, ListQuery(self.filter))
+        ids = selecting.ids(conn, ListQuery(self.filter))
         if self.names is not None:
-            found = conversations.with_external_ids(conn, found, self.names)
-        found = found[: self.limit]
+            ids = conversations.with_external_ids(conn, ids, self.names)
+        ids = ids[: self.limit]
         if self.part is None:
-            return found
+            return ids
         number, of = self.part
-        chars = conversations.chars(conn, found)
-        return array("q", chain.from_iterable(islice(blocks(found, chars), number - 1, None, of)))
+        chars = conversations.chars(conn, ids)
+        return array("q", chain.from_iterable(islice(blocks(ids, chars), number - 1, None, of)))
 
 
 def check_limit(limit: int | None) -> None:

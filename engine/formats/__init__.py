@@ -1,1 +1,0 @@
-"""Reads conversations from files: one reader for each format, auto-detection, leak guard."""

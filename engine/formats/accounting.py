@@ -62,30 +62,30 @@ def account(
             conversation does not have of them is left out.
     """
     kept = _Kept(conversation)
-    found = Account(out_of_order=int(kept.out_of_order))
+    result = Account(out_of_order=int(kept.out_of_order))
     for word, text in kept.unknown_roles:
-        found.see(f"role {word}", text)
+        result.see(f"role {word}", text)
     for key, other_id in _other_ids(record, conversation.external_id):
-        found.name(key, other_id)
-    _count_texts(record, kept, found, draft.left_out, left_out)
+        result.name(key, other_id)
+    _count_texts(record, kept, result, draft.left_out, left_out)
     for item in draft.unknown:
-        found.see(_kind(item), json_text(item))
+        result.see(_kind(item), json_text(item))
     if outer is not None and outer.first:
         for text in strings(outer.value):
-            found.add(kept.exact.get(text, "left out"), len(text))
-    return found
+            result.add(kept.exact.get(text, "left out"), len(text))
+    return result
 
 
 def _count_texts(
     record: Any,
     kept: _Kept,
-    found: Account,
+    result: Account,
     entries_left_out: frozenset[tuple[int, str | int]],
     keys_left_out: frozenset[str],
 ) -> None:
     """Counts the texts within a record. Most are whole texts of the conversation, each in a field of an object, and are
     counted there; the others are taken up in turn."""
-    exact, more, chars = kept.exact, kept.more, found.chars
+    exact, more, chars = kept.exact, kept.more, result.chars
     spent: set[str] = set()
     looked_at = _STRUCTURE | keys_left_out | {"from"}  # fields that are not just counted
     todo: list[tuple[Any, str, str]] = [(record, "", "")]  # values, what leads to them, their keys
@@ -105,7 +105,7 @@ def _count_texts(
                 elif name in keys_left_out or (
                     entries_left_out and (id(value), name) in entries_left_out
                 ):
-                    found.add("left out", sum(map(len, strings(entry))))
+                    result.add("left out", sum(map(len, strings(entry))))
                 elif name == "from" and "value" in value and "role" not in value:
                     continue  # the role of a ShareGPT message
                 elif isinstance(entry, _WITH_TEXT):
@@ -114,10 +114,10 @@ def _count_texts(
             entry_key = f"{key}[]"
             for position, entry in enumerate(value):
                 if entries_left_out and (id(value), position) in entries_left_out:
-                    found.add("left out", sum(map(len, strings(entry))))
+                    result.add("left out", sum(map(len, strings(entry))))
                     continue
                 if key in _PART_LISTS and _is_unknown(entry):
-                    found.see(_kind(entry), json_text(entry))
+                    result.see(_kind(entry), json_text(entry))
                 if isinstance(entry, _WITH_TEXT):
                     todo.append((entry, path, entry_key))
         elif isinstance(value, str) and key not in _STRUCTURE:
@@ -132,7 +132,7 @@ def _count_texts(
                 if within is not value and within:
                     todo.append((within, path, key))
                 else:
-                    _count_divided(value, f"{path}.{key}", kept, found)
+                    _count_divided(value, f"{path}.{key}", kept, result)
 
 
 def _place_again(text: str, place: Place, more: dict[str, int]) -> Place:
@@ -170,20 +170,20 @@ def _kind(item: Any) -> str:
     return named if isinstance(named, str) else f"with {', '.join(list(item)[:3])}"
 
 
-def _count_divided(text: str, path: str, kept: _Kept, found: Account) -> None:
+def _count_divided(text: str, path: str, kept: _Kept, result: Account) -> None:
     """Counts a text that the conversation does not have as a whole: its pieces may have gone to several places."""
     if text.startswith("data:") or path.endswith(_UNREADABLE):
-        found.add("left out", len(text))
+        result.add("left out", len(text))
         return
     cut = text.rfind(RENDERED_CALLS)
     if cut >= 0 and text[:cut].removesuffix("\n") in kept.exact:
-        found.add("calls", len(text) - cut)
+        result.add("calls", len(text) - cut)
         text = text[:cut]
     for place, count in kept.shares(text):
         if place == "nowhere":
-            found.lose(path.removeprefix("."), text, count)
+            result.lose(path.removeprefix("."), text, count)
         else:
-            found.add(place, count)
+            result.add(place, count)
 
 
 class _Kept:
@@ -290,14 +290,14 @@ def _is_unknown(part: Any) -> bool:
 
 def strings(value: Any) -> list[str]:
     """The texts within a JSON value, those of an object or a list after those beside it."""
-    found: list[str] = []
+    texts: list[str] = []
     todo = [value]
     for item in todo:  # grows while it is read
         kind = item.__class__
         if kind is str:
-            found.append(item)
+            texts.append(item)
         elif kind is dict:
             todo += item.values()
         elif kind is list:
             todo += item
-    return found
+    return texts

@@ -90,8 +90,8 @@ def _unwrapping(reader: Reader, path: Path) -> Reader:
         return records if inner is None else inner(records, all_branches)
 
     def recognise(value: Any) -> str | None:
-        found = path.first(value)
-        return None if found is None else reader.recognise(found)
+        inner_record = path.first(value)
+        return None if inner_record is None else reader.recognise(inner_record)
 
     return replace(reader, recognise=recognise, arrange=arrange)
 
@@ -181,14 +181,14 @@ class Records:
         self,
         content: Content,
         suffix: str,
-        wanted: str | None,
+        format_name: str | None,
         all_branches: bool = False,
         lines: bool = False,
     ) -> None:
         """
         Args:
             suffix: Suffix of the file's name without that of a compression; used only if the content does not decide.
-            wanted: The format that the user chose; None to detect it.
+            format_name: The format that the user chose; None to detect it.
             all_branches: Whether each branch of a tree of messages is a conversation, and not only the current one.
             lines: Whether each line is a record, without a look at how they are framed.
         """
@@ -199,7 +199,7 @@ class Records:
         self._framing: Framing = "lines"
         self.first: Any = None
         try:
-            self.reader, self.detection = self._examine(suffix, wanted)
+            self.reader, self.detection = self._examine(suffix, format_name)
         finally:
             if not content.once:
                 self.close()
@@ -221,27 +221,29 @@ class Records:
         reader = self.reader
         if not self._content.once:
             self._source = self._content.source()
-        found = _framed(self._content, self._source, self._framing, reader)
+        frames = _framed(self._content, self._source, self._framing, reader)
         if join is not None:
-            found = join(found)
-        yield from found if reader.arrange is None else reader.arrange(found, self._all_branches)
+            frames = join(frames)
+        yield from frames if reader.arrange is None else reader.arrange(frames, self._all_branches)
 
     def close(self) -> None:
         """Closes what was opened."""
         if self._source is not None:
             self._source.close()
 
-    def _examine(self, suffix: str, wanted: str | None) -> tuple[Reader, Detection]:
+    def _examine(self, suffix: str, format_name: str | None) -> tuple[Reader, Detection]:
         sample, head = self._sampled(suffix, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
-        if self._framing == "slices" and not _splits(sample, wanted):
+        if self._framing == "slices" and not _splits(sample, format_name):
             self._framing = "values"
             sample = self._looked_at(RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
         values = [frame.value for frame in sample if frame.reason is None]
-        if self._framing == "list" and values and _one_conversation(values[0], wanted):
+        if self._framing == "list" and values and _one_conversation(values[0], format_name):
             self._framing, values = "values", [values]
         self.first = values[0] if values else None
-        if wanted is not None:
-            return reader_named(wanted), Detection(wanted, "the format was chosen with --format")
+        if format_name is not None:
+            return reader_named(format_name), Detection(
+                format_name, "the format was chosen with --format"
+            )
         if not values and (limit := _limit(sample)):
             raise TooMuch(f"{self._content.label} cannot be read: {limit}.")
         if values and (what := _what_else(values[0])):
@@ -281,10 +283,10 @@ class Records:
         return sample
 
 
-def _splits(sample: list[Frame], wanted: str | None) -> bool:
+def _splits(sample: list[Frame], format_name: str | None) -> bool:
     """Whether the records lie in a list of the object whose slices are the sample; else the slices are parts of one."""
-    if wanted is not None:
-        reader = reader_named(wanted)
+    if format_name is not None:
+        reader = reader_named(format_name)
     else:
         chosen = choose_reader([frame.value for frame in sample if frame.reason is None], 1)
         if chosen is None:
@@ -418,13 +420,13 @@ def _framing(head: bytes, suffix: str) -> Framing:
 
 
 def _rows(head: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(head):
-        end = head.find(b"\n", at)
+    position = 0
+    while position < len(head):
+        end = head.find(b"\n", position)
         end = len(head) if end < 0 else end
-        if row := head[at:end].strip():
+        if row := head[position:end].strip():
             yield row
-        at = end + 1
+        position = end + 1
 
 
 def _is_json(row: bytes) -> bool:
@@ -438,14 +440,16 @@ def _is_json(row: bytes) -> bool:
 def _limit(sample: list[Frame]) -> str | None:
     """The reason of a record that ended the reading or was too large; None without one."""
     reasons = (frame.reason for frame in sample if frame.reason)
-    return next((one for one in reasons if RAISED in one or one.startswith(too_large())), None)
+    return next(
+        (reason for reason in reasons if RAISED in reason or reason.startswith(too_large())), None
+    )
 
 
-def _one_conversation(first: Any, wanted: str | None) -> bool:
+def _one_conversation(first: Any, format_name: str | None) -> bool:
     """Whether a list with this first element is one conversation, a bare list of messages."""
-    if wanted is None:
+    if format_name is None:
         return looks_like_message(first) and not recognised(first)
-    return wanted == "messages" and isinstance(first, dict)
+    return format_name == "messages" and isinstance(first, dict)
 
 
 def _what_else(record: Any) -> str | None:

@@ -62,8 +62,8 @@ class ConversationFile:
 
     @property
     def detection(self) -> Detection:
-        found = self._records.detection
-        return replace(found, why=found.why + self._note)
+        detection = self._records.detection
+        return replace(detection, why=detection.why + self._note)
 
     def position(self) -> int:
         content, position = self._content, self._records.position
@@ -86,25 +86,25 @@ class ConversationFile:
         if self._before and frame.number is not None:
             frame = frame._replace(number=frame.number + self._before)
         fallback = self._name if frame.number is None else f"{self._name}-{frame.number}"
-        found: Parsed | Rejected
+        parsed: Parsed | Rejected
         if frame.reason is not None:
-            found = Rejected(frame.number, frame.raw, frame.reason)
+            parsed = Rejected(frame.number, frame.raw, frame.reason)
         else:
-            found = parse_record(self._records.reader, frame, fallback)
-        if isinstance(found, Rejected) and not self._chosen:
+            parsed = parse_record(self._records.reader, frame, fallback)
+        if isinstance(parsed, Rejected) and not self._chosen:
             other = reader_of_one(frame.value, self._records.reader)
             read = (
-                found
+                parsed
                 if other is None
                 else parse_record(other, frame._replace(reason=None), fallback)
             )
-            found = read if isinstance(read, Parsed) else found
-        if isinstance(found, Rejected) or self._again:
-            return found
-        free = ids.free(found.conversation.external_id)
-        if free == found.conversation.external_id:
-            return found
-        return replace(found, conversation=replace(found.conversation, external_id=free))
+            parsed = read if isinstance(read, Parsed) else parsed
+        if isinstance(parsed, Rejected) or self._again:
+            return parsed
+        free = ids.free(parsed.conversation.external_id)
+        if free == parsed.conversation.external_id:
+            return parsed
+        return replace(parsed, conversation=replace(parsed.conversation, external_id=free))
 
 
 class _Ids:
@@ -114,15 +114,15 @@ class _Ids:
         self._taken: set[int] = set()
         self._last: dict[int, int] = {}  # the last number of an id that was used again
 
-    def free(self, wanted: str) -> str:
+    def free(self, external_id: str) -> str:
         """Returns the id, with `#2`, `#3`, ... if it was used before, and records it."""
-        name = wanted
-        if hash(wanted) in self._taken:
-            number = self._last.get(hash(wanted), 1)
+        name = external_id
+        if hash(external_id) in self._taken:
+            number = self._last.get(hash(external_id), 1)
             while hash(name) in self._taken:
                 number += 1
-                name = f"{wanted}#{number}"
-            self._last[hash(wanted)] = number
+                name = f"{external_id}#{number}"
+            self._last[hash(external_id)] = number
         self._taken.add(hash(name))
         return name
 

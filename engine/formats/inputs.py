@@ -69,8 +69,8 @@ def open_inputs(
     given = [os.fspath(path) for path in (*paths, *together)]
     opener = _Opener(format, all_branches, given, without, bounds or Bounds())
     plan: list[Iterator[Input] | list[Input]] = []
-    for one in paths:
-        path = os.fspath(one)
+    for given_path in paths:
+        path = os.fspath(given_path)
         if path == "-":
             plan.append([opener.stream(STANDARD_INPUT, "stdin", stdin or sys.stdin.buffer)])
         elif os.path.isdir(path):
@@ -87,10 +87,17 @@ def sample_records(path: str | os.PathLike[str]) -> list[Frame]:
         FormatError: It cannot be opened, or nothing in it can be read.
     """
     try:
-        found = contents(os.fspath(path), stem(Path(path).name))
-        first = next((one for one in found if one.kind != "other" and one.error is None), None)
+        file_contents = contents(os.fspath(path), stem(Path(path).name))
+        first = next(
+            (
+                content
+                for content in file_contents
+                if content.kind != "other" and content.error is None
+            ),
+            None,
+        )
         if first is None:
-            raise next(one.error for one in found if one.error is not None)
+            raise next(content.error for content in file_contents if content.error is not None)
         records = sample_of(first, suffix(first.label))
     except OSError as error:
         raise cannot_open(os.fspath(path), error) from None
@@ -126,15 +133,15 @@ class _Opener:
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):
                 return [self.stream(path, stem(Path(path).name), open(path, "rb"))]
-            found = contents(path, stem(Path(path).name), self._bounds)
-            if len(found) == 1:
-                return [self._opened(found[0])]
+            file_contents = contents(path, stem(Path(path).name), self._bounds)
+            if len(file_contents) == 1:
+                return [self._opened(file_contents[0])]
         except FileNotFoundError:
             raise FormatError(f"There is no file or folder {path}.", "Check the path.") from None
         except OSError as error:
             raise cannot_open(path, error) from None
-        opened = self._all_opened(path, found)
-        if not any(isinstance(one, ConversationFile) for one in opened):
+        opened = self._all_opened(path, file_contents)
+        if not any(isinstance(source, ConversationFile) for source in opened):
             raise UnknownFormat(
                 f"Nothing in {path} holds conversations in a known format."
                 f" {opened[0].detection.why}",
@@ -155,25 +162,25 @@ class _Opener:
         Raises:
             FormatError: At the call: there is no file that may be a log.
         """
-        wanted, others = logs_in(folder)
-        wanted = [path for path in wanted if path not in self._without]
-        if not wanted:
+        logs, others = logs_in(folder)
+        logs = [path for path in logs if path not in self._without]
+        if not logs:
             raise FormatError(
                 f"The folder {folder} holds no conversations.",
                 f"Logs end in {', '.join(sorted(LOG_SUFFIXES))} or are text, also compressed or in archives.",
             )
-        return self._files(folder, wanted, others)
+        return self._files(folder, logs, others)
 
-    def _files(self, folder: str, wanted: list[str], others: list[str]) -> Iterator[Input]:
+    def _files(self, folder: str, logs: list[str], others: list[str]) -> Iterator[Input]:
         size = 0
         looked_into: list[str] = []
-        for path in wanted:
+        for path in logs:
             name = stem(Path(os.path.relpath(path, folder)).as_posix())
             try:
-                found = self._all_opened(path, contents(path, name, self._bounds))
+                inputs = self._all_opened(path, contents(path, name, self._bounds))
             except (FormatError, OSError) as error:
-                found = [self._refused(Content(path, name, None), error)]
-            for opened in found:
+                inputs = [self._refused(Content(path, name, None), error)]
+            for opened in inputs:
                 if isinstance(opened, SkippedFiles):
                     looked_into += opened.names
                     size += opened.size
@@ -182,29 +189,29 @@ class _Opener:
         if looked_into or others:
             yield SkippedFiles(folder, [*looked_into, *others], size)
 
-    def _all_opened(self, path: str, found: list[Content]) -> list[Input]:
+    def _all_opened(self, path: str, file_contents: list[Content]) -> list[Input]:
         """Opens what is in a file. What fits no format becomes an input with a rejected record; of files that need not
         be logs, and of the other tables of a database, only the names are told."""
         opened: list[Input] = []
-        passed: list[str] = []
+        skipped: list[str] = []
         size = 0
-        for content in found:
+        for content in file_contents:
             if content.kind == "other":
-                passed.append(content.label)
+                skipped.append(content.label)
                 size += content.size or 0
                 continue
-            if self._is_companion(content, found):
+            if self._is_companion(content, file_contents):
                 continue
             try:
-                opened.append(self._opened(content, found))
+                opened.append(self._opened(content, file_contents))
             except (FormatError, OSError) as error:
                 refused = self._refused(content, error)
                 if isinstance(refused, SkippedFiles):
-                    passed += refused.names
+                    skipped += refused.names
                     size += refused.size
                 else:
                     opened.append(refused)
-        return [*opened, SkippedFiles(path, passed, size)] if passed else opened
+        return [*opened, SkippedFiles(path, skipped, size)] if skipped else opened
 
     def _refused(
         self, content: Content, error: FormatError | OSError
@@ -216,27 +223,27 @@ class _Opener:
             return SkippedFiles(content.label, [content.label], content.size or 0)
         return UnreadableFile(content, _reason(content.label, error))
 
-    def _opened(self, content: Content, found: Sequence[Content] = ()) -> Input:
+    def _opened(self, content: Content, file_contents: Sequence[Content] = ()) -> Input:
         if content.error is not None:
             raise content.error
         records = Records(content, suffix(content.label), self._format, self._all_branches)
         chosen = self._format is not None
         if records.reader.companions:
-            companions = self._files_beside(content, found, records.reader)
+            companions = self._files_beside(content, file_contents, records.reader)
             join = partial(with_companions, companions)
             labels = [file.label for file in companions]
             return ConversationFile(
                 content, records, chosen=chosen, join=join, companion_files=labels
             )
         if records.reader.thread_of is not None:
-            threads = self._threads_with(content, found, records.reader.thread_of)
+            threads = self._threads_with(content, file_contents, records.reader.thread_of)
             if len(threads.files) > 1:
                 join = partial(threads.joined, content.label)
                 return ConversationFile(
                     content, records, chosen=chosen, join=join, companion_files=threads.files
                 )
         if is_answer(records.first) or is_request(records.first):
-            batches = self._batches_with(content, found)
+            batches = self._batches_with(content, file_contents)
             note = batches.note(records.first)
             files = batches.files
             return ConversationFile(
@@ -249,45 +256,49 @@ class _Opener:
             )
         return ConversationFile(content, records, chosen=chosen)
 
-    def _is_companion(self, content: Content, found: Sequence[Content]) -> bool:
+    def _is_companion(self, content: Content, file_contents: Sequence[Content]) -> bool:
         """Whether a file of a folder or an archive is read with another that lies beside it."""
         folder, name = name_in(content.label)
         if content.kind != "log" or content.error is not None or name not in _companion_names():
             return False
         if folder not in self._companions:
             names: frozenset[str] = frozenset()
-            for other in self._beside(content, found):
+            for other in self._beside(content, file_contents):
                 if name_in(other.label)[1] not in _companion_names():
                     with suppress(FormatError, OSError):
                         names |= Records(other, suffix(other.label), self._format).reader.companions
             self._companions[folder] = names
         return name in self._companions[folder]
 
-    def _beside(self, content: Content, found: Sequence[Content]) -> list[Content]:
+    def _beside(self, content: Content, file_contents: Sequence[Content]) -> list[Content]:
         """The logs in the folder of a content, in the archive or on the disk."""
         folder, _ = name_in(content.label)
         if content.once:
             return []
-        if len(found) > 1:
-            logs = [one for one in found if one.kind == "log" and one.error is None]
-            return [one for one in logs if name_in(one.label)[0] == folder]
+        if len(file_contents) > 1:
+            logs = [
+                neighbor
+                for neighbor in file_contents
+                if neighbor.kind == "log" and neighbor.error is None
+            ]
+            return [neighbor for neighbor in logs if name_in(neighbor.label)[0] == folder]
         paths = [os.path.join(folder, name) for name in sorted(os.listdir(folder or "."))]
         return [
-            one
+            neighbor
             for path in paths
             if os.path.isfile(path) and suffix(path) == suffix(content.label)
-            for one in contents(path, stem(Path(path).name), self._bounds)
-            if one.label == path and one.kind != "other"
+            for neighbor in contents(path, stem(Path(path).name), self._bounds)
+            if neighbor.label == path and neighbor.kind != "other"
         ]
 
     def _files_beside(
-        self, content: Content, found: Sequence[Content], reader: Reader
+        self, content: Content, file_contents: Sequence[Content], reader: Reader
     ) -> list[JoinCandidate]:
         """The files that are read with a content, by their names."""
         return [
-            one
-            for one in _join_candidates(self._beside(content, found))
-            if name_in(one.label)[1] in reader.companions
+            candidate
+            for candidate in _join_candidates(self._beside(content, file_contents))
+            if name_in(candidate.label)[1] in reader.companions
         ]
 
     @cached_property
@@ -299,14 +310,14 @@ class _Opener:
         return list(dict.fromkeys(files))
 
     def _threads_with(
-        self, content: Content, found: Sequence[Content], thread_of: Callable[[Any], str]
+        self, content: Content, file_contents: Sequence[Content], thread_of: Callable[[Any], str]
     ) -> Threads:
         """The threads of the files that are imported and lie in the folder of a content."""
         folder = os.path.dirname(content.label)
         if folder not in self._threads:
             others = (
-                _join_candidates(found)
-                if len(found) > 1
+                _join_candidates(file_contents)
+                if len(file_contents) > 1
                 else map(self._join_candidate, self._imported)
             )
             files = [file for file in others if os.path.dirname(file.label) == folder]
@@ -314,17 +325,17 @@ class _Opener:
             self._threads[folder] = Threads(files, thread_of)
         return self._threads[folder]
 
-    def _batches_with(self, content: Content, found: Sequence[Content]) -> Batches:
+    def _batches_with(self, content: Content, file_contents: Sequence[Content]) -> Batches:
         """The requests and answers in the files that are imported, and the requests in the folder of a content."""
         folder = os.path.dirname(content.label)
         if folder not in self._batches:
-            if len(found) > 1:
-                files = [(file, True) for file in _join_candidates(found)]
+            if len(file_contents) > 1:
+                files = [(file, True) for file in _join_candidates(file_contents)]
             else:
                 inside = sorted(os.listdir(folder or ".")) if not content.once else []
-                near = [os.path.join(folder, name) for name in inside]
+                neighbors = [os.path.join(folder, name) for name in inside]
                 known = {os.path.realpath(path) for path in self._imported}
-                paths = [path for path in near if os.path.realpath(path) not in known]
+                paths = [path for path in neighbors if os.path.realpath(path) not in known]
                 files = [
                     (self._join_candidate(path), True) for path in self._imported if _in_lines(path)
                 ]

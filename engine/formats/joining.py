@@ -80,9 +80,9 @@ class Batches:
         """What the reason of a detection says of the join of a file with this record."""
         self._look()
         if is_answer(record):
-            found = self._look().get(record["custom_id"])
-            if found is not None:
-                return f"; joined with the requests in {found[0]} by `custom_id`"
+            request = self._look().get(record["custom_id"])
+            if request is not None:
+                return f"; joined with the requests in {request[0]} by `custom_id`"
             return (
                 "; the requests are missing, so that only answers are read: import their file too, or put it"
                 " into the same folder"
@@ -91,8 +91,8 @@ class Batches:
 
     def request_of(self, answer: dict[str, Any]) -> tuple[bytes, dict[str, Any]] | None:
         """The bytes and the value of the request of an answer; None if no file has it."""
-        found = self._look().get(answer["custom_id"])
-        return None if found is None else (found[1], load(found[1], "line"))
+        request = self._look().get(answer["custom_id"])
+        return None if request is None else (request[1], load(request[1], "line"))
 
     def is_answered(self, request: dict[str, Any]) -> bool:
         """Whether the answer of a request is imported too, from another file."""
@@ -188,11 +188,15 @@ def with_companions(files: Sequence[JoinCandidate], frames: Iterator[Frame]) -> 
     values: dict[str, Any] = {}
     raw = b""
     for file in files:
-        found = list(_readable(file))
-        if found:
+        frames_read = list(_readable(file))
+        if frames_read:
             name = name_in(file.label)[1]
-            values[name] = [one.value for one in found] if len(found) > 1 else found[0].value
-            raw += b"".join(b"\n" + one.raw for one in found)
+            values[name] = (
+                [frame_read.value for frame_read in frames_read]
+                if len(frames_read) > 1
+                else frames_read[0].value
+            )
+            raw += b"".join(b"\n" + frame_read.raw for frame_read in frames_read)
     for frame in frames:
         if isinstance(frame.value, dict) and values:
             value = {**frame.value, COMPANIONS: values}

@@ -42,10 +42,10 @@ class BadPath(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """Keeps the elements whose text at `key` is like `wanted`, or unlike it."""
+    """Keeps the elements whose text at `key` is like `pattern`, or unlike it."""
 
     key: Path
-    wanted: str
+    pattern: str
     unlike: bool
 
 
@@ -141,11 +141,11 @@ def _longer(found: Found, step: str | int) -> Trail | None:
 
 
 def _passes(test: _Filter, entry: Any, record: Any) -> bool:
-    wanted = test.wanted
-    if wanted.startswith("@"):
-        wanted = as_word((record if isinstance(record, dict) else {}).get(wanted[1:]))
+    pattern = test.pattern
+    if pattern.startswith("@"):
+        pattern = as_word((record if isinstance(record, dict) else {}).get(pattern[1:]))
     here = [as_word(found.value) for found in test.key.find(entry)]
-    return any(fnmatchcase(word, wanted) for word in here) != test.unlike
+    return any(fnmatchcase(word, pattern) for word in here) != test.unlike
 
 
 def as_word(value: Any) -> str:
@@ -204,7 +204,7 @@ _TOKEN = re.compile(
         (?P<quoted>"[^"]*")
       | (?P<each>\[\]|\{\})
       | \[(?P<index>-?\d+)\]
-      | \[(?P<key>[^\[\]=!|]+)(?P<sign>!?=)(?P<wanted>[^\]]*)\]
+      | \[(?P<key>[^\[\]=!|]+)(?P<sign>!?=)(?P<pattern>[^\]]*)\]
       | (?P<name>[^\s.|"\[\]{}=!]+(?:\s+[^\s.|"\[\]{}=!]+)*)
       | (?P<mark>[.|])
     )\s*""",
@@ -244,7 +244,7 @@ def read_path(text: str) -> Path:
             steps.append(int(token["index"]))
         elif token["key"]:
             key = read_path(token["key"])
-            steps.append(_Filter(key, token["wanted"].strip(), token["sign"] == "!="))
+            steps.append(_Filter(key, token["pattern"].strip(), token["sign"] == "!="))
         after_name = bool(name)
     if not text.strip():
         raise BadPath("a path is empty")

@@ -26,6 +26,9 @@ MOST_REJECTED = 0.1
 
 _EXAMPLE = 80
 
+_COUNTED = ("lost", "unknown", "hidden", "ids", "dates")
+"""Fields of an account that count texts by a name."""
+
 
 @dataclass(slots=True)
 class Unread:
@@ -105,16 +108,9 @@ class Account:
         self.out_of_order += other.out_of_order
         for place, chars in other.chars.items():
             self.add(place, chars)
-        for path, unread in other.lost.items():
-            _count(self.lost, path, unread)
-        for kind, unread in other.unknown.items():
-            _count(self.unknown, kind, unread)
-        for name, unread in other.hidden.items():
-            _count(self.hidden, name, unread)
-        for name, unread in other.ids.items():
-            _count(self.ids, name, unread)
-        for name, unread in other.dates.items():
-            _count(self.dates, name, unread)
+        for kind in _COUNTED:
+            for name, unread in getattr(other, kind).items():
+                _count(getattr(self, kind), name, unread)
 
 
 def _count(into: dict[str, Unread], name: str, unread: Unread) -> None:
@@ -209,13 +205,15 @@ class SourceReport:
     @classmethod
     def from_json(cls, text: str) -> SourceReport:
         """The report of which `to_json` made this."""
-        found = json.loads(text)
-        account = found["account"]
-        for kind in ("lost", "unknown", "hidden", "ids", "dates"):
-            account[kind] = {name: Unread(**one) for name, one in account.get(kind, {}).items()}
-        found["account"] = Account(**account)
-        found["detection"] = Detection(**found["detection"])
-        return cls(**found)
+        fields = json.loads(text)
+        account = fields["account"]
+        for kind in _COUNTED:
+            account[kind] = {
+                name: Unread(**counts) for name, counts in account.get(kind, {}).items()
+            }
+        fields["account"] = Account(**account)
+        fields["detection"] = Detection(**fields["detection"])
+        return cls(**fields)
 
 
 class Input(Protocol):
@@ -263,7 +261,10 @@ class Imported:
 
     def names(self) -> dict[str, Any]:
         """Its id and its duplicates as JSON, as the line of the conversation in an export has them."""
-        duplicates = [{"id": one.external_id, "source": one.source} for one in self.duplicates]
+        duplicates = [
+            {"id": duplicate.external_id, "source": duplicate.source}
+            for duplicate in self.duplicates
+        ]
         return {"id": self.external_id, "duplicates": duplicates}
 
 

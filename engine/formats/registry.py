@@ -110,14 +110,14 @@ def _own(
 ) -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
     """The readers of the person's mapping files, those that ask for more first, and why others cannot be used; read
     again when one was changed."""
-    found: list[Reader] = []
+    readers: list[Reader] = []
     errors: list[FormatError] = []
     for file, _ in files:
         try:
-            found.append(reader_of(load_mapping(file)))
+            readers.append(reader_of(load_mapping(file)))
         except FormatError as error:
             errors.append(error)
-    return tuple(sorted(found, key=lambda reader: -reader.conditions)), tuple(errors)
+    return tuple(sorted(readers, key=lambda reader: -reader.conditions)), tuple(errors)
 
 
 @cache
@@ -127,9 +127,9 @@ def _from_packages() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
     errors: list[FormatError] = []
     for point in metadata.entry_points(group=PLUGINS):
         try:
-            found = point.load()
+            format = point.load()
             readers.append(
-                found if isinstance(found, Reader) else reader_of(load_mapping(Path(found)))
+                format if isinstance(format, Reader) else reader_of(load_mapping(Path(format)))
             )
         except Exception as error:  # noqa: BLE001 -- anything may go wrong in another package
             errors.append(

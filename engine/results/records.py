@@ -15,7 +15,7 @@ from engine.base.statistics.records import (
     Contrast,
     Curve,
 )
-from engine.completeness.records.scores import SetMode
+from engine.completeness.records.scores import DecisionRule, SetMode
 
 RowKind = Literal["scores", "keywords", "position"]
 
@@ -35,8 +35,8 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class TruncationRow:
-    """Result of one score or rule in the truncation test, which separates whole from cut conversations.
+class SeparationRow:
+    """How well one score or rule separates whole from cut conversations, or by verdict complete from incomplete ones.
 
     Attributes:
         name: Its title, e.g. `tuned star-1` or `keyword rule`.
@@ -45,11 +45,12 @@ class TruncationRow:
             conversations allow it.
         matched_pairs: Number of such pairs.
         mode, model, adapter, config_hash: Configuration of the scores; None for a baseline.
+        rule: Decision rule of the scores, where the metrics are those at its threshold.
         scored: Number of the conversations asked for that it has a score for.
         recipe, conversations, cut: Recipe of the adapter, number of conversations it was trained on, and number of
             those that were cut off for an experiment; empty and None if unknown.
         roc: Share of whole ones called complete against share of cut ones, over all thresholds.
-        reliability: Mean value and share of whole ones by tenth of the value.
+        reliability: Mean value and share of whole ones by tenth of the value; empty where it is not shown.
     """
 
     name: str
@@ -65,6 +66,7 @@ class TruncationRow:
     recipe: str = ""
     conversations: int | None = None
     cut: int | None = None
+    rule: DecisionRule | None = None
     roc: Curve = ()
     reliability: Curve = ()
 
@@ -157,7 +159,7 @@ class CompletenessTable:
     asked: int
     single: int
     n: int
-    rows: tuple[TruncationRow, ...]
+    rows: tuple[SeparationRow, ...]
     truths: tuple[TruthTable, ...]
     trained: int = 0
     selecting: int = 0

@@ -11,7 +11,7 @@ from engine.opener.conversations import (
     ConversationRow,
 )
 from screens.shell.exporting import copy_names
-from screens.shell.tagging import TagDialog
+from screens.shell.marking import TagDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 

@@ -92,10 +92,10 @@ class ModelsScreen(WorkbenchScreen[None]):
         def read() -> tuple[list[ModelRow], list[PullRow]]:
             return self.models.rows(), self.models.pulls()
 
-        def arrived(found: tuple[list[ModelRow], list[PullRow]]) -> None:
-            self.rows = found[0]
+        def arrived(read_now: tuple[list[ModelRow], list[PullRow]]) -> None:
+            self.rows = read_now[0]
             self._facts = ("", ())
-            self._show_pulls(found[1])
+            self._show_pulls(read_now[1])
 
         self.in_background(read, arrived, group="models", failed=self._show_problem)
 

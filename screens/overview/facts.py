@@ -92,14 +92,14 @@ class Part:
 
 def load_parts(services: OpenProject) -> list[Part]:
     """The saved filters and, where there are several, the sources, at most `MOST_PARTS`; one count for each."""
-    found = [(name, _saved(text)) for name, text in services.saved.filters().items()]
+    filters = [(name, _saved(text)) for name, text in services.saved.filters().items()]
     sources = services.conversations.sources()
     if len(sources) > 1:
-        found += [(name, Filter().with_choice("source", name)) for name in sources]
+        filters += [(name, Filter().with_choice("source", name)) for name in sources]
     return [
-        Part(name, wanted, services.conversations.counts(ListQuery(wanted)))
-        for name, wanted in found[:MOST_PARTS]
-        if wanted is not None
+        Part(name, filter, services.conversations.counts(ListQuery(filter)))
+        for name, filter in filters[:MOST_PARTS]
+        if filter is not None
     ]
 
 
@@ -135,7 +135,7 @@ def _short_name(name: str) -> str:
 
 
 def figures_of(
-    services: OpenProject, card: str, found: Overview, parts: Sequence[Part]
+    services: OpenProject, card: str, overview: Overview, parts: Sequence[Part]
 ) -> list[Figure]:
     """The figures of a card, each with the filter of the conversations behind it."""
     values = services.conversations.values
@@ -143,8 +143,8 @@ def figures_of(
         return [Figure(part.name, part.filter, part.counts.conversations) for part in parts]
     if card == "verdicts":
         given = [
-            Figure(f"you said {one}", _only("verdict", one), found.tally.get(one))
-            for one in Verdict
+            Figure(f"you said {verdict}", _only("verdict", verdict), overview.tally.get(verdict))
+            for verdict in Verdict
         ]
         differ = [
             Figure(_DIFFERS[kind], _only("disagreement", kind), count)
@@ -153,8 +153,8 @@ def figures_of(
         return [*given, Figure("no verdict yet", _only("verdict", NONE)), *differ]
     if card == "rate":
         states = [Figure(name, _only("state", name), n) for name, n in values("state", Filter())]
-        return [*states, *map(_bin, range(BINS), found.histogram.bins)]
-    everything = [Figure("all conversations", Filter(), found.counts.conversations)]
+        return [*states, *map(_bin, range(BINS), overview.histogram.bins)]
+    everything = [Figure("all conversations", Filter(), overview.counts.conversations)]
     sources = [Figure(name, _only("source", name), n) for name, n in values("source", Filter())]
     months = [Figure(name, _only("date", name), n) for name, n in values("date", Filter())]
     return [*everything, *(sources if len(sources) > 1 else []), *months]
@@ -167,11 +167,11 @@ _DIFFERS = {
 }
 
 
-def _bin(at: int, count: int) -> Figure:
+def _bin(index: int, count: int) -> Figure:
     """One bar of the histogram; the last has its upper end."""
-    low, high = at / BINS, (at + 1) / BINS
+    low, high = index / BINS, (index + 1) / BINS
     label = f"score {number_format.probability(low)} to {number_format.probability(high)}"
-    below = "" if at == BINS - 1 else f" p<{high:g}"
+    below = "" if index == BINS - 1 else f" p<{high:g}"
     return Figure(label, parse_filter(f"p>={low:g}{below}"), count)
 
 
@@ -223,22 +223,22 @@ def load_trees(services: OpenProject) -> TreesOverview:
     )
 
 
-def trees_content(found: TreesOverview, *, brief: bool) -> Content:
+def trees_content(trees: TreesOverview, *, brief: bool) -> Content:
     """How many trees, and where the model was least sure, or how to grow some; `brief` in one line."""
     split = "  " if brief else "\n"
-    if not found.trees:
+    if not trees.trees:
         return Content.assemble(
             ("No response trees yet.", "bold"),
             (f"{split}4 and then ", "$tone-muted"),
             ("r", "bold $tone-accent"),
             (" grows them", "$tone-muted"),
         )
-    leaves = "leaf" if found.median == 1 else "leaves"
+    leaves = "leaf" if trees.median == 1 else "leaves"
     return Content.assemble(
-        (number_format.counted(found.trees, "tree"), "bold"),
-        (f" · median of {found.median:,} {leaves}", ""),
+        (number_format.counted(trees.trees, "tree"), "bold"),
+        (f" · median of {trees.median:,} {leaves}", ""),
         (
-            f"{split}least sure: {one_line(found.name, 40)}, {found.most:,} leaves",
+            f"{split}least sure: {one_line(trees.name, 40)}, {trees.most:,} leaves",
             "$tone-muted",
         ),
     )
@@ -263,28 +263,28 @@ def load_training(services: OpenProject) -> TrainingOverview:
     )
 
 
-def goals_content(found: GoalsOverview, *, brief: bool) -> Content:
+def goals_content(goals: GoalsOverview, *, brief: bool) -> Content:
     """How many goals and how stable, then a bar, a label and a size for each, the largest first; `brief` in one line,
     with the three largest."""
-    if found.shown is None:
+    if goals.shown is None:
         split = "  " if brief else "\n"
         return Content.assemble(
             ("No goals yet.", "bold"), (f"{split}clustering says what users wanted", "$tone-muted")
         )
     if brief:
-        return _goals_line(found)
-    known = [group.stability for group in found.groups if group.stability is not None]
-    parts: list[Piece] = [(number_format.counted(len(found.groups), "goal"), "bold")]
+        return _goals_line(goals)
+    known = [group.stability for group in goals.groups if group.stability is not None]
+    parts: list[Piece] = [(number_format.counted(len(goals.groups), "goal"), "bold")]
     if known:
         parts.append(
             (f" · stability {number_format.probability(sum(known) / len(known))}", "$tone-muted")
         )
-    if found.shown.outliers:
+    if goals.shown.outliers:
         parts.append(
-            (f" · {number_format.counted(found.shown.outliers, 'outlier')}", "$tone-muted")
+            (f" · {number_format.counted(goals.shown.outliers, 'outlier')}", "$tone-muted")
         )
-    most = max((group.share for group in found.groups), default=0.0)
-    for group in found.groups[:MOST_GOALS]:
+    most = max((group.share for group in goals.groups), default=0.0)
+    for group in goals.groups[:MOST_GOALS]:
         parts += [
             ("\n" + number_format.bar(group.share / most if most else 0.0), "$tone-accent"),
             (f" {group.size:>6,}  ", "bold"),
@@ -293,22 +293,22 @@ def goals_content(found: GoalsOverview, *, brief: bool) -> Content:
     return Content.assemble(*parts)
 
 
-def _goals_line(found: GoalsOverview) -> Content:
+def _goals_line(goals: GoalsOverview) -> Content:
     """The number of goals, and the three largest with their sizes."""
-    names = [f"“{label_of(group, 28)}” {group.size:,}" for group in found.groups[:3]]
+    names = [f"“{label_of(group, 28)}” {group.size:,}" for group in goals.groups[:3]]
     return Content.assemble(
-        (number_format.counted(len(found.groups), "goal"), "bold"),
+        (number_format.counted(len(goals.groups), "goal"), "bold"),
         (" · " + " · ".join(names) if names else "", "$tone-muted"),
     )
 
 
-def project_content(found: Overview, *, narrow_card: bool) -> Content:
+def project_content(overview: Overview, *, narrow_card: bool) -> Content:
     """How much there is, where it comes from, and what was kept out; two lines, four in a narrow card;
     and one more where a source was badly read, or conversations share text."""
-    counts = found.counts
-    sources = number_format.counted(counts.sources or len(found.sources), "source")
-    if len(found.sources) == 1:
-        sources = end_of_path(found.sources[0], 40)
+    counts = overview.counts
+    sources = number_format.counted(counts.sources or len(overview.sources), "source")
+    if len(overview.sources) == 1:
+        sources = end_of_path(overview.sources[0], 40)
     parts: list[Piece] = [
         (f"{counts.conversations:,}", "bold"),
         f" {'conversation' if counts.conversations == 1 else 'conversations'}",
@@ -320,10 +320,10 @@ def project_content(found: Overview, *, narrow_card: bool) -> Content:
         ),
         sources,
     ]
-    if found.dates is not None:
-        parts.append((f" · {_span(*found.dates)}", "$tone-muted"))
+    if overview.dates is not None:
+        parts.append((f" · {_span(*overview.dates)}", "$tone-muted"))
     parts.append("\n" if narrow_card else " · ")
-    kept = [
+    left_out = [
         (counts.quarantined, f"{counts.quarantined:,} quarantined", "$tone-incomplete"),
         (counts.duplicates, number_format.counted(counts.duplicates, "duplicate"), "$tone-muted"),
         (
@@ -332,17 +332,17 @@ def project_content(found: Overview, *, narrow_card: bool) -> Content:
             "$tone-muted",
         ),
     ]
-    shown = [(words, tone) for number, words, tone in kept if number]
+    shown = [(words, tone) for number, words, tone in left_out if number]
     for index, piece in enumerate(shown or [("nothing left out", "$tone-muted")]):
         parts += [" · " if index else "", piece]
     if counts.quarantined:
         parts += [("  Q", "bold $tone-accent"), (" says why", "$tone-muted")]
-    if found.badly_read:
-        some = number_format.counted(found.badly_read, "source")
+    if overview.badly_read:
+        some = number_format.counted(overview.badly_read, "source")
         parts += [(f"\n{some} not well read", "$tone-incomplete"), ("  A", "bold $tone-accent")]
         parts.append((" says what is missing and how to get it", "$tone-muted"))
-    if found.shared:
-        parts += ["\n", *_shared_pieces(found.shared)]
+    if overview.shared:
+        parts += ["\n", *_shared_pieces(overview.shared)]
     return Content.assemble(*parts)
 
 
@@ -366,12 +366,12 @@ def _span(first: str, last: str) -> str:
     return f"{first} to {last.removeprefix(first[:5])}"
 
 
-def rate_content(found: Overview) -> Content:
+def rate_content(overview: Overview) -> Content:
     """The rate of complete conversations with interval, threshold and coverage, and the states; two lines.
 
     The rate is dim where the scores mean little.
     """
-    counts = found.counts
+    counts = overview.counts
     if not counts.scored:
         return Content.assemble(
             ("No scores yet.", "bold"),
@@ -379,14 +379,14 @@ def rate_content(found: Overview) -> Content:
         )
     coverage = 100 * counts.scored / counts.conversations
     shown = f"{coverage:.0f}" if coverage in (0, 100) or 1 <= coverage <= 99 else f"{coverage:.1f}"
-    now = in_force(found.sets)
-    doubtful = now is not None and bool(reliability(now, found.sets).doubt)
+    now = in_force(overview.sets)
+    doubtful = now is not None and bool(reliability(now, overview.sets).doubt)
     tone = "$tone-muted" if doubtful else "bold $tone-complete"
     parts: list[Piece] = [
         (number_format.rate(counts.above, counts.scored), tone),
         " complete",
         (
-            f", {number_format.at_least(found.rule.threshold)}"
+            f", {number_format.at_least(overview.rule.threshold)}"
             f"  (n {counts.scored:,} · {shown}% scored)\n",
             "$tone-muted",
         ),
@@ -406,21 +406,21 @@ def set_content(sets: list[ScoreSet], *, brief: bool) -> Content:
     now = in_force(sets)
     if now is None:
         return Content("")
-    found = reliability(now, sets)
+    trust = reliability(now, sets)
     name = (name_of(now), "bold")
     if brief:
-        tone = "$tone-borderline" if found.doubt or found.remedy else "$tone-muted"
-        said = "scores mean little" if found.doubt else found.test.partition(",")[0]
-        return Content.assemble(name, (f" · {said}", tone))
+        tone = "$tone-borderline" if trust.doubt or trust.remedy else "$tone-muted"
+        summary = "scores mean little" if trust.doubt else trust.test.partition(",")[0]
+        return Content.assemble(name, (f" · {summary}", tone))
     others = len(sets) - 1
     parts: list[Piece] = [name]
     if others:
         parts += [("  S", "bold $tone-accent"), (f" chooses; {others} more", "$tone-muted")]
-    parts.append((f"\n{found.test}", "$tone-muted"))
-    if found.doubt:
-        parts.append((f"\n{found.doubt}", "$tone-borderline"))
-    if found.remedy:
-        parts.append((f"\nwhat would help: {found.remedy}", "$tone-borderline"))
+    parts.append((f"\n{trust.test}", "$tone-muted"))
+    if trust.doubt:
+        parts.append((f"\n{trust.doubt}", "$tone-borderline"))
+    if trust.remedy:
+        parts.append((f"\nwhat would help: {trust.remedy}", "$tone-borderline"))
     return Content.assemble(*parts)
 
 
@@ -428,14 +428,14 @@ def set_choices(sets: list[ScoreSet]) -> list[tuple[str, Content]]:
     """The sets of scores to choose from: config hash, and name, size and test in two lines."""
     return [
         (
-            one.config_hash,
+            score_set.config_hash,
             Content.assemble(
-                (f"{one.number}  {name_of(one)}", "bold"),
-                (f"  {number_format.counted(one.scored, 'conversation')}", "$tone-muted"),
-                (f"\n   {reliability(one, sets).test}", "$tone-muted"),
+                (f"{score_set.number}  {name_of(score_set)}", "bold"),
+                (f"  {number_format.counted(score_set.scored, 'conversation')}", "$tone-muted"),
+                (f"\n   {reliability(score_set, sets).test}", "$tone-muted"),
             ),
         )
-        for one in sets
+        for score_set in sets
     ]
 
 
@@ -455,9 +455,9 @@ def corrected_content(report: CalibrationReport | None) -> Content:
     )
 
 
-def verdicts_content(found: Overview, per_hour: float | None, *, brief: bool) -> Content:
+def verdicts_content(overview: Overview, per_hour: float | None, *, brief: bool) -> Content:
     """The verdicts, and how often the model agrees with them; two lines, one where `brief`."""
-    given = sum(found.tally.values())
+    given = sum(overview.tally.values())
     split = "  " if brief else "\n"
     if not given:
         return Content.assemble(
@@ -467,24 +467,24 @@ def verdicts_content(found: Overview, per_hour: float | None, *, brief: bool) ->
     parts: list[Piece] = []
     for verdict, look in VERDICT_LOOKS.items():
         parts += [
-            (f"{look.glyph} {found.tally.get(verdict, 0):,}", f"bold {look.tone_variable}"),
+            (f"{look.glyph} {overview.tally.get(verdict, 0):,}", f"bold {look.tone_variable}"),
             (f" {look.word}  ", "$tone-muted"),
         ]
     if per_hour is not None:
         parts.append((f"{per_hour:.0f}/h", "$tone-muted"))
     parts.append(split)
-    if found.model.same is not None:
-        same = found.model.same
+    if overview.model.same is not None:
+        same = overview.model.same
         parts.append(f"model agrees {number_format.rate(same.part, same.of)}")
         kappa = (
-            f"κ {number_format.signed(found.model.kappa)} · "
-            if found.model.kappa is not None
+            f"κ {number_format.signed(overview.model.kappa)} · "
+            if overview.model.kappa is not None
             else ""
         )
         parts.append((f"  {kappa}n {same.of:,}", "$tone-muted"))
     else:
         parts.append(("no decided score to compare them with", "$tone-muted"))
-    if found.itself.same is not None:
-        same = found.itself.same
+    if overview.itself.same is not None:
+        same = overview.itself.same
         parts.append((f" · you with yourself {same.part} of {same.of}", "$tone-muted"))
     return Content.assemble(*parts)

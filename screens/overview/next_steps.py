@@ -158,10 +158,10 @@ def _all_steps(now: ProjectProgress) -> Iterator[Step]:
         yield Step("choose", title)
     yield _check(now)
     if now.proposal is not None and not now.calibrated:
-        found = now.proposal
-        at = number_format.probability(found.rule.threshold)
-        title = f"Take over the threshold {at} from your verdicts"
-        yield Step("calibrate", title, f"{found.now:.0%} → {found.then:.0%} complete")
+        proposal = now.proposal
+        threshold = number_format.probability(proposal.rule.threshold)
+        title = f"Take over the threshold {threshold} from your verdicts"
+        yield Step("calibrate", title, f"{proposal.now:.0%} → {proposal.then:.0%} complete")
     yield from _goals(now)
     yield from _more_verdicts(now)
     yield _adapt(now)
@@ -201,13 +201,13 @@ def _score(now: ProjectProgress) -> Iterator[Step]:
 def _check(now: ProjectProgress) -> Step:
     """The first verdicts: whether the scores are right."""
     given = sum(now.tally.values())
-    wanted = min(FIRST_VERDICTS, now.counts.conversations)
+    needed = min(FIRST_VERDICTS, now.counts.conversations)
     if not now.counts.scored:
         title = f"Check {FIRST_VERDICTS} in triage: are the scores right?"
         return Step("triage", title, after="after scoring")
-    if given >= wanted:
+    if given >= needed:
         return Step("triage", f"Check: {number_format.counted(given, 'verdict')}", done=True)
-    more = wanted - given
+    more = needed - given
     title = f"Check {more}{' more' if given else ''} in triage: are the scores right?"
     return Step("triage", title, _verdict_time(now, more))
 
@@ -320,6 +320,6 @@ def _latest_of_each_work(runs: Sequence[RunRow]) -> list[RunRow]:
 
 def _resume(run: RunRow) -> Step:
     of = f" of {run.total:,}" if run.total is not None else ""
-    at = f" at {run.done:,}{of}" if run.done else ""
-    title = f"Resume {one_line(stage_name(run.stage), 40)}, interrupted{at}"
+    progress = f" at {run.done:,}{of}" if run.done else ""
+    title = f"Resume {one_line(stage_name(run.stage), 40)}, interrupted{progress}"
     return Step("resume", title, run=run)

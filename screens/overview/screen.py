@@ -183,35 +183,35 @@ class OverviewScreen(WorkbenchScreen[None]):
             lambda: load_overview(self.services), self._show, group="overview", failed=self._failed
         )
 
-    def _show(self, found: Overview) -> None:
-        self._found = found
-        self.set_class(bool(found.shared), "-shared")
+    def _show(self, overview: Overview) -> None:
+        self._found = overview
+        self.set_class(bool(overview.shared), "-shared")
         self._show_cards()
-        self.query_one("#rate-text", Static).update(rate_content(found))
-        self.query_one(Histogram).show(found.histogram.bins, found.rule)
-        self.query_one(Histogram).display = bool(found.counts.scored)
-        self._estimate(found)
+        self.query_one("#rate-text", Static).update(rate_content(overview))
+        self.query_one(Histogram).show(overview.histogram.bins, overview.rule)
+        self.query_one(Histogram).display = bool(overview.counts.scored)
+        self._estimate(overview)
         self._show_steps()
-        self._load_report(found)
+        self._load_report(overview)
         self._load_parts()
         self._load_goals()
         self._load_trees()
         self._load_training()
         self._read_on()
 
-    def _load_report(self, found: Overview) -> None:
+    def _load_report(self, overview: Overview) -> None:
         """Reads the corrected rate again if verdicts, scores or the rule changed since it was read."""
-        asked = (
-            tuple(sorted(found.tally.items())),
-            found.counts.scored,
-            found.rule,
-            in_force(found.sets),
+        reported_for = (
+            tuple(sorted(overview.tally.items())),
+            overview.counts.scored,
+            overview.rule,
+            in_force(overview.sets),
         )
-        if asked == self._reported_for:
+        if reported_for == self._reported_for:
             return
-        self._reported_for = asked
-        self.query_one("#corrected-text").display = bool(found.counts.scored)
-        if not any(found.tally.values()):
+        self._reported_for = reported_for
+        self.query_one("#corrected-text").display = bool(overview.counts.scored)
+        if not any(overview.tally.values()):
             self._show_report(None)
             return
         self.in_background(
@@ -242,15 +242,15 @@ class OverviewScreen(WorkbenchScreen[None]):
             return
         self._decided = False
 
-        def show(found: GoalsOverview) -> None:
-            self._goals = found
+        def show(goals: GoalsOverview) -> None:
+            self._goals = goals
             self._show_cards()
             self._show_steps()
 
         self.in_background(lambda: load_goals(self.services), show, group="wanted")
 
-        def counted(found: ReviewProgress) -> None:
-            self._proposals = found.likely
+        def counted(progress: ReviewProgress) -> None:
+            self._proposals = progress.likely
             self._show_steps()
 
         # The merge probabilities take longer than all the rest.
@@ -261,8 +261,8 @@ class OverviewScreen(WorkbenchScreen[None]):
         if self._trees is not None and self.services.jobs.active():
             return
 
-        def show(found: TreesOverview) -> None:
-            self._trees = found
+        def show(trees: TreesOverview) -> None:
+            self._trees = trees
             self._show_cards()
 
         self.in_background(lambda: load_trees(self.services), show, group="trees")
@@ -270,8 +270,8 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _load_training(self) -> None:
         """Reads what was trained."""
 
-        def show(found: TrainingOverview) -> None:
-            self._training = found
+        def show(training: TrainingOverview) -> None:
+            self._training = training
             self._show_steps()
 
         self.in_background(lambda: load_training(self.services), show, group="training")
@@ -279,14 +279,14 @@ class OverviewScreen(WorkbenchScreen[None]):
     def _show_cards(self) -> None:
         """Shows what is known, in as many lines as there is room for."""
         narrow = self.has_class("-narrow")
-        found = self._found
-        if found is not None:
-            project = project_content(found, narrow_card=not narrow)
+        overview = self._found
+        if overview is not None:
+            project = project_content(overview, narrow_card=not narrow)
             self.query_one("#project-text", Static).update(project)
             line = self.query_one("#set-text", Static)
-            line.update(set_content(found.sets, brief=narrow))
-            line.display = bool(found.sets)
-            verdicts = verdicts_content(found, self._pace.per_hour, brief=narrow)
+            line.update(set_content(overview.sets, brief=narrow))
+            line.display = bool(overview.sets)
+            verdicts = verdicts_content(overview, self._pace.per_hour, brief=narrow)
             self.query_one("#verdicts-text", Static).update(verdicts)
         if self._goals is not None:
             goals = goals_content(self._goals, brief=narrow)
@@ -313,9 +313,9 @@ class OverviewScreen(WorkbenchScreen[None]):
 
     # What to do next
 
-    def _estimate(self, found: Overview) -> None:
+    def _estimate(self, overview: Overview) -> None:
         """Estimates the cost of scoring, if the number of conversations to score changed."""
-        unscored = found.counts.unscored
+        unscored = overview.counts.unscored
         if unscored == 0 or unscored == self._cost_for or "scoring" in self._working:
             return
         self._cost_for = unscored
@@ -337,19 +337,19 @@ class OverviewScreen(WorkbenchScreen[None]):
     @property
     def _working(self) -> frozenset[str]:
         """What the jobs that run or wait are part of; finding a format comes before scoring."""
-        found = {work_of(job.stage) for job in self.services.jobs.active()}
-        return frozenset("scoring" if work == "tune" else work for work in found)
+        works = {work_of(job.stage) for job in self.services.jobs.active()}
+        return frozenset("scoring" if work == "tune" else work for work in works)
 
     def _show_steps(self) -> None:
-        found = self._found
-        if found is None:
+        overview = self._found
+        if overview is None:
             return
-        steps = next_steps(self._progress(found))
+        steps = next_steps(self._progress(overview))
         if steps == self._steps:
             return
         choices = self.query_one("#next", Choices)
-        at = choices.highlighted or 0
-        kind = self._steps[at].kind if at else None
+        index = choices.highlighted or 0
+        kind = self._steps[index].kind if index else None
         self._steps = steps
         choices.set_options([Option(_step_content(step)) for step in steps])
         # The first line is always the next step; who went to another one stays on it.
@@ -359,28 +359,28 @@ class OverviewScreen(WorkbenchScreen[None]):
         title = f"Next · {done_of_path(steps)} of {len(PATH)} done"
         self.query_one("#next-card").border_title = Content(title)
 
-    def _progress(self, found: Overview) -> ProjectProgress:
+    def _progress(self, overview: Overview) -> ProjectProgress:
         """What is known of the project's state."""
         goals = self._goals or GoalsOverview()
         training = self._training or TrainingOverview()
         seen = self.services.saved.seen()
         return ProjectProgress(
-            counts=found.counts,
-            tally=found.tally,
+            counts=overview.counts,
+            tally=overview.tally,
             interrupted=[] if self.services.jobs.active() else self.services.jobs.interrupted(),
             to_score=self._cost,
             working=self._working,
             per_hour=self._pace.per_hour,
             corrected=None if self._report is None else self._report.rate.corrected,
-            calibrated=found.rule.source != "default",
+            calibrated=overview.rule.source != "default",
             proposal=None if self._report is None else self._report.proposal,
-            better=_better(found),
-            sets=len(found.sets),
+            better=_better(overview),
+            sets=len(overview.sets),
             goals=None if self._goals is None else len(goals.groups),
             proposals=self._proposals,
             lowest=goals.lowest,
             lowest_seen=_lowest_key(goals) in seen,
-            compared=_sets_key(found.sets) in seen,
+            compared=_sets_key(overview.sets) in seen,
             adapted="" if training.running else training.adapted,
             cannot_adapt=training.missing,
         )
@@ -467,8 +467,8 @@ class OverviewScreen(WorkbenchScreen[None]):
         from engine.opener.report import write_report
 
         written = write_report(self.services, Path(path), Filter(), redact=redact)
-        told = f"Wrote {one_line(path, 120)} ({written.bytes / 1000:,.0f} kB)."
-        return f"{told} {replaced_text(written.redacted)}" if redact else told
+        sentence = f"Wrote {one_line(path, 120)} ({written.bytes / 1000:,.0f} kB)."
+        return f"{sentence} {replaced_text(written.redacted)}" if redact else sentence
 
     def action_accounts(self) -> None:
         """Shows what was read from each source."""
@@ -528,9 +528,9 @@ class OverviewScreen(WorkbenchScreen[None]):
         if card == "verdicts" and not any(self._found.tally.values()):
             self.app.switch_mode("triage")
             return
-        services, found, parts = self.services, self._found, self._parts
+        services, overview, parts = self.services, self._found, self._parts
         self.in_background(
-            lambda: figures_of(services, card, found, parts),
+            lambda: figures_of(services, card, overview, parts),
             lambda figures: choose_figure(self, str(message.card.border_title), figures),
             group="figures",
         )
@@ -548,21 +548,21 @@ class OverviewScreen(WorkbenchScreen[None]):
         super()._handle_event(event)
 
 
-def _lowest_key(found: GoalsOverview) -> str:
+def _lowest_key(goals: GoalsOverview) -> str:
     """Names the goal that does worst in this clustering; empty without one."""
-    if found.shown is None or found.lowest is None:
+    if goals.shown is None or goals.lowest is None:
         return ""
-    return f"lowest {found.shown.id} {found.lowest.id}"
+    return f"lowest {goals.shown.id} {goals.lowest.id}"
 
 
 def _sets_key(sets: list[ScoreSet]) -> str:
     """Names a comparison of these sets of scores."""
-    return " ".join(["compare", *sorted(one.config_hash for one in sets)])
+    return " ".join(["compare", *sorted(score_set.config_hash for score_set in sets)])
 
 
-def _better(found: Overview) -> ScoreSet | None:
-    now = in_force(found.sets)
-    return None if now is None else reliability(now, found.sets).better
+def _better(overview: Overview) -> ScoreSet | None:
+    now = in_force(overview.sets)
+    return None if now is None else reliability(now, overview.sets).better
 
 
 def _step_content(step: Step) -> Content:

@@ -215,9 +215,9 @@ class TicksDialog(Dialog[list[T] | None], Generic[T]):
 
     def action_tick(self) -> None:
         """Ticks the line under the cursor, or takes its tick away."""
-        at = self.query_one(Choices).highlighted
-        if at is not None:
-            self._tick(at)
+        index = self.query_one(Choices).highlighted
+        if index is not None:
+            self._tick(index)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A click ticks."""

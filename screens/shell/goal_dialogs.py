@@ -136,9 +136,9 @@ class GroupPicker(Dialog[str | None]):
 
     def _list(self, text: str) -> None:
         words = text.lower().split()
-        found = [group for group in self._groups if has_words(group, words)][:MOST_LISTED]
-        self._ids = [group.id for group in found]
-        options = [Option(group_content(group)) for group in found]
+        groups = [group for group in self._groups if has_words(group, words)][:MOST_LISTED]
+        self._ids = [group.id for group in groups]
+        options = [Option(group_content(group)) for group in groups]
         if self._none:
             self._ids.append("")
             options.append(Option(Content.styled(f"{'':>7}  {self._none}", "$tone-muted")))
@@ -150,14 +150,14 @@ class GroupPicker(Dialog[str | None]):
         """Moves through the list while the words keep the focus."""
         choices = self.query_one(Choices)
         if self._ids:
-            at = (choices.highlighted or 0) + by
-            choices.highlighted = min(max(at, 0), len(self._ids) - 1)
+            index = (choices.highlighted or 0) + by
+            choices.highlighted = min(max(index, 0), len(self._ids) - 1)
 
     def action_choose(self) -> None:
         """Answers with the group under the cursor."""
-        at = self.query_one(Choices).highlighted
-        if at is not None and self._ids:
-            self.dismiss(self._ids[at])
+        index = self.query_one(Choices).highlighted
+        if index is not None and self._ids:
+            self.dismiss(self._ids[index])
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A click answers."""
@@ -292,14 +292,16 @@ def split_group(
     ask(screen, SplitDialog(goals, group), chosen)
 
 
-def proposal_content(one: SplitProposal) -> Content:
+def proposal_content(proposal: SplitProposal) -> Content:
     """A proposed split as a line of a choice: label, sizes, how far apart its parts are, the model's word, words."""
-    sizes = " + ".join(f"{len(part):,}" for part in one.parts)
-    told = f" · one goal {figure(one.same)}, says the model" if one.same is not None else ""
-    words = one_line(" | ".join(" ".join(part[:3]) for part in one.words), 60)
+    sizes = " + ".join(f"{len(part):,}" for part in proposal.parts)
+    answer = (
+        f" · one goal {figure(proposal.same)}, says the model" if proposal.same is not None else ""
+    )
+    words = one_line(" | ".join(" ".join(part[:3]) for part in proposal.words), 60)
     return Content.assemble(
-        (one_line(one.label, 30) or "–", "bold"),
-        f"  {sizes} · apart {figure(one.apart)}{told}  ",
+        (one_line(proposal.label, 30) or "–", "bold"),
+        f"  {sizes} · apart {figure(proposal.apart)}{answer}  ",
         (words, "$tone-muted"),
     )
 
@@ -366,9 +368,9 @@ class SecondGoalsDialog(Dialog[None]):
     def _fill(self) -> None:
         self._listed = self._services.goals.second_goals(self._conversation, self._least)
         listed = self.query_one(Choices)
-        at = listed.highlighted or 0
+        index = listed.highlighted or 0
         listed.clear_options()
-        listed.add_options(Option(_line(one)) for one in self._listed)
+        listed.add_options(Option(_line(goal)) for goal in self._listed)
         listed.display = bool(self._listed)
         nothing = self.query_one("#none", Static)
         nothing.display = not self._listed
@@ -381,21 +383,21 @@ class SecondGoalsDialog(Dialog[None]):
             )
         )
         if self._listed:
-            listed.highlighted = min(at, len(self._listed) - 1)
+            listed.highlighted = min(index, len(self._listed) - 1)
 
     def action_judge(self, judgement: SecondGoalJudgement) -> None:
         """Confirms or removes the goal under the cursor."""
-        at = self.query_one(Choices).highlighted
-        if at is None:
+        index = self.query_one(Choices).highlighted
+        if index is None:
             return
-        if self._listed[at].share < LEAST_SHARE:
+        if self._listed[index].share < LEAST_SHARE:
             self.notify(
                 f"Second goals with a share below {number_format.figure(LEAST_SHARE)} cannot be confirmed or removed,"
                 " since most are wrong.",
                 markup=False,
             )
             return
-        goals, group = self._services.goals, self._listed[at].group_id
+        goals, group = self._services.goals, self._listed[index].group_id
         name = self._services.triage.annotator
         write_in_order(
             self,
@@ -425,14 +427,14 @@ class SecondGoalsDialog(Dialog[None]):
         write_in_order(self, lambda: goals.undo_second_goal(name), undone, self.show_error)
 
 
-def _line(one: SecondGoal) -> Content:
-    small = one.share < LEAST_SHARE
-    tone = "$tone-muted" if one.state == "removed" or small else "bold"
+def _line(goal: SecondGoal) -> Content:
+    small = goal.share < LEAST_SHARE
+    tone = "$tone-muted" if goal.state == "removed" or small else "bold"
     return Content.assemble(
-        ("  " if small else f"{_SIGNS[one.state]} ", "$tone-accent"),
-        (one_line(one.label, 60), tone),
-        (f"  {number_format.probability(one.share)}", "$tone-muted"),
-        ("" if one.state == "proposed" else f"  {one.state}", "$tone-muted"),
+        ("  " if small else f"{_SIGNS[goal.state]} ", "$tone-accent"),
+        (one_line(goal.label, 60), tone),
+        (f"  {number_format.probability(goal.share)}", "$tone-muted"),
+        ("" if goal.state == "proposed" else f"  {goal.state}", "$tone-muted"),
     )
 
 

@@ -50,16 +50,16 @@ def completed(value: str) -> str | None:
         return None
     try:
         with os.scandir(os.path.expanduser(folder) or os.curdir) as entries:
-            found = sorted(
+            names = sorted(
                 entry.name + (os.sep if entry.is_dir() else "")
                 for entry in entries
                 if entry.name.startswith(begun)
             )
     except (OSError, ValueError):  # ValueError: a zero byte or a lone surrogate was pasted
         return None
-    if not found or display_safe(found[0]) != found[0]:
+    if not names or display_safe(names[0]) != names[0]:
         return None
-    return os.path.join(folder, found[0])
+    return os.path.join(folder, names[0])
 
 
 class ImportDialog(Dialog[tuple[str, str | None] | None]):
@@ -137,7 +137,7 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
     def action_browse(self) -> None:
         """Shows the folder of the path that is typed, or the nearest one above it that exists, to choose in."""
         typed = Path(os.path.expanduser(self.query_one(Input).value.strip())).absolute()
-        folder = next(one for one in (typed, *typed.parents) if os.path.isdir(one))
+        folder = next(path for path in (typed, *typed.parents) if os.path.isdir(path))
         self.app.push_screen(BrowseDialog(folder), self._browsed)
 
     def _browsed(self, path: str | None) -> None:

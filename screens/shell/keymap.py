@@ -127,18 +127,18 @@ def _subclasses(cls: type[Keyed]) -> Iterator[type[Keyed]]:
 
 def _place(cls: type, keymap: Mapping[str, str]) -> Place:
     name = place_of(cls)
-    own: Iterable[Binding] = Binding.make_bindings(cls.__dict__.get("BINDINGS", ()))
-    found: dict[str, Action] = {}
-    for binding in own:
+    bindings: Iterable[Binding] = Binding.make_bindings(cls.__dict__.get("BINDINGS", ()))
+    named: dict[str, Action] = {}
+    for binding in bindings:
         key = binding.id or binding.action
-        keys = (*found[key].keys, binding.key) if key in found else (binding.key,)
+        keys = (*named[key].keys, binding.key) if key in named else (binding.key,)
         meaning = binding.tooltip or binding.description
-        found[key] = Action(key, keys, binding.description, meaning, binding.action)
+        named[key] = Action(key, keys, binding.description, meaning, binding.action)
     actions = tuple(
         Action(a.id, normal_keys(keymap[a.id]), a.title, a.meaning, a.action)
         if a.id in keymap
         else a
-        for a in found.values()
+        for a in named.values()
     )
     what = (cls.__doc__ or "").strip().split("\n")[0].split(". ")[0].rstrip(".") + "."
     return Place(name, name.replace("-", " ").capitalize(), what, actions)

@@ -111,7 +111,7 @@ class WorkbenchCommands(Provider):
     def _saved_filters(self) -> list[Command]:
         if not isinstance(self.screen, WorkbenchScreen):
             return []
-        found = self.screen.services.saved.filters()
+        filters = self.screen.services.saved.filters()
         return [
             Command(
                 f"Filter: {one_line(name, 60)}",
@@ -119,18 +119,18 @@ class WorkbenchCommands(Provider):
                 "",
                 partial(self._apply_filter, text),
             )
-            for name, text in found.items()
+            for name, text in filters.items()
         ]
 
     async def _apply_filter(self, text: str) -> None:
         try:
-            wanted = parse_filter(text)
+            filter = parse_filter(text)
         except FilterError as error:
             self.app.notify(one_line(str(error)), severity="warning", markup=False)
             return
         await self.app.switch_mode("conversations")
         if isinstance(self.app.screen, WorkbenchScreen):
-            self.app.screen.filter_by(wanted)
+            self.app.screen.filter_by(filter)
 
     async def discover(self) -> Hits:
         """All commands, before anything is typed."""
@@ -160,8 +160,8 @@ class WorkbenchCommands(Provider):
 def _highlighted(matcher: Matcher, title: str) -> Content:
     """The title with what matched; `Matcher.highlight` would read it as markup."""
     content = Content(title)
-    for at in matcher.fuzzy_search.match(matcher.query, title)[1]:
-        content = content.stylize(matcher.match_style, at, at + 1)
+    for offset in matcher.fuzzy_search.match(matcher.query, title)[1]:
+        content = content.stylize(matcher.match_style, offset, offset + 1)
     return content
 
 
@@ -172,7 +172,7 @@ def _shown(title: Content, command: Command) -> Content:
 def binding_commands(screen: Screen[Any]) -> list[Command]:
     """The actions with a key that works now, each once with all its keys: those of the screen, then those of the app,
     then those that move the focus."""
-    found: dict[tuple[int, str], tuple[str, list[str], Callable[[], Any]]] = {}
+    commands: dict[tuple[int, str], tuple[str, list[str], Callable[[], Any]]] = {}
     for active in sorted(screen.active_bindings.values(), key=_rank):
         binding, node = active.binding, active.node
         if not active.enabled or not isinstance(node, Keyed | App) or binding.id is None:
@@ -183,9 +183,9 @@ def binding_commands(screen: Screen[Any]) -> list[Command]:
         if binding.description.lower() not in title.lower():
             title = f"{binding.description}: {title}"
         run = partial(screen.app.run_action, binding.action, node)
-        entry = found.setdefault((id(node), binding.action), (title, [], run))
+        entry = commands.setdefault((id(node), binding.action), (title, [], run))
         entry[1].append(shown_key(binding.key))
-    return [Command(title, "", " ".join(keys), run) for title, keys, run in found.values()]
+    return [Command(title, "", " ".join(keys), run) for title, keys, run in commands.values()]
 
 
 def _rank(active: ActiveBinding) -> int:
@@ -281,10 +281,10 @@ def sections(
         where.setdefault(meaning, []).append(active.binding.key)
         if where is foremost:
             places[meaning] = first.index(str(active.binding.id))
-    foremost = dict(sorted(foremost.items(), key=lambda one: places[one[0]]))
+    foremost = dict(sorted(foremost.items(), key=lambda entry: places[entry[0]]))
     return [
-        (title, [(keys, meaning) for meaning, keys in found.items()])
-        for title, found in (
+        (title, [(keys, meaning) for meaning, keys in keys_by_meaning.items()])
+        for title, keys_by_meaning in (
             ("Start with these", foremost),
             ("On this screen", here),
             ("Moving about", moving),
@@ -299,9 +299,9 @@ LETTERS = "asdfjklghqwertyuiopzxcvbnm"
 def targets(screen: Screen[Any]) -> list[Widget]:
     """The visible widgets that can be focused, from top to bottom, at most as many as there are letters."""
     seen = screen.region
-    found = [widget for widget in screen.focus_chain if seen.overlaps(widget.region)]
-    found.sort(key=lambda widget: (widget.region.y, widget.region.x))
-    return found[: len(LETTERS)]
+    widgets = [widget for widget in screen.focus_chain if seen.overlaps(widget.region)]
+    widgets.sort(key=lambda widget: (widget.region.y, widget.region.x))
+    return widgets[: len(LETTERS)]
 
 
 class JumpScreen(Dialog[Widget | None]):

@@ -140,9 +140,9 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
                 heading.disabled = True
             first = len(options)
         options += [Option(project_content(project)) for project in projects]
-        at = choices.highlighted
+        index = choices.highlighted
         choices.set_options(options)
-        choices.highlighted = first if at is None else min(at, len(options) - 1)
+        choices.highlighted = first if index is None else min(index, len(options) - 1)
         choices.focus()
 
     def _project_at(self, index: int) -> RecentProject | None:
@@ -219,8 +219,8 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
 
     def action_forget(self) -> None:
         """Takes the project under the cursor off the list."""
-        at = self.query_one("#projects", Choices).highlighted
-        project = None if at is None else self._project_at(at)
+        index = self.query_one("#projects", Choices).highlighted
+        project = None if index is None else self._project_at(index)
         if project is not None:
             self.shell.forget_project(project.path)
             self._look()

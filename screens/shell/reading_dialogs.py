@@ -31,10 +31,28 @@ MOST_CHARACTERS = 2_000
 """Characters that are shown of a record."""
 
 
+def reading_keys(closing: str, *others: Binding) -> list[BindingType]:
+    """Returns the bindings of a `ReadingDialog`; each dialog has its own, so that a keymap can set them apart.
+
+    Args:
+        closing: The key that opened the dialog, which closes it too.
+    """
+    return [
+        Binding("escape", "leave", "Close"),
+        Binding(f"q,{closing}", "dismiss(None)", "Close at once"),
+        *others,
+        Binding("slash", "find", "Find"),
+        Binding("n", "hit(1)", "Next hit"),
+        Binding("N", "hit(-1)", "Previous hit"),
+        Binding("y", "copy", "Copy"),
+    ]
+
+
 class ReadingDialog(Dialog[None]):
-    """Base of the dialogs that show a text. Each lists its own bindings, so that a keymap can set them apart."""
+    """Base of the dialogs that show a text."""
 
     AUTO_FOCUS = "TextPane"
+    TITLE: ClassVar[str] = ""
     WHAT: ClassVar[str]
     """Name of the text for the notice after copying."""
     OWN_HINTS: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -42,7 +60,7 @@ class ReadingDialog(Dialog[None]):
 
     def title_line(self) -> Content:
         """The title on the border."""
-        raise NotImplementedError
+        return Content(self.TITLE)
 
     def compose(self) -> ComposeResult:
         """The text, a line to find in it, keys."""
@@ -105,23 +123,13 @@ class ReadingDialog(Dialog[None]):
 class QuarantineDialog(ReadingDialog):
     """Lists the records in the quarantine, in the order of import."""
 
+    TITLE = "Records that could not be imported"
     WHAT = "the records"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Close"),
-        Binding("q,Q", "dismiss(None)", "Close at once"),
-        Binding("slash", "find", "Find"),
-        Binding("n", "hit(1)", "Next hit"),
-        Binding("N", "hit(-1)", "Previous hit"),
-        Binding("y", "copy", "Copy"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys("Q")
 
     def __init__(self, conversations: ConversationService) -> None:
         super().__init__()
         self._conversations = conversations
-
-    def title_line(self) -> Content:
-        """What it is."""
-        return Content("Records that could not be imported")
 
     def on_mount(self) -> None:
         """Reads the records."""
@@ -152,23 +160,13 @@ def quarantine_text(rows: Sequence[QuarantineRow], count: int) -> str:
 class SharedTextDialog(ReadingDialog):
     """Shows each shared text with the number of conversations that contain it, those of most words in sum first."""
 
+    TITLE = "Text that many conversations share"
     WHAT = "the texts"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Close"),
-        Binding("q,B", "dismiss(None)", "Close at once"),
-        Binding("slash", "find", "Find"),
-        Binding("n", "hit(1)", "Next hit"),
-        Binding("N", "hit(-1)", "Previous hit"),
-        Binding("y", "copy", "Copy"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys("B")
 
     def __init__(self, shared: SharedText) -> None:
         super().__init__()
         self._shared = shared
-
-    def title_line(self) -> Content:
-        """What it is."""
-        return Content("Text that many conversations share")
 
     def on_mount(self) -> None:
         """Shows the texts."""
@@ -185,8 +183,8 @@ def shared_text_text(shared: SharedText) -> str:
         " The reader shows them, and search finds them."
     ]
     parts += [
-        f"── the {one.role}, in {one.conversations:,} of {shared.looked_at:,}\n{one.text}"
-        for one in shared.shown
+        f"── the {text.role}, in {text.conversations:,} of {shared.looked_at:,}\n{text.text}"
+        for text in shared.shown
     ]
     return "\n\n".join(parts)
 
@@ -194,17 +192,13 @@ def shared_text_text(shared: SharedText) -> str:
 class SourcesDialog(ReadingDialog):
     """Shows what was read from each source, and asks where one has its messages."""
 
+    TITLE = "What was read from each source"
     WHAT = "the account"
     OWN_HINTS = (("m", "maps a file"),)
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Close"),
-        Binding("q,A", "dismiss(None)", "Close at once"),
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys(
+        "A",
         Binding("m", "map", "Where", tooltip="Say where a file has its messages, and import it so"),
-        Binding("slash", "find", "Find"),
-        Binding("n", "hit(1)", "Next hit"),
-        Binding("N", "hit(-1)", "Previous hit"),
-        Binding("y", "copy", "Copy"),
-    ]
+    )
 
     def __init__(
         self, conversations: ConversationService, import_mapped: Callable[[str, str], None]
@@ -216,10 +210,6 @@ class SourcesDialog(ReadingDialog):
         super().__init__()
         self._conversations = conversations
         self._import = import_mapped
-
-    def title_line(self) -> Content:
-        """What it is."""
-        return Content("What was read from each source")
 
     def on_mount(self) -> None:
         """Reads the reports."""

@@ -168,8 +168,8 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
         self.query_one("#estimate", Static).update(content)
 
     def _show_help(self) -> None:
-        at = self.focused.id if self.focused is not None else None
-        help_text = one_line(self.help_of(at or ""), 400)
+        field = self.focused.id if self.focused is not None else None
+        help_text = one_line(self.help_of(field or ""), 400)
         self.query_one("#help", Static).update(Content.styled(help_text, "$tone-muted"))
 
 
@@ -254,9 +254,9 @@ class RunDialog(Dialog[tuple[Mode, Filter] | None]):
     def action_other_scope(self) -> None:
         """Scores all in place of what is listed, or the other way round."""
         self._scope = Filter() if self._scope else self._listed
-        at = self.query_one(OptionList).highlighted
-        if at is not None:
-            self._estimate(MODES[at][0])
+        index = self.query_one(OptionList).highlighted
+        if index is not None:
+            self._estimate(MODES[index][0])
 
     def _estimate(self, mode: Mode) -> None:
         scope = self._scope

@@ -83,14 +83,14 @@ class TitleLine(Widget):
         """Draws the line; the text in the middle is cut first."""
         width = self.size.width
         right = self._right(width)
-        wanted = self._middle.cell_length + 2 if self._middle.cell_length else 0
+        needed_by_middle = self._middle.cell_length + 2 if self._middle.cell_length else 0
         least = min(right.cell_length, self._least(right))
         badges = self._badges(width)
         for length in LENGTHS:
             self._titles = titles_of(self._mode, length)
             keyed = int(length == "tight")  # where no space parts key and title, a colour does
             needed = badges.cell_length if length == "tight" else least
-            if sum(len(title) for title in self._titles) <= width - wanted - needed:
+            if sum(len(title) for title in self._titles) <= width - needed_by_middle - needed:
                 break
         tabs = Content("").join(
             Content.styled(title, "bold $tone-tab on $tone-tab-back")
@@ -99,9 +99,9 @@ class TitleLine(Widget):
             for title, (name, _, _) in zip(self._titles, TABS, strict=True)
         )
         room = width - tabs.cell_length
-        if room - wanted < least:
+        if room - needed_by_middle < least:
             right = badges
-        right = right.truncate(max(0, room - wanted), ellipsis=True)
+        right = right.truncate(max(0, room - needed_by_middle), ellipsis=True)
         room -= right.cell_length
         middle = Content.assemble("  ", self._middle).truncate(max(0, room), ellipsis=True)
         return Content.assemble(tabs, middle, " " * (room - middle.cell_length), right)

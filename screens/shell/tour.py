@@ -89,9 +89,9 @@ class TourLine(Widget):
             self, lambda screen: self.refresh(layout=True)
         )
 
-    def _show(self, at: int | None) -> None:
-        self._at = at
-        self.display = at is not None
+    def _show(self, step: int | None) -> None:
+        self._at = step
+        self.display = step is not None
         self.refresh(layout=True)
 
     def render(self) -> RenderResult:

@@ -225,9 +225,9 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         """Opens the reader on conversations by id; see `Routes.reader`. `back` gets the id of the last one read."""
         self.app.push_screen(self.routes.reader(order, at, self.MODE, words), back)
 
-    def open_conversations(self, wanted: Filter) -> None:
+    def open_conversations(self, filter: Filter) -> None:
         """Lists the conversations behind a figure; going back leads here."""
-        self.app.push_screen(self.routes.conversations(wanted, self.MODE))
+        self.app.push_screen(self.routes.conversations(filter, self.MODE))
 
     def triage_only(self, name: str, ids: Sequence[int]) -> None:
         """Goes to triage of just these conversations; escape there leads back.
@@ -238,12 +238,12 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         if not ids:
             self.notify("There are no conversations to judge.", markup=False)
             return
-        wanted = NamedConversations(name, tuple(ids), self.MODE)
+        conversations = NamedConversations(name, tuple(ids), self.MODE)
 
         async def go() -> None:
             await self.app.run_action("switch_mode('triage')")
             if isinstance(self.app.screen, WorkbenchScreen):
-                self.app.screen.judge_only(wanted)
+                self.app.screen.judge_only(conversations)
 
         self.app.run_worker(go(), group="triage")
 
@@ -252,10 +252,10 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         if self.is_active:
             self.dismiss(None)
 
-    def filter_by(self, wanted: Filter) -> None:
+    def filter_by(self, filter: Filter) -> None:
         """Lists what a filter matches, where the screen is a list that can be filtered; others ignore it."""
 
-    def judge_only(self, wanted: NamedConversations) -> None:
+    def judge_only(self, conversations: NamedConversations) -> None:
         """Judges only these conversations, where the screen is triage; others ignore it."""
 
     # Jobs that more than one screen starts
@@ -352,12 +352,12 @@ class Figure:
     """A number of conversations.
 
     Attributes:
-        wanted: Selects them.
+        filter: Selects them.
         count: How many they are; None if it is not known.
     """
 
     label: str
-    wanted: Filter
+    filter: Filter
     count: int | None = None
 
 
@@ -367,10 +367,10 @@ def choose_figure(screen: WorkbenchScreen[Any], title: str, figures: Sequence[Fi
     if not shown:
         screen.notify("There are no conversations behind it.", markup=False)
         return
-    choices = [(at, _content(figure)) for at, figure in enumerate(shown)]
+    choices = [(index, _content(figure)) for index, figure in enumerate(shown)]
 
-    def chosen(at: int) -> None:
-        screen.open_conversations(shown[at].wanted)
+    def chosen(index: int) -> None:
+        screen.open_conversations(shown[index].filter)
 
     ask(screen, ChoiceDialog(title, choices), chosen)
 

@@ -99,9 +99,9 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
 
     @property
     def _known(self) -> str | None:
-        at = self.query_one("#form", Cycle).at
+        index = self.query_one("#form", Cycle).at
         forms = self._offers.forms
-        return forms[at][0] if at < len(forms) else None
+        return forms[index][0] if index < len(forms) else None
 
     def action_start(self) -> None:
         """Answers; not while a file is missing."""
@@ -226,15 +226,15 @@ class FormScreen(WorkbenchScreen[None]):
 def dialogue_content(state: SessionState, width: int) -> Content:
     """Questions and answers, and the question that is open, in lines of so many cells."""
     parts: list[tuple[str, str, str]] = []
-    asked = ""
+    question = ""
     for line in state.lines:
         if line.role == "user":
-            if asked:
-                parts.append(("asks", asked, "$tone-muted"))
+            if question:
+                parts.append(("asks", question, "$tone-muted"))
             parts.append(("you", line.text, "$tone-accent"))
-            asked = ""
+            question = ""
         else:
-            asked = question_of(line) or asked
+            question = question_of(line) or question
     if state.question is not None:
         parts.append(("asks", state.question, "bold $tone-bright"))
         parts += [("for", format_field(field), "$tone-muted") for field in state.asked[:FIELDS]]
@@ -256,8 +256,8 @@ def question_of(line: LiveLine) -> str:
         value = json.loads(line.text)
     except (ValueError, RecursionError):
         return ""
-    found = value.get("question", value.get("new question")) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
+    question = value.get("question", value.get("new question")) if isinstance(value, dict) else None
+    return question if isinstance(question, str) else ""
 
 
 def _message(who: str, text: str, style: str, width: int) -> Content:

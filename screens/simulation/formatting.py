@@ -70,29 +70,31 @@ def call_columns() -> list[Column[Called]]:
 # Sets and tables
 
 
-def summary(sets: Sequence[PlayedSet], at: int, table: ReportTable | None, page: str) -> Content:
+def summary(sets: Sequence[PlayedSet], index: int, table: ReportTable | None, page: str) -> Content:
     """Which set of how many this is, what plays in it, and which table is shown."""
-    one = sets[at]
-    counts = f"{one.played:,} played"
-    if one.broken:
-        counts += f", {one.broken:,} broke off"
+    played = sets[index]
+    counts = f"{played.played:,} played"
+    if played.broken:
+        counts += f", {played.broken:,} broke off"
     title = "" if table is None else f"{table.title} {page}"
     return Content.assemble(
-        (f"set {at + 1} of {len(sets)} ", "$tone-accent"),
-        (one_line(one.source, 40), "bold"),
+        (f"set {index + 1} of {len(sets)} ", "$tone-accent"),
+        (one_line(played.source, 40), "bold"),
         f" · {counts}",
         (f" · {title}" if title else "", "$tone-accent"),
-        (f" · {format_models(one)}", "$tone-muted"),
-        (f" · {one_line(one.summary, 80)}" if one.summary else "", "$tone-muted"),
+        (f" · {format_models(played)}", "$tone-muted"),
+        (f" · {one_line(played.summary, 80)}" if played.summary else "", "$tone-muted"),
     )
 
 
-def format_models(one: PlayedSet) -> str:
+def format_models(played: PlayedSet) -> str:
     """Who plays: one name where all roles have the same model, else each role's."""
-    labels = {label for _, label in one.models}
+    labels = {label for _, label in played.models}
     if len(labels) == 1:
         return one_line(labels.pop(), 40)
-    return ", ".join(f"{one_line(role, 12)}: {one_line(label, 40)}" for role, label in one.models)
+    return ", ".join(
+        f"{one_line(role, 12)}: {one_line(label, 40)}" for role, label in played.models
+    )
 
 
 def sorted_rows(rows: Sequence[ReportRow], by: int | None, descending: bool) -> list[ReportRow]:

@@ -112,7 +112,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
             WorkbenchError: A field cannot be used.
         """
         offers, models = self._offers, self._offers.models
-        texts = {one.id: self.text(one.id) for one in self.query(Input) if one.id}
+        texts = {box.id: self.text(box.id) for box in self.query(Input) if box.id}
         for name in ("model", "user_model", "judge_model"):
             texts[name] = chosen_models(models, self.at(name)) or ""
         texts["variants"] = (BOTH, *offers.variants)[self.at("variants")]
@@ -143,8 +143,8 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
 
 
 def _model(name: str, none: str, models: Sequence[str], chosen: str | None) -> Cycle:
-    at = models.index(chosen) + 1 if chosen in models else 0
-    return Cycle([none, *models], at, id=name)
+    index = models.index(chosen) + 1 if chosen in models else 0
+    return Cycle([none, *models], index, id=name)
 
 
 def _input(last: SimulationRequest, name: str, usual: Sequence[str] = ()) -> Input:

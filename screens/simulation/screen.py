@@ -103,16 +103,16 @@ class SimulationScreen(WorkbenchScreen[None]):
     def refresh_data(self) -> None:
         """Reads the sets again, and the one that is shown."""
         simulations, shown = self.services.simulations, self._shown
-        before = {one.config_hash for one in self._sets}
+        before = {played.config_hash for played in self._sets}
 
         def read() -> tuple[list[PlayedSet], str, SetResults]:
             sets = simulations.sets()
-            keys = [one.config_hash for one in sets]
+            keys = [played.config_hash for played in sets]
             # a new set is the one that was just begun
             key = shown if shown in keys and keys[0] in before else keys[0] if keys else ""
             return sets, key, simulations.results(key) if key else SetResults((), ())
 
-        self.in_background(read, lambda found: self._show(*found), group="sets")
+        self.in_background(read, lambda results: self._show(*results), group="sets")
 
     def _show(self, sets: list[PlayedSet], key: str, results: SetResults) -> None:
         if key != self._shown:
@@ -127,7 +127,7 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     @property
     def _at(self) -> int:
-        keys = [one.config_hash for one in self._sets]
+        keys = [played.config_hash for played in self._sets]
         return keys.index(self._shown) if self._shown in keys else 0
 
     @property
@@ -209,8 +209,8 @@ class SimulationScreen(WorkbenchScreen[None]):
     def action_other_set(self, by: int) -> None:
         """Shows another set."""
         if self._sets:
-            at = (self._at + by) % len(self._sets)
-            key, simulations = self._sets[at].config_hash, self.services.simulations
+            index = (self._at + by) % len(self._sets)
+            key, simulations = self._sets[index].config_hash, self.services.simulations
             sets = self._sets
             self.in_background(
                 lambda: simulations.results(key),
@@ -230,7 +230,9 @@ class SimulationScreen(WorkbenchScreen[None]):
         table = self._table_here
         if table is None:
             return
-        choices = [(nth, formatting.column_content(one)) for nth, one in enumerate(table.columns)]
+        choices = [
+            (nth, formatting.column_content(column)) for nth, column in enumerate(table.columns)
+        ]
         now = None if self._sort is None else self._sort[0]
         ask_order(self, choices, now, self._sort_by)
 
@@ -238,8 +240,8 @@ class SimulationScreen(WorkbenchScreen[None]):
         table = self._table_here
         if table is not None and by < len(table.columns):
             first = table.columns[by].kind != "text"  # the largest figure first, names from a to z
-            again = self._sort is not None and self._sort[0] == by
-            self._sort = (by, not self._sort[1] if again and self._sort else first)
+            same_column = self._sort is not None and self._sort[0] == by
+            self._sort = (by, not self._sort[1] if same_column and self._sort else first)
             self._show_table()
 
     def action_leave(self) -> None:
@@ -306,8 +308,8 @@ class SimulationScreen(WorkbenchScreen[None]):
             return
         keys = [self._plays[key].conversation_id for key in self.plays.ids if key in self._plays]
         order = array("q", dict.fromkeys(key for key in keys if key is not None))
-        at = order.index(item.conversation_id)
-        self.open_reader(order, at)
+        index = order.index(item.conversation_id)
+        self.open_reader(order, index)
 
     def action_shards(self) -> None:
         """Asks for a file of proposed shards, and shows them."""
@@ -392,7 +394,7 @@ class LivePane(Static):
         if not self.display or not size.height or not self.screen.is_active:
             return
         plays = self._simulations.live()
-        drawn = [(play.key, play.replies) for play in plays], size
-        if drawn != self._drawn:
-            self._drawn = drawn
+        state = [(play.key, play.replies) for play in plays], size
+        if state != self._drawn:
+            self._drawn = state
             self.update(formatting.live_content(plays, size.height, size.width))

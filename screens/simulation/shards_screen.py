@@ -62,7 +62,7 @@ class ShardsScreen(WorkbenchScreen[None]):
         super().__init__(services, feed, mode)
         self._drafts = drafts
         self._items = drafts.items()
-        self._nth = next((n for n, one in enumerate(self._items) if one.state == "proposed"), 0)
+        self._nth = next((n for n, draft in enumerate(self._items) if draft.state == "proposed"), 0)
         self.table = ItemTable(
             _columns(), lambda placed: (self._nth, placed[1].shard_id), id="shards"
         )
@@ -100,7 +100,7 @@ class ShardsScreen(WorkbenchScreen[None]):
     def _show_draft(self) -> None:
         draft = self._draft
         if draft is not None:
-            waiting = sum(one.state == "proposed" for one in self._items)
+            waiting = sum(other.state == "proposed" for other in self._items)
             self.query_one("#summary", Static).update(
                 _summary(draft, self._nth, len(self._items), waiting, self._drafts.path)
             )
@@ -208,13 +208,13 @@ def _summary(draft: Draft, nth: int, many: int, waiting: int, path: str) -> Cont
 
 def text_content(draft: Draft, shard: Candidate | None) -> Content:
     """The instruction; the span of the shard is bright, what no shard covers is marked."""
-    covered = sorted(one.piece for one in draft.candidates)
+    covered = sorted(candidate.piece for candidate in draft.candidates)
     edges = {0, len(draft.text), *(edge for span in covered for edge in span)}
     cuts = sorted(edge for edge in edges if 0 <= edge <= len(draft.text))
     parts: list[tuple[str, str]] = []
     for start, end in pairwise(cuts):
         here = shard is not None and shard.piece.start <= start and end <= shard.piece.end
-        known = any(one <= start and end <= other for one, other in covered)
+        known = any(first <= start and end <= other for first, other in covered)
         piece = display_safe(draft.text[start:end])
         gap = piece.strip() and not known
         style = "bold $tone-tab on $tone-tab-back" if here else "$tone-incomplete" if gap else ""
@@ -238,6 +238,6 @@ def missing_content(draft: Draft) -> Content:
         verdict = "they lose little" if draft.holds else "which is too little"
         parts.append(Content.assemble(f"{scores}, ", (verdict, tone)))
     if not parts:
-        asked = "the model misses nothing" if draft.missing == "" else "the model was not asked"
-        parts = [Content.styled(f"Every number and name is in a shard; {asked}.", "$tone-muted")]
+        missed = "the model misses nothing" if draft.missing == "" else "the model was not asked"
+        parts = [Content.styled(f"Every number and name is in a shard; {missed}.", "$tone-muted")]
     return Content("\n").join(parts)

@@ -20,9 +20,8 @@ from screens.shell.dialogs import ask, confirm
 from screens.shell.exporting import copy
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.training import formatting
-from screens.training.detail_dialogs import DetailDialog, LogDialog
+from screens.training.dialogs import DetailDialog, LogDialog, TrainingRunForm
 from screens.training.formatting import run_columns
-from screens.training.run_form import TrainingRunForm
 from screens.training.run_pane import RunPane
 from screens.widgets.background import write_in_order
 from screens.widgets.jobs import EngineFeed

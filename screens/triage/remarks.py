@@ -8,7 +8,7 @@ from typing import Any
 from engine.base.text import display_safe
 from engine.questions.records.triage import VerdictRow
 from screens.shell.dialogs import TextDialog
-from screens.shell.tagging import TagDialog
+from screens.shell.marking import TagDialog
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 

@@ -81,8 +81,10 @@ COLUMNS: list[Column[LiveEvent]] = [
 def signals_text(row: LiveEvent) -> str:
     """The signals of an event, each with its precision on past conversations where it has one: `stalled .86`."""
     return ", ".join(
-        f"{one['name']} {probability(one['precision'])}" if "precision" in one else one["name"]
-        for one in row.values.get("signals", [])
+        f"{signal['name']} {probability(signal['precision'])}"
+        if "precision" in signal
+        else signal["name"]
+        for signal in row.values.get("signals", [])
     )
 
 
@@ -108,10 +110,10 @@ def event_text(row: LiveEvent) -> Content:
         f"{bar(values['p'])} {probability(values['p'])}  {end_of_path(str(values['source']), 80)}  {goal}"
     ]
     lines += [
-        f"{one['name']}: {one['meaning']}; {one['precision']:.0%} of the past conversations with it ended"
-        f" incomplete ({percent_range(one['low'], one['high'])})"
-        for one in values["signals"]
-        if "precision" in one
+        f"{signal['name']}: {signal['meaning']}; {signal['precision']:.0%} of the past conversations with it ended"
+        f" incomplete ({percent_range(signal['low'], signal['high'])})"
+        for signal in values["signals"]
+        if "precision" in signal
     ]
     if values.get("reason"):
         lines.append(one_line(str(values["reason"])))
@@ -149,43 +151,41 @@ def goals_text(goals: Sequence[GoalShift], width: int, lines: int) -> Content:
         )
     head = f"{'share of goals':<{max(14, width - 27)}} past   now   limits"
     shown = [Content.styled(head[:width], "$tone-muted")]
-    for one in goals[: max(0, lines - 1)]:
+    for shift in goals[: max(0, lines - 1)]:
         room = max(8, width - 27)
-        label = one_line(one.label, room)
+        label = one_line(shift.label, room)
         label += " " * (room - cell_len(label))
-        text = (
-            f" {one.past.share:>4.0%}  {one.now.share:>4.0%}   {one.low:>3.0%} to {one.high:>3.0%}"
-        )
+        text = f" {shift.past.share:>4.0%}  {shift.now.share:>4.0%}   {shift.low:>3.0%} to {shift.high:>3.0%}"
         shown.append(
-            Content.styled(f"{label}{text}", "bold $tone-borderline" if one.outside else "")
+            Content.styled(f"{label}{text}", "bold $tone-borderline" if shift.outside else "")
         )
     return Content("\n").join(shown)
 
 
-def rules_lines(found: RulesInForce) -> list[str]:
+def rules_lines(chosen: RulesInForce) -> list[str]:
     """The signals in force with how often they were right, and why the others are not raised."""
     lines = [
-        f"Chosen on one half of {counted(found.past, 'past conversation')} and tested on the other. A past"
+        f"Chosen on one half of {counted(chosen.past, 'past conversation')} and tested on the other. A past"
         " conversation ended incomplete by your verdict, or else by its score.",
         "",
     ]
-    for rule in found.rules.in_force:
+    for rule in chosen.rules.in_force:
         right = percent_range(rule.precision.low, rule.precision.high)
         lines.append(
             f"{rule.name}: {rule.meaning}. {rule.precision.part} of {rule.precision.of} ended incomplete"
             f" ({right}); of all {rule.base:.0%}. It finds {rule.recall:.0%} of those."
         )
-    lines += [f"{name}: {why}." for name, why in found.rules.without_rule]
+    lines += [f"{name}: {why}." for name, why in chosen.rules.without_rule]
     return lines
 
 
-def rules_summary(found: RulesInForce | None) -> str:
+def rules_summary(chosen: RulesInForce | None) -> str:
     """The signals in force, in a few words."""
-    if found is None:
+    if chosen is None:
         return "signals: not chosen yet"
     names = [
-        f"{one.name} {probability(one.precision.part / one.precision.of)}"
-        for one in found.rules.in_force
+        f"{rule.name} {probability(rule.precision.part / rule.precision.of)}"
+        for rule in chosen.rules.in_force
     ]
     return "signals: " + (", ".join(names) or "none was right often enough (r says why)")
 
@@ -196,10 +196,10 @@ def completion_figures(chart: Chart) -> list[Figure]:
         Figure(
             f"{point.complete.part} of {point.complete.of} complete"
             f"{', outside the limits' if point.outside else ''}, up to {point.until[:16].replace('T', ' ')}",
-            Filter((_ended(at * chart.size + 1, (at + 1) * chart.size),)),
+            Filter((_ended(index * chart.size + 1, (index + 1) * chart.size),)),
             point.complete.of,
         )
-        for at, point in enumerate(chart.points)
+        for index, point in enumerate(chart.points)
     ]
     return [
         Figure("still running", _watched("running"), chart.running),
@@ -210,14 +210,17 @@ def completion_figures(chart: Chart) -> list[Figure]:
 
 def goal_figures(chart: Chart) -> list[Figure]:
     """Each goal among those watched and among the past ones, the largest change first."""
-    found = []
-    for one in chart.goals:
-        goal = Filter().with_choice("goal", NOVEL if one.label == NOVEL_LABEL else one.label)
-        sides: list[tuple[str, str, Part]] = [("new", "now", one.now), ("past", "past", one.past)]
+    figures = []
+    for shift in chart.goals:
+        goal = Filter().with_choice("goal", NOVEL if shift.label == NOVEL_LABEL else shift.label)
+        sides: list[tuple[str, str, Part]] = [
+            ("new", "now", shift.now),
+            ("past", "past", shift.past),
+        ]
         for value, word, part in sides:
-            wanted = goal.with_choice("watched", value)
-            found.append(Figure(f"{word} {part.share:.0%}  {one.label}", wanted, part.part))
-    return found
+            filter = goal.with_choice("watched", value)
+            figures.append(Figure(f"{word} {part.share:.0%}  {shift.label}", filter, part.part))
+    return figures
 
 
 def _ended(first: int, last: int) -> Term:

@@ -201,8 +201,8 @@ class WatchScreen(WorkbenchScreen[None]):
                 (True, "tone--incomplete", "✗"),
             ):
                 points = tuple(
-                    (at + 0.5, point.complete.share)
-                    for at, point in enumerate(chart.points)
+                    (index + 0.5, point.complete.share)
+                    for index, point in enumerate(chart.points)
                     if point.outside == outside
                 )
                 lines.append(Line(points, tone, sign))

@@ -104,14 +104,14 @@ class Curve(Widget):
             text = "no curve: nothing has been scored" if y == 0 else ""
             style = base + self.get_component_rich_style("tone--muted", partial=True)
             return Strip([Segment(text, style)]).crop_extend(0, width, base)
-        at = self.marked or 0
+        index = self.marked or 0
         if height == 1:
-            return self._single_line(columns, at, width)
+            return self._single_line(columns, index, width)
         if y == height - 1:
-            return self._mark_line(columns, at, width)
-        return Strip(self._row(columns, at, y, height - 1)).crop_extend(0, width, base)
+            return self._mark_line(columns, index, width)
+        return Strip(self._row(columns, index, y, height - 1)).crop_extend(0, width, base)
 
-    def _row(self, columns: list[range], at: int, y: int, rows: int) -> list[Segment]:
+    def _row(self, columns: list[range], marked: int, y: int, rows: int) -> list[Segment]:
         """One row of the chart, of so many."""
         points, base = self._data.points, self.rich_style
         # A column of several points shows the highest, because peaks are what a reader looks for.
@@ -124,7 +124,7 @@ class Curve(Widget):
             if block == " " and y == threshold_row:
                 block, tone = "┄", "tone--muted"
             style = base + looks[tone]
-            if at in column:
+            if marked in column:
                 style = style + looks["tone--bright"]
             segments.append(Segment(block, style))
         if y == threshold_row and rows > 1:
@@ -133,15 +133,15 @@ class Curve(Widget):
             segments.append(Segment(label, style))
         return segments
 
-    def _single_line(self, columns: list[range], at: int, width: int) -> Strip:
+    def _single_line(self, columns: list[range], marked: int, width: int) -> Strip:
         base = self.rich_style
-        point = self._data.points[at]
+        point = self._data.points[marked]
         rule = self._data.rule
         tone = STATE_LOOKS[rule.state(point.p_end_normalised)].tone_class
         number = self._data.shown(point)
         muted = base + self.get_component_rich_style("tone--muted", partial=True)
         parts = [
-            *self._row(columns, at, 0, 1),
+            *self._row(columns, marked, 0, 1),
             Segment(f"  turn {point.turn} ", base),
             Segment(number, base + self.get_component_rich_style(tone, partial=True)),
             Segment(f" ┄ {number_format.probability(rule.threshold)}", muted),
@@ -149,10 +149,10 @@ class Curve(Widget):
         ]
         return Strip(parts).crop_extend(0, width, base)
 
-    def _mark_line(self, columns: list[range], at: int, width: int) -> Strip:
+    def _mark_line(self, columns: list[range], marked: int, width: int) -> Strip:
         base = self.rich_style
-        point = self._data.points[at]
-        first = next(index for index, column in enumerate(columns) if at in column)
+        point = self._data.points[marked]
+        first = next(index for index, column in enumerate(columns) if marked in column)
         number = self._data.shown(point)
         label = f"turn {point.turn} {number}"
         state = self._data.rule.state(point.p_end_normalised)
@@ -188,11 +188,13 @@ def reach(values: Sequence[float], threshold: float) -> Reach | None:
     """Finds the last stretch of boundaries at or above the threshold; None when there is none."""
     above = [value >= threshold for value in values]
     starts = [
-        at for at, is_above in enumerate(above) if is_above and (at == 0 or not above[at - 1])
+        index
+        for index, is_above in enumerate(above)
+        if is_above and (index == 0 or not above[index - 1])
     ]
     if not starts:
         return None
-    fell = next((at for at in range(starts[-1], len(above)) if not above[at]), None)
+    fell = next((index for index in range(starts[-1], len(above)) if not above[index]), None)
     return Reach(starts[-1], fell, len(starts) - 1)
 
 
@@ -211,18 +213,18 @@ def format_reach(
     if not points:
         return ""
     values = [point.p_end_normalised for point in points]
-    found = reach(values, threshold)
-    if found is None:
+    stretch = reach(values, threshold)
+    if stretch is None:
         top = max(range(len(values)), key=values.__getitem__)
         number = number_format.probability(values[top], digits)
         return f"never reached, highest {number} at turn {points[top].turn}"
-    turn = points[found.reached].turn
+    turn = points[stretch.reached].turn
     words = f"reached at turn {turn}"
-    if found.before:
-        times = "once" if found.before == 1 else f"{found.before} times"
+    if stretch.before:
+        times = "once" if stretch.before == 1 else f"{stretch.before} times"
         words += f" (and {times} before)"
-    if found.fell is not None:
-        return words + f", fell again at turn {points[found.fell].turn} (reopened)"
+    if stretch.fell is not None:
+        return words + f", fell again at turn {points[stretch.fell].turn} (reopened)"
     after = last_turn - turn
     return words + (
         f", {number_format.counted(after, 'turn')} after it" if after > 0 else ", the last"
@@ -235,10 +237,10 @@ def steepest(values: Sequence[float], direction: int) -> int | None:
     None when it never does.
     """
     best, where = 0.0, None
-    for at in range(1, len(values)):
-        step = direction * (values[at] - values[at - 1])
+    for index in range(1, len(values)):
+        step = direction * (values[index] - values[index - 1])
         if step > best:
-            best, where = step, at
+            best, where = step, index
     return where
 
 

@@ -177,15 +177,15 @@ def goal_lines(facts: Facts) -> list[list[tuple[str, str]]]:
 def requests_content(facts: Facts) -> Content:
     """A line for each request: its first turn, completeness, goal and beginning."""
     lines = []
-    for one in facts.requests:
-        look = STATE_LOOKS[one.state]
-        p = "" if one.p is None else f" {facts.shown(one.p)}"
+    for request in facts.requests:
+        look = STATE_LOOKS[request.state]
+        p = "" if request.p is None else f" {facts.shown(request.p)}"
         lines.append(
             Content.assemble(
-                (f"turn {one.turn:<3} ", "$tone-muted"),
+                (f"turn {request.turn:<3} ", "$tone-muted"),
                 (f"{look.glyph}{p} ", look.tone_variable),
-                (f"{one_line(one.goal, 30)}  " if one.goal else "", "bold"),
-                one_line(one.opening, 60),
+                (f"{one_line(request.goal, 30)}  " if request.goal else "", "bold"),
+                one_line(request.opening, 60),
             )
         )
     return Content("\n").join(lines)
@@ -232,11 +232,11 @@ def note_content(facts: Facts) -> Content:
 
 
 def _earlier_line(earlier: EarlierActs) -> str:
-    said = [earlier.verdict.value] if earlier.verdict is not None else []
-    said += ["the note"] if earlier.note else []
-    said += [f"#{one_line(tag, 40)}" for tag in earlier.tags]
+    acts = [earlier.verdict.value] if earlier.verdict is not None else []
+    acts += ["the note"] if earlier.note else []
+    acts += [f"#{one_line(tag, 40)}" for tag in earlier.tags]
     had = number_format.counted(earlier.messages, "message")
-    return f"given when it had {had}: {', '.join(said)}"
+    return f"given when it had {had}: {', '.join(acts)}"
 
 
 class Pace:

@@ -154,10 +154,10 @@ class FilterLine(Vertical):
     def _input(self) -> FilterInput:
         return self.query_one(FilterInput)
 
-    def put(self, wanted: Filter) -> None:
+    def put(self, filter: Filter) -> None:
         """Writes a filter that was asked for elsewhere."""
-        self._asked = wanted
-        self._write(str(wanted))
+        self._asked = filter
+        self._write(str(filter))
         self._show_mistake(None)
 
     def edit(self, *, words: bool = False) -> None:
@@ -204,12 +204,12 @@ class FilterLine(Vertical):
     def _ask(self) -> FilterError | None:
         self._stop_timer()
         try:
-            wanted = parse_filter(display_safe(self._input.value))
+            filter = parse_filter(display_safe(self._input.value))
         except FilterError as error:
             return error
-        if wanted != self._asked:
-            self._asked = wanted
-            self.post_message(self.Applied(wanted))
+        if filter != self._asked:
+            self._asked = filter
+            self.post_message(self.Applied(filter))
         return None
 
     def _stop_timer(self) -> None:
@@ -252,31 +252,33 @@ class FilterLine(Vertical):
         text, cursor = self._input.value, self._input.cursor_position
         known = {self._values_of[0]: self._values} if self._values_of is not None else {}
         self._found = [
-            found
-            for found in completions(text, cursor, known)
-            if display_safe(found.text) == found.text  # not those with control characters
+            completion
+            for completion in completions(text, cursor, known)
+            if display_safe(completion.text) == completion.text  # not those with control characters
         ]
         self._read_values(text, cursor)
         offered = self.query_one(OptionList)
         offered.clear_options()
-        counted = any(found.count is not None for found in self._found)
-        offered.add_options(Option(_offer_content(found, counted=counted)) for found in self._found)
+        counted = any(completion.count is not None for completion in self._found)
+        offered.add_options(
+            Option(_offer_content(completion, counted=counted)) for completion in self._found
+        )
         offered.highlighted = None
         self._moved = False
         self._show_offers()
 
     def _read_values(self, text: str, cursor: int) -> None:
         """Reads the values of the field that is being written, unless they are here."""
-        wanted, read = unfinished(text, cursor), self.read_values
-        if wanted is None or wanted.field is None or read is None:
+        term, read = unfinished(text, cursor), self.read_values
+        if term is None or term.field is None or read is None:
             return
-        asked = field, rest = wanted.field, wanted.rest
-        if asked == self._values_of:
+        question = field, rest = term.field, term.rest
+        if question == self._values_of:
             return
-        self._values_of, self._values = asked, ()
+        self._values_of, self._values = question, ()
 
         def arrived(values: Sequence[tuple[str, int | None]]) -> None:
-            if self._values_of == asked:
+            if self._values_of == question:
                 self._values = values
                 self._offer()
 
@@ -324,12 +326,14 @@ class FilterLine(Vertical):
     def _take(self) -> None:
         if not self._found:
             return
-        found = self._found[self.query_one(OptionList).highlighted or 0]
+        completion = self._found[self.query_one(OptionList).highlighted or 0]
         value, cursor = self._input.value, self._input.cursor_position
         # A field goes on with its value; after a value the next term may follow.
-        behind = "" if found.goes_on else " "
-        self._input.value = value[: found.start] + found.text + behind + value[cursor:].lstrip()
-        self._input.cursor_position = found.start + len(found.text) + len(behind)
+        behind = "" if completion.goes_on else " "
+        self._input.value = (
+            value[: completion.start] + completion.text + behind + value[cursor:].lstrip()
+        )
+        self._input.cursor_position = completion.start + len(completion.text) + len(behind)
 
     # Mistakes
 
@@ -352,11 +356,11 @@ class FilterLine(Vertical):
         self._show_under()
 
 
-def _offer_content(found: Completion, *, counted: bool) -> Content:
+def _offer_content(completion: Completion, *, counted: bool) -> Content:
     """A completion with its count, where there are counts, and what it is."""
-    count = "" if found.count is None else f"{found.count:,}"
+    count = "" if completion.count is None else f"{completion.count:,}"
     return Content.assemble(
-        (f"{one_line(found.text, 40):<18}", "bold"),
+        (f"{one_line(completion.text, 40):<18}", "bold"),
         (f" {count:>9} " if counted else "", "$tone-accent"),
-        (f" {found.help}", "$tone-muted"),
+        (f" {completion.help}", "$tone-muted"),
     )

@@ -77,21 +77,21 @@ class Hits:
         """Number and place of the hits that touch these characters of a part."""
         if item not in self.items:
             return []
-        at = bisect_left(self.places, Hit(item, part, start, start))
-        if at:
-            at -= 1  # the one before may reach into them; hits of a part do not overlap
-        found = []
-        while at < len(self.places) and self.places[at] < Hit(item, part, end, 0):
-            hit = self.places[at]
+        index = bisect_left(self.places, Hit(item, part, start, start))
+        if index:
+            index -= 1  # the one before may reach into them; hits of a part do not overlap
+        hits = []
+        while index < len(self.places) and self.places[index] < Hit(item, part, end, 0):
+            hit = self.places[index]
             if (hit.item, hit.part) == (item, part) and hit.end > start:
-                found.append((at, hit))
-            at += 1
-        return found
+                hits.append((index, hit))
+            index += 1
+        return hits
 
     def first_from(self, place: Hit) -> int:
         """Number of the first hit at or after a place, the very first when there is none after it."""
-        at = bisect_left(self.places, place)
-        return at if at < len(self.places) else 0
+        index = bisect_left(self.places, place)
+        return index if index < len(self.places) else 0
 
     def step(self, current: int | None, delta: int, place: Hit) -> int:
         """Number of the hit after (1) or before (-1) the current one, wrapping at the ends; without a current one the
@@ -128,12 +128,12 @@ def words_pattern(words: Sequence[str]) -> Pattern | None:
 
 
 def _pattern(texts: Sequence[str], before: str) -> Pattern | None:
-    found = [r"\s+".join(map(re.escape, text.split())) for text in texts if text.strip()]
-    if not found:
+    patterns = [r"\s+".join(map(re.escape, text.split())) for text in texts if text.strip()]
+    if not patterns:
         return None
     # The longest first, so that of two that begin alike the longer one is marked.
-    found.sort(key=len, reverse=True)
-    return re.compile(before + f"(?:{'|'.join(found)})", re.IGNORECASE)
+    patterns.sort(key=len, reverse=True)
+    return re.compile(before + f"(?:{'|'.join(patterns)})", re.IGNORECASE)
 
 
 def find(count: int, texts: Callable[[int], Sequence[str]], pattern: Pattern) -> Hits:
@@ -141,10 +141,10 @@ def find(count: int, texts: Callable[[int], Sequence[str]], pattern: Pattern) ->
     places: list[Hit] = []
     for item in range(count):
         for part, text in enumerate(texts(item)):
-            for found in pattern.finditer(text):
+            for match in pattern.finditer(text):
                 if len(places) == MOST_HITS:
                     return Hits(places, more=True)
-                places.append(Hit(item, part, found.start(), found.end()))
+                places.append(Hit(item, part, match.start(), match.end()))
     return Hits(places)
 
 

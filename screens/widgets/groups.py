@@ -122,12 +122,12 @@ class DistinctMember(NamedTuple):
 
 def distinct(members: Sequence[MemberRow]) -> list[DistinctMember]:
     """The first of the members with each text, in order; texts that differ in case and spaces alone are the same."""
-    found: dict[str, DistinctMember] = {}
+    members_by_text: dict[str, DistinctMember] = {}
     for member in members:
         key = " ".join(member.text.casefold().split())
-        first, copies = found.get(key, (member, 0))
-        found[key] = DistinctMember(first, copies + 1)
-    return list(found.values())
+        first, copies = members_by_text.get(key, (member, 0))
+        members_by_text[key] = DistinctMember(first, copies + 1)
+    return list(members_by_text.values())
 
 
 def member_lines(
@@ -145,8 +145,8 @@ def member_lines(
     if len(broken) > LINES:
         broken = [*broken[: LINES - 1], broken[LINES - 1][: width - 3] + "…"]
     lines = [
-        Content.assemble((f"{look.glyph} ", look.tone_variable) if not at else "  ", line)
-        for at, line in enumerate(broken)
+        Content.assemble((f"{look.glyph} ", look.tone_variable) if not index else "  ", line)
+        for index, line in enumerate(broken)
     ]
     if copies > 1:
         lines[-1] = Content.assemble(lines[-1], (f"  ×{copies}", "$tone-muted"))
@@ -159,14 +159,14 @@ def member_lines(
 
 def folded(history: Sequence[GoalDecision]) -> list[GoalDecision]:
     """A history with one line for each list of pairs that was refused at once: the first of them, with their count."""
-    found: list[GoalDecision] = []
+    lines: list[GoalDecision] = []
     for decision in history:
-        last = found[-1] if found else None
+        last = lines[-1] if lines else None
         if last and (last.act, last.kind) == (decision.act, "apart") and not decision.transferred:
-            found[-1] = replace(decision, count=last.count + 1)
+            lines[-1] = replace(decision, count=last.count + 1)
         else:
-            found.append(decision)
-    return found
+            lines.append(decision)
+    return lines
 
 
 def decision_text(decision: GoalDecision) -> str:

@@ -183,10 +183,10 @@ class JobsBar(Widget):
         elif interrupted := self._jobs.interrupted():
             run = interrupted[0]
             of = f" of {run.total:,}" if run.total is not None else ""
-            at = f" at {run.done:,}{of}" if run.done else ""
+            progress = f" at {run.done:,}{of}" if run.done else ""
             line = Content.assemble(
                 ("◌ ", "$tone-borderline"),
-                (f"interrupted{at}: {one_line(stage_name(run.stage))}; ", "$tone-muted"),
+                (f"interrupted{progress}: {one_line(stage_name(run.stage))}; ", "$tone-muted"),
                 ("1 offers to resume", "$tone-muted"),
             )
         else:
@@ -252,8 +252,8 @@ def _running_line(jobs: list[JobProgress], width: int) -> Content:
     if job.eta_seconds is not None:
         facts.insert(0, f"{number_format.duration(job.eta_seconds)} left")
     title, _, model = one_line(job.title).partition(" with ")
-    wanted = len("▸   ") + cell_len(bar) + cell_len(" · ".join(facts))
-    title = one_line(title, max(LEAST_TITLE, room - wanted))
+    needed = len("▸   ") + cell_len(bar) + cell_len(" · ".join(facts))
+    title = one_line(title, max(LEAST_TITLE, room - needed))
     more = [one_line(job.note)] if job.note else []
     if job.rate is not None:
         more.append(

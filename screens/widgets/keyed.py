@@ -32,9 +32,9 @@ class Keyed:
     PLACE: str
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        own = cls.__dict__.get("BINDINGS")
-        if own:
-            cls.BINDINGS = named(place_of(cls), own)  # type: ignore[attr-defined]
+        bindings = cls.__dict__.get("BINDINGS")
+        if bindings:
+            cls.BINDINGS = named(place_of(cls), bindings)  # type: ignore[attr-defined]
         super().__init_subclass__(**arguments)
 
 
@@ -108,9 +108,9 @@ class KeyFooter(Footer):
         """Each key with its class: Textual adds it once the key has its styles, which are then computed again."""
         keys = [widget for widget in super().compose() if isinstance(widget, FooterKey)]
         widths = [cell_len(key.key_display) + cell_len(key.description) + 2 for key in keys]
-        for at in fitting(widths, self.screen.size.width + 1):
-            keys[at].add_class("-compact", update=False)
-            yield keys[at]
+        for index in fitting(widths, self.screen.size.width + 1):
+            keys[index].add_class("-compact", update=False)
+            yield keys[index]
 
     def on_resize(self, event: events.Resize) -> None:
         """Composes the keys again: another width has room for others."""
@@ -137,11 +137,11 @@ def fitting(widths: Sequence[int], room: int) -> list[int]:
     """Indices of the first items that fit into `room` together with the last one, and the last one."""
     if not widths:
         return []
-    kept: list[int] = []
+    indices: list[int] = []
     left = room - widths[-1]
-    for at, width in enumerate(widths[:-1]):
+    for index, width in enumerate(widths[:-1]):
         if width > left:
             break
         left -= width
-        kept.append(at)
-    return [*kept, len(widths) - 1]
+        indices.append(index)
+    return [*indices, len(widths) - 1]

@@ -122,7 +122,7 @@ def _draw(
     columns: dict[int, list[float]] = {}
     for x, y in points:
         columns.setdefault(_cell(x / steps if steps else 0.0, 2 * width), []).append(scale.share(y))
-    heights = sorted((column, sum(found) / len(found)) for column, found in columns.items())
+    heights = sorted((column, sum(shares) / len(shares)) for column, shares in columns.items())
     masks: dict[tuple[int, int], int] = {}
     before: tuple[int, int] | None = None
     for at, share in heights:
@@ -140,10 +140,10 @@ def _between(start: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, in
     count = max(abs(end[0] - start[0]), abs(end[1] - start[1]), 1)
     return [
         (
-            start[0] + round((end[0] - start[0]) * at / count),
-            start[1] + round((end[1] - start[1]) * at / count),
+            start[0] + round((end[0] - start[0]) * index / count),
+            start[1] + round((end[1] - start[1]) * index / count),
         )
-        for at in range(count + 1)
+        for index in range(count + 1)
     ]
 
 
@@ -216,8 +216,8 @@ class LinePlot(Widget):
         if y > height:
             return self._axis(y - height, width)
         if self._plotted is None or self._plotted[0] != size:
-            drawn = plot(self._lines, self._scale, self._steps, width, height)
-            self._plotted = size, drawn
+            grid = plot(self._lines, self._scale, self._steps, width, height)
+            self._plotted = size, grid
         text = ""
         for row, share in ((1, 1.0), (1 + height // 2, 0.5), (height, 0.0)):
             if y == row and (share != 0.5 or height >= 5):
@@ -230,11 +230,11 @@ class LinePlot(Widget):
         """The line of the axis with its marks, or the numbers below it."""
         base, style = self.rich_style, self._style("tone--muted")
         if line == 1:
-            drawn = ["─"] * width
+            line_cells = ["─"] * width
             for mark in self._marks:
                 if 0 <= mark <= self._steps and self._steps:
-                    drawn[_cell(mark / self._steps, width)] = "┴"
-            text = " " * (AXIS - 1) + "└" + "".join(drawn)
+                    line_cells[_cell(mark / self._steps, width)] = "┴"
+            text = " " * (AXIS - 1) + "└" + "".join(line_cells)
         else:
             last = f"{self._steps:,.0f}"
             log = " (logarithmic)" if self._scale.logarithmic else ""

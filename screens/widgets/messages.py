@@ -87,13 +87,13 @@ class Part:
 def parts(message: MessageRow, *, raw: bool) -> list[Part]:
     """The reasoning and the content, unless they are blank, then the tool calls in order; `raw` leaves everything as
     imported."""
-    found = []
+    shown = []
     if message.reasoning and message.reasoning.strip():
-        found.append(Part(f"{REASONING}{message.reasoning.strip()}", "plain", reasoning=True))
+        shown.append(Part(f"{REASONING}{message.reasoning.strip()}", "plain", reasoning=True))
     if message.content.strip():
-        found.append(content_part(message, raw=raw))
-    found += [call_part(call, raw=raw) for call in message.tool_calls]
-    return found
+        shown.append(content_part(message, raw=raw))
+    shown += [call_part(call, raw=raw) for call in message.tool_calls]
+    return shown
 
 
 def content_part(message: MessageRow, *, raw: bool) -> Part:
@@ -210,63 +210,63 @@ def styles(text: str, form: Form) -> list[Span]:
 
 
 def _json(text: str, offset: int) -> Iterator[Span]:
-    for found in _JSON.finditer(text):
-        start, end = found.span()
-        if found["text"] is not None:
-            end = found.end("text")
-            yield offset + start, offset + end, KEY if found["colon"] is not None else STRING
+    for match in _JSON.finditer(text):
+        start, end = match.span()
+        if match["text"] is not None:
+            end = match.end("text")
+            yield offset + start, offset + end, KEY if match["colon"] is not None else STRING
         else:
-            yield offset + start, offset + end, NUMBER if found["number"] else KEYWORD
+            yield offset + start, offset + end, NUMBER if match["number"] else KEYWORD
 
 
 def _markdown(text: str) -> Iterator[Span]:
-    at = 0
+    start = 0
     fence, language, code_from = "", "", 0
     for line in text.split("\n"):
-        end = at + len(line)
+        end = start + len(line)
         opened = _FENCE.match(line)
         if fence:
             if opened and line.strip().startswith(fence) and not opened[2]:
-                yield from _code(text[code_from:at], code_from, language)
-                yield at, end, MARK
+                yield from _code(text[code_from:start], code_from, language)
+                yield start, end, MARK
                 fence = ""
         elif opened:
             fence, language, code_from = opened[1], opened[2], end + 1
             if line:
-                yield at, end, MARK
+                yield start, end, MARK
         elif line:
-            yield from _line(line, at)
-        at = end + 1
+            yield from _line(line, start)
+        start = end + 1
     if fence:
         yield from _code(text[code_from:], code_from, language)
 
 
-def _line(line: str, at: int) -> Iterator[Span]:
+def _line(line: str, offset: int) -> Iterator[Span]:
     if _HEADING.fullmatch(line):
-        yield at, at + len(line), HEADING
+        yield offset, offset + len(line), HEADING
         return
     if _QUOTED.fullmatch(line):
-        yield at, at + len(line), QUOTE
+        yield offset, offset + len(line), QUOTE
         return
     bullet = _BULLET.match(line)
     start = 0
     if bullet is not None:
         start = bullet.end()
-        yield at + bullet.start(1), at + bullet.end(1), MARK
-    for found in _INLINE.finditer(line, start):
-        style = _INLINE_STYLES[found.lastgroup or "code"]
-        yield at + found.start(), at + found.end(), style
+        yield offset + bullet.start(1), offset + bullet.end(1), MARK
+    for match in _INLINE.finditer(line, start):
+        style = _INLINE_STYLES[match.lastgroup or "code"]
+        yield offset + match.start(), offset + match.end(), style
 
 
 def _code(text: str, offset: int, language: str) -> Iterator[Span]:
     """Spans of a piece of code; all of it is code even where the language says nothing about a word."""
-    at = 0
+    offset_in_code = 0
     if len(text) > LONGEST_CODE:
         language = ""
     for length, style in _tokens(text, language):
         if length and style:
-            yield offset + at, offset + at + length, style
-        at += length
+            yield offset + offset_in_code, offset + offset_in_code + length, style
+        offset_in_code += length
 
 
 @lru_cache(maxsize=64)
@@ -306,21 +306,21 @@ def _tokens(text: str, language: str) -> Sequence[tuple[int, str]]:
     )
 
 
-def _gaps(found: Iterator[Span], length: int) -> Iterator[tuple[int, str]]:
-    at = 0
-    for start, end, style in found:
-        yield start - at, CODE
+def _gaps(spans: Iterator[Span], length: int) -> Iterator[tuple[int, str]]:
+    offset = 0
+    for start, end, style in spans:
+        yield start - offset, CODE
         yield end - start, style
-        at = end
-    yield length - at, CODE
+        offset = end
+    yield length - offset, CODE
 
 
-def cut(found: Sequence[Span], start: int, end: int) -> list[Span]:
+def cut(spans: Sequence[Span], start: int, end: int) -> list[Span]:
     """The spans between two offsets, counted from the first of them."""
-    at = bisect_right(found, start, key=lambda span: span[1])
+    index = bisect_right(spans, start, key=lambda span: span[1])
     pieces = []
-    while at < len(found) and found[at][0] < end:
-        first, last, style = found[at]
+    while index < len(spans) and spans[index][0] < end:
+        first, last, style = spans[index]
         pieces.append((max(first, start) - start, min(last, end) - start, style))
-        at += 1
+        index += 1
     return pieces

@@ -28,19 +28,19 @@ def report_columns(table: ReportTable) -> list[Column[ReportRow]]:
 
     In a narrow terminal the last columns go first.
     """
-    shown = [(nth, one) for nth, one in enumerate(table.columns) if one.on_screen]
-    found = [_column(table, nth, one, at) for at, (nth, one) in enumerate(shown)]
+    shown = [(nth, column) for nth, column in enumerate(table.columns) if column.on_screen]
+    columns = [_column(table, nth, column, place) for place, (nth, column) in enumerate(shown)]
     if any(row.p is not None for row in table.rows):
-        found.append(Column("chance", "chance?", 7, _chance, keep=_MOST_IMPORTANT - 2))
-    return found
+        columns.append(Column("chance", "chance?", 7, _chance, keep=_MOST_IMPORTANT - 2))
+    return columns
 
 
-def _column(table: ReportTable, nth: int, column: ReportColumn, at: int) -> Column[ReportRow]:
+def _column(table: ReportTable, nth: int, column: ReportColumn, place: int) -> Column[ReportRow]:
     title = one_line(column.title or table.title, LONGEST_NAME)
-    keep = _MOST_IMPORTANT - at
+    keep = _MOST_IMPORTANT - place
     cells = [row.cells[nth] for row in table.rows]
     if column.has_intervals:
-        signed = any(isinstance(one, Interval) and one.low < 0 for one in cells)
+        signed = any(isinstance(value, Interval) and value.low < 0 for value in cells)
         width = _SIGNED_WIDTH if signed else _INTERVAL_WIDTH
         return Column(str(nth), title, width, lambda row: _interval(row.cells[nth]), keep=keep)
 
@@ -49,7 +49,7 @@ def _column(table: ReportTable, nth: int, column: ReportColumn, at: int) -> Colu
         piece = (text, "tone--muted" if text == UNKNOWN else "")
         return [_mark(row), piece] if table.metric is not None and nth == 0 else [piece]
 
-    widest = max([len(title), *(len(format_cell(column.kind, one)) for one in cells)])
+    widest = max([len(title), *(len(format_cell(column.kind, value)) for value in cells)])
     width = min(max(widest, _LEAST_WIDTH), _MOST_WIDTH) if table.metric is None else _NAME_WIDTH
     return Column(str(nth), title, width, cell, nth == 0, column.kind != "text" and nth > 0, keep)
 
@@ -75,4 +75,4 @@ def _chance(row: ReportRow) -> Sequence[Piece]:
 
 def first_figure(row: ReportRow) -> float:
     """The figure that rows are compared by: the first one with an interval."""
-    return next(one.value for one in row.cells if isinstance(one, Interval))
+    return next(cell.value for cell in row.cells if isinstance(cell, Interval))

@@ -40,7 +40,9 @@ def ordered_by(
     valued = [(value(item), item) for item in items]
     known = [pair for pair in valued if pair[0] is not None]
     known.sort(key=lambda pair: pair[0], reverse=descending)
-    return [item for _, item in known] + [item for found, item in valued if found is None]
+    return [item for _, item in known] + [
+        item for known_value, item in valued if known_value is None
+    ]
 
 
 RowT = TypeVar("RowT")
@@ -357,7 +359,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
             return
         page = pages[-1]
         ids = self._ids
-        wanted = ids[page * PAGE : (page + 1) * PAGE]
+        page_ids = ids[page * PAGE : (page + 1) * PAGE]
 
         def arrived(rows: list[RowT]) -> None:
             self._keep(rows, page if ids is self._ids else None)
@@ -373,7 +375,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
             self.refresh()
             self.call_next(self._load_next)
 
-        background(self, lambda: self._fetch(wanted), arrived, failed, group="page")
+        background(self, lambda: self._fetch(page_ids), arrived, failed, group="page")
 
     def _keep(self, rows: Sequence[RowT], page: int | None) -> None:
         """Keeps rows in memory, for `page` of the present ids or for none."""

@@ -311,7 +311,9 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         messages, raw = self._messages, self._raw
         if not messages:
             return None
-        return lambda: find(len(messages), lambda at: part_texts(messages[at], raw=raw), pattern)
+        return lambda: find(
+            len(messages), lambda index: part_texts(messages[index], raw=raw), pattern
+        )
 
     def search_failed(self, error: WorkbenchError) -> None:
         """A search went wrong."""

@@ -233,8 +233,8 @@ class Layout:
         pieces: list[_Piece] = []
         if message.name:
             pieces.append(_note(one_line(message.name, width), "tone--accent"))
-        found = parts(message, raw=self.raw)
-        for number, part in enumerate(found):
+        shown = parts(message, raw=self.raw)
+        for number, part in enumerate(shown):
             room = None if unfolded else _room(message, part)
             text, lines, rest = _preview(part.text, width, room)
             place = number
@@ -246,20 +246,20 @@ class Layout:
             pieces.append(_Piece(text, lines, tone, place, part.form))
             if rest:
                 pieces.append(_note(f"▸ {rest}", "tone--accent"))
-        if not found:
+        if not shown:
             pieces.append(_note("(empty)", "tone--muted"))
         return pieces
 
     def _notes(self, message: MessageRow) -> list[str]:
-        found = [
+        leaks = [
             f"{one_line(leak.found, 60)} ({one_line(leak.rule, 30)})"
             for leak in self.leaks.get(message.index, ())
         ]
-        what = ": " + ", ".join(found) if found else ""
+        what = ": " + ", ".join(leaks) if leaks else ""
         width = self.width - self.gutter
         if message.hidden:
             return wrap(f"⊘ this whole message is kept from the model{what}", width)
-        if message.model_view is not None or found:
+        if message.model_view is not None or leaks:
             return wrap(f"⊘ kept from the model{what}", width)
         return []
 

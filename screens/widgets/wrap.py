@@ -20,7 +20,9 @@ def safe_text(text: str) -> str:
     if len(text) <= PIECE:
         safe = display_safe(text)
     else:
-        safe = "".join(display_safe(text[at : at + PIECE]) for at in range(0, len(text), PIECE))
+        safe = "".join(
+            display_safe(text[start : start + PIECE]) for start in range(0, len(text), PIECE)
+        )
     return safe.expandtabs(TAB) if "\t" in safe else safe
 
 

@@ -66,7 +66,7 @@ from engine.training.run_files import runs_folder
 from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow
 from engine.trees.tree import TreeOptions
-from screens.training.detail_dialogs import detail_content
+from screens.training.dialogs import detail_content
 from screens.training.formatting import headline, summary_content
 from screens.training.run_pane import loss_lines, valid_lines
 from tests.campaign.stopping import until_stopped

@@ -19,7 +19,7 @@ from engine.training.process import has_process
 from engine.training.request import DEFAULTS, TrainingRequest
 from engine.training.run_files import all_runs, manifest_summary
 from engine.training.service import TrainingRuns
-from screens.training.run_form import HELD_OUT
+from screens.training.dialogs import HELD_OUT
 from tests.engine.training.training_project import (
     bare_run,
     fake_trainers,

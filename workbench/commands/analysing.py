@@ -12,7 +12,7 @@ from engine.base.errors import NotFound, NotYet
 from engine.base.report_table import CellKind
 from engine.base.text import one_line
 from engine.completeness.turns import TurnRow
-from engine.conversations.filters import Filter, ListQuery
+from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.questions.rating_scales import RATING
 from engine.results.imported_truth import simulated_scores, turn_rows
@@ -47,6 +47,7 @@ from workbench.arguments import (
     switch,
     takes,
 )
+from workbench.commands.listing import matching
 from workbench.commands.simulating import exit_code, played
 from workbench.narration import narrate
 from workbench.result import Result
@@ -63,7 +64,7 @@ def turns(arguments: argparse.Namespace) -> Result:
         NotFound: No conversation matches.
     """
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        rows = turn_rows(workspace.project, _matching(workspace, arguments.filter))
+        rows = turn_rows(workspace.project, matching(workspace, arguments.filter))
     if not any(row.means for row in rows):
         narrate("No conversation came with a rating, a reward or another number to average.")
     return Result(turn_lines(rows), {"turns": [turn_json(row) for row in rows]})
@@ -78,7 +79,7 @@ def aptitude(arguments: argparse.Namespace) -> Result:
         NotYet: None that matches is a simulation with a score.
     """
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        scores = simulated_scores(workspace.project, _matching(workspace, arguments.filter))
+        scores = simulated_scores(workspace.project, matching(workspace, arguments.filter))
     if not scores:
         raise NotYet(
             "None of these conversations is a scored simulation.",
@@ -88,13 +89,6 @@ def aptitude(arguments: argparse.Namespace) -> Result:
     if any(row.fewest == 1 for row in rows):
         narrate("Where an instruction was simulated once, nothing is known of its reliability.")
     return Result(table_lines(aptitude_table(rows)), {"aptitude": aptitude_json(rows)})
-
-
-def _matching(workspace: OpenProject, filter: Filter) -> Sequence[int]:
-    ids = workspace.conversations.ids(ListQuery(filter))
-    if not ids:
-        raise NotFound("No conversation matches.", "Leave out --filter, or import some.")
-    return ids
 
 
 def turn_lines(rows: Sequence[TurnRow]) -> list[str]:

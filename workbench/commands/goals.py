@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
@@ -30,7 +29,7 @@ _GROUP, _OTHER = argument("group", help=_WHICH), argument("other", help=_WHICH)
 @takes(PROJECT, FILTER)
 def list_groups(arguments: argparse.Namespace) -> Result:
     """Lists the groups, the largest first: number, id, size, share and label."""
-    with _opened(arguments.project, read_only=True) as workspace:
+    with OpenProject(Path(arguments.project), read_only=True) as workspace:
         groups = workspace.goals.groups(arguments.filter)
     lines = [
         f"{group.number:>4}  {group.id:<8}{group.size:>8,}  {group.share:>4.0%}  {one_line(group.label)}"
@@ -53,7 +52,7 @@ def clusterings(arguments: argparse.Namespace) -> Result:
     Raises:
         NotFound: There is no such clustering.
     """
-    with _opened(arguments.project, read_only=arguments.show is None) as workspace:
+    with OpenProject(Path(arguments.project), read_only=arguments.show is None) as workspace:
         if arguments.show is not None:
             workspace.goals.show(arguments.show)
         rows, shown = workspace.goals.clusterings(), workspace.goals.shown()
@@ -135,7 +134,7 @@ def split(arguments: argparse.Namespace) -> Result:
     Raises:
         UsageError: There is no such group, it does not have one of the members, or nothing would be split off.
     """
-    with _opened(arguments.project, read_only=arguments.dry_run) as workspace:
+    with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
         goals = workspace.goals
         group = resolve(goals.groups(), arguments.group)
         if arguments.members:
@@ -170,7 +169,7 @@ def split(arguments: argparse.Namespace) -> Result:
 )
 def move(arguments: argparse.Namespace) -> Result:
     """Moves conversations to a group, in one act."""
-    with _opened(arguments.project) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         goals = workspace.goals
         target = None if arguments.group == NONE else resolve(goals.groups(), arguments.group)
         keys = [conversation(workspace, name) for name in arguments.conversations]
@@ -181,7 +180,7 @@ def move(arguments: argparse.Namespace) -> Result:
 @takes(PROJECT, switch("--redo", "give again what was taken back last"))
 def undo(arguments: argparse.Namespace) -> Result:
     """Takes the newest decision on groups back, or gives it again."""
-    with _opened(arguments.project) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         goals = workspace.goals
         _require_groups(goals)
         decision = goals.redo() if arguments.redo else goals.undo()
@@ -283,7 +282,7 @@ def decide(arguments: argparse.Namespace) -> Result:
             "Some pairs would be both merged and refused.",
             "The probability of --refuse-below is at most that of --merge-above.",
         )
-    with _opened(arguments.project, read_only=arguments.dry_run) as workspace:
+    with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
         goals = workspace.goals
         _require_groups(goals)
         refusals = [] if below is None else goals.below(below)
@@ -309,7 +308,7 @@ def settle(arguments: argparse.Namespace) -> Result:
     Raises:
         UsageError: Nothing was clustered yet.
     """
-    with _opened(arguments.project, read_only=arguments.dry_run) as workspace:
+    with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
         goals = workspace.goals
         _require_groups(goals)
         targets = goals.settle_preview()
@@ -335,22 +334,15 @@ def settle(arguments: argparse.Namespace) -> Result:
 )
 def import_file(arguments: argparse.Namespace) -> Result:
     """Repeats the decisions of a file here, as one act; groups are found by their labels."""
-    with _opened(arguments.project) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         report = import_decisions(workspace.goals.decide_all, Path(arguments.file))
     code = WITH_GAPS if report.left_out else DONE
     return Result(report.sentences(), asdict(report), code)
 
 
-@contextmanager
-def _opened(project: str, *, read_only: bool = False) -> Iterator[OpenProject]:
-    """The services of a project, which is open in the block."""
-    with OpenProject(Path(project), read_only=read_only) as workspace:
-        yield workspace
-
-
 def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> Result:
     """Finds the groups that are named, decides and says what was decided."""
-    with _opened(arguments.project) as workspace:
+    with OpenProject(Path(arguments.project)) as workspace:
         goals = workspace.goals
         groups = goals.groups()
         names = [arguments.group, *([arguments.other] if "other" in arguments else [])]

@@ -232,6 +232,18 @@ def _line(row: ConversationRow) -> dict[str, Any]:
     }
 
 
+def matching(workspace: OpenProject, filter: Filter) -> Sequence[int]:
+    """The keys of the conversations that match a filter.
+
+    Raises:
+        NotFound: None does.
+    """
+    keys = workspace.conversations.ids(ListQuery(filter))
+    if not keys:
+        raise NotFound("No conversation matches.", "Leave out --filter, or import some.")
+    return keys
+
+
 # Saved filters
 
 

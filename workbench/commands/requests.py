@@ -13,7 +13,6 @@ from engine.base.number_format import counted, figure, probability
 from engine.base.outcomes import State
 from engine.base.text import one_line
 from engine.completeness.starts_by_curve import FALL
-from engine.conversations.filters import Filter, ListQuery
 from engine.goals.records import LEAST_SHARE, SecondGoal
 from engine.opener.open_project import OpenProject
 from engine.simulate.request import SimulationOptions
@@ -31,6 +30,7 @@ from workbench.arguments import (
     takes,
 )
 from workbench.commands.goals import conversation
+from workbench.commands.listing import matching
 from workbench.commands.simulating import exit_code, played
 from workbench.commands.summaries import narrate_set
 from workbench.narration import run_stages
@@ -65,7 +65,7 @@ def find(arguments: argparse.Namespace) -> Result:
         WorkbenchError: A model cannot be had.
     """
     with OpenProject(Path(arguments.project)) as workspace:
-        keys = _matching(workspace, arguments.filter)
+        keys = matching(workspace, arguments.filter)
         code = DONE
         if arguments.by == "curve":
             narrate_set(workspace.score_sets)
@@ -105,7 +105,7 @@ def list_requests(arguments: argparse.Namespace) -> Result:
         NotFound: Nothing matches.
     """
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
-        keys = _matching(workspace, arguments.filter)[: arguments.limit]
+        keys = matching(workspace, arguments.filter)[: arguments.limit]
         names = {row.id: row.external_id for row in workspace.conversations.rows(keys)}
         requests = workspace.requests.of_conversations(keys)
     lines = cell_lines(
@@ -140,7 +140,7 @@ def goals(arguments: argparse.Namespace) -> Result:
         UsageError: Nothing matches, nothing was clustered, or the clustering is of summaries.
     """
     with OpenProject(Path(arguments.project)) as workspace:
-        keys = _matching(workspace, arguments.filter)
+        keys = matching(workspace, arguments.filter)
         stage = workspace.goal_stages().assign_requests(arguments.filter)
         run_stages(workspace, [stage])
         counts: dict[str | None, Counter[str]] = {}
@@ -223,13 +223,6 @@ def undo(arguments: argparse.Namespace) -> Result:
         [f"Taken back: {said} with turn {turn} of “{one_line(row.external_id)}”."],
         {"undone": {"conversation": row.external_id, "turn": turn, "begins": undone.begins}},
     )
-
-
-def _matching(workspace: OpenProject, filter: Filter) -> Sequence[int]:
-    keys = workspace.conversations.ids(ListQuery(filter))
-    if not keys:
-        raise NotFound("No conversation matches.", "Leave out --filter, or import some.")
-    return keys
 
 
 # Second goals

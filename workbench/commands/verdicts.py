@@ -300,7 +300,7 @@ def _rate(rate: CompletionRate) -> str:
 
 # Probes fitted to verdicts and tags
 
-NEXT = argument(
+_NEXT = argument(
     "--next",
     type=positive,
     default=10,
@@ -312,7 +312,7 @@ NEXT = argument(
 @takes(
     PROJECT,
     switch("--use", "put the newly fitted probabilities in force"),
-    NEXT,
+    _NEXT,
 )
 def run_success(arguments: argparse.Namespace) -> Result:
     """Fits a probability of success to the verdicts; the completeness scores stay as they are."""
@@ -328,7 +328,7 @@ def run_success(arguments: argparse.Namespace) -> Result:
         "change": None if change is None else {"up": change.up, "down": change.down},
         "next": [asdict(row) for row in following],
     }
-    lines = _lines(probe, "complete", "incomplete", "succeeded")
+    lines = _probe_lines(probe, "complete", "incomplete", "succeeded")
     if in_force is None:
         lines.append(f"not in force       {LEAST_OF_EACH} verdicts of each kind are needed")
     elif not in_force.tells:
@@ -352,7 +352,7 @@ def run_success(arguments: argparse.Namespace) -> Result:
         metavar="P",
         help="predict the tag from this probability on (default: the last one, at first .5)",
     ),
-    NEXT,
+    _NEXT,
 )
 def run_tag(arguments: argparse.Namespace) -> Result:
     """Fits a probe to the conversations that have a tag, and predicts the tag for others; tags nothing.
@@ -369,7 +369,7 @@ def run_tag(arguments: argparse.Namespace) -> Result:
         probe = workspace.example_probes.fit(tag, arguments.threshold)
         following = workspace.example_probes.next(tag, arguments.next)
     name = one_line(tag, 40)
-    lines = _lines(
+    lines = _probe_lines(
         probe, f"tagged {name}", f"tagged {NOT}{name}, or judged without it", "predicted"
     )
     if probe.test is not None:
@@ -381,7 +381,7 @@ def run_tag(arguments: argparse.Namespace) -> Result:
     return Result(lines + _next_lines(following), document)
 
 
-def _lines(probe: ExampleProbe, yes: str, no: str, called: str) -> list[str]:
+def _probe_lines(probe: ExampleProbe, yes: str, no: str, called: str) -> list[str]:
     test = probe.test
     if test is None:
         return [

@@ -67,10 +67,10 @@ class CheckStage(CpuStage):
         yield Progress(len(ids), len(ids), "comparing")
         with self._project.reading() as conn:
             keys, signatures = facets.signatures(conn)
-        found = minhash.groups(keys, signatures)
+        groups = minhash.groups(keys, signatures)
         self._check()
-        self._project.write(lambda conn: facets.put_copies(conn, found))
-        self.groups, self.copies = len(found), sum(map(len, found))
+        self._project.write(lambda conn: facets.put_copies(conn, groups))
+        self.groups, self.copies = len(groups), sum(map(len, groups))
 
     def summary(self) -> str:
         """What was found, in one sentence."""

@@ -330,15 +330,15 @@ class ImportStage:
                 return
         yield self._looking()
         with self._project.reading() as conn:
-            found = shared_text.find(conn)
-            pages = [] if found.digest == before.digest else list(id_pages(conn))
+            shared = shared_text.find(conn)
+            pages = [] if shared.digest == before.digest else list(id_pages(conn))
         for page in pages:
             if self._interrupted.is_set():
                 raise Cancelled("The import was cancelled.")
-            self._project.write(partial(shared_text.renew_openings, ids=page, shared=found))
+            self._project.write(partial(shared_text.renew_openings, ids=page, shared=shared))
             yield self._looking()
-        self._project.write(lambda conn: shared_text.put(conn, found))
-        self._shared = found
+        self._project.write(lambda conn: shared_text.put(conn, shared))
+        self._shared = shared
 
     def _looking(self) -> Progress:
         done = self.read if self._total is None else self._before

@@ -65,24 +65,24 @@ _DIGITS = str.maketrans("ghijklmnop", "0123456789")
 
 
 def with_external_ids(
-    conn: sqlite3.Connection, wanted: array[int], names: Collection[str]
+    conn: sqlite3.Connection, ids: array[int], names: Collection[str]
 ) -> array[int]:
     """Those of the ids, in their order, whose conversations have one of these ids in their source."""
-    found = {
+    named = {
         key
         for key, name in conn.execute("SELECT id, external_id FROM conversation")
         if name in names
     }
-    return array("q", (key for key in wanted if key in found))
+    return array("q", (key for key in ids if key in named))
 
 
-def chars(conn: sqlite3.Connection, wanted: Sequence[int]) -> array[int]:
+def chars(conn: sqlite3.Connection, ids: Sequence[int]) -> array[int]:
     """Characters of these conversations, in the order asked; ids that do not exist are left out."""
-    found: dict[int, int] = {}
-    for keys in chunks(wanted):
+    lengths: dict[int, int] = {}
+    for keys in chunks(ids):
         query = f"SELECT id, chars FROM conversation WHERE id IN ({placeholders(keys)})"
-        found.update(conn.execute(query, (*keys,)).fetchall())
-    return array("q", (found[key] for key in wanted if key in found))
+        lengths.update(conn.execute(query, (*keys,)).fetchall())
+    return array("q", (lengths[key] for key in ids if key in lengths))
 
 
 def dates(conn: sqlite3.Connection) -> tuple[str, str] | None:
@@ -105,11 +105,11 @@ def messages(conn: sqlite3.Connection, conversation_id: int) -> list[MessageRow]
 
 
 def conversations_for(
-    conn: sqlite3.Connection, wanted: Sequence[int]
+    conn: sqlite3.Connection, ids: Sequence[int]
 ) -> list[tuple[int, tuple[Message, ...]]]:
     """The messages of many conversations, in id order; ids that do not exist are left out."""
-    found = ((key, messages_of(conn, key)) for key in sorted(set(wanted)))
-    return [(key, texts) for key, texts in found if texts]
+    with_messages = ((key, messages_of(conn, key)) for key in sorted(set(ids)))
+    return [(key, texts) for key, texts in with_messages if texts]
 
 
 def original(conn: sqlite3.Connection, conversation_id: int) -> bytes:
@@ -176,11 +176,11 @@ def leaks(conn: sqlite3.Connection, conversation_id: int) -> list[LeakRow]:
 
 
 def export_conversations(
-    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
+    conn: sqlite3.Connection, ids: Sequence[int] | None = None
 ) -> Iterator[tuple[int, str, Conversation]]:
-    """Yields (id, source, conversation with meta and truth) for the ids `wanted` in their order; None takes all."""
+    """Yields (id, source, conversation with meta and truth) for these ids in their order; None takes all."""
     with snapshot(conn):
-        for page in id_pages(conn, wanted, _EXPORTED_AT_ONCE):
+        for page in id_pages(conn, ids, _EXPORTED_AT_ONCE):
             heads = {
                 row[0]: row
                 for row in conn.execute(
@@ -193,7 +193,7 @@ def export_conversations(
             }
             texts = dict(conversations_for(conn, page))
             for key, label, external_id, meta, truth, created_at in (
-                heads[wanted_id] for wanted_id in page if wanted_id in heads
+                heads[conversation_id] for conversation_id in page if conversation_id in heads
             ):
                 yield (
                     key,

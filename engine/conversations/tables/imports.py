@@ -149,18 +149,18 @@ def _names(
     conn: sqlite3.Connection, names: Sequence[str], sources: Collection[int] | None
 ) -> set[str]:
     """Those of the ids that one of the sources has; of all sources if None."""
-    wanted = None if sources is None else json.dumps(sorted(sources))
-    found: set[str] = set()
+    source_list = None if sources is None else json.dumps(sorted(sources))
+    names_there: set[str] = set()
     for some in chunks(names):
         for table in ("conversation", "alias"):
             # with the plus the source's index, which holds all of its rows, is not used
             rows = conn.execute(
                 f"SELECT external_id FROM {table} WHERE external_id IN ({placeholders(some)})"
                 " AND (? IS NULL OR +source_id IN (SELECT value FROM json_each(?)))",
-                (*some, wanted, wanted),
+                (*some, source_list, source_list),
             )
-            found.update(row[0] for row in rows)
-    return found
+            names_there.update(row[0] for row in rows)
+    return names_there
 
 
 def _was_before(
@@ -405,14 +405,14 @@ def find_by_messages(conn: sqlite3.Connection, messages: Sequence[Message]) -> i
 
 
 def _known(conn: sqlite3.Connection, hashes: Sequence[bytes]) -> dict[bytes, int]:
-    found: dict[bytes, int] = {}
+    ids_by_hash: dict[bytes, int] = {}
     for keys in chunks(hashes):
-        found.update(
+        ids_by_hash.update(
             conn.execute(
                 f"SELECT hash, id FROM conversation WHERE hash IN ({placeholders(keys)})", keys
             )
         )
-    return found
+    return ids_by_hash
 
 
 def _next(conn: sqlite3.Connection, table: str) -> int:

@@ -41,9 +41,9 @@ def is_current(conn: sqlite3.Connection) -> bool:
     return bool(settings.get(conn, _KEY, {}).get(_OF) == _count(conn))
 
 
-def put(conn: sqlite3.Connection, found: SharedText) -> None:
+def put(conn: sqlite3.Connection, shared: SharedText) -> None:
     """Stores the shared text of the project, with the number of conversations that there are."""
-    settings.put(conn, _KEY, {**found.as_json(), _OF: _count(conn)})
+    settings.put(conn, _KEY, {**shared.as_json(), _OF: _count(conn)})
 
 
 def of_vectors(conn: sqlite3.Connection, config_hash: str) -> SharedText:
@@ -67,14 +67,14 @@ def find(conn: sqlite3.Connection) -> SharedText:
 
 
 def _texts(conn: sqlite3.Connection, conversation_id: int) -> Texts:
-    found: dict[Role, list[str]] = {role: [] for role in ROLES}
+    texts: dict[Role, list[str]] = {role: [] for role in ROLES}
     for role, content in conn.execute(
         "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
         f" AND role IN ({placeholders(ROLES)}) AND NOT hidden ORDER BY id",
         (*message_ids(conversation_id), *ROLES),
     ):
-        found[role].append(content)
-    return found
+        texts[role].append(content)
+    return texts
 
 
 def opening(messages: Iterable[tuple[Role, str]], shared: SharedText) -> str:

@@ -25,11 +25,11 @@ def put(conn: sqlite3.Connection, place: str, label: str, format: str, why: str)
 
 def ids(conn: sqlite3.Connection, places: Sequence[str]) -> set[int]:
     """The ids of those of the places from which something was imported."""
-    found: set[int] = set()
+    source_ids: set[int] = set()
     for some in chunks(places):
         rows = conn.execute(f"SELECT id FROM source WHERE place IN ({placeholders(some)})", some)
-        found.update(row[0] for row in rows)
-    return found
+        source_ids.update(row[0] for row in rows)
+    return source_ids
 
 
 def read_before(conn: sqlite3.Connection, source_id: int, digest: bytes) -> str | None:

@@ -29,14 +29,14 @@ def _nested(value: Any) -> Any:
     root: dict[str, Any] = {}
     for key, entry in sorted(value.items(), key=lambda item: str(item[0])):
         *path, last = str(key).split(".")
-        at = root
+        node = root
         for step in path:
-            if not isinstance(at.get(step), dict):
-                at[step] = {"": at[step]} if step in at else {}
-            at = at[step]
+            if not isinstance(node.get(step), dict):
+                node[step] = {"": node[step]} if step in node else {}
+            node = node[step]
         inner = _nested(entry)
-        known = at.get(last)
-        at[last] = (
+        known = node.get(last)
+        node[last] = (
             {**known, **inner} if isinstance(known, dict) and isinstance(inner, dict) else inner
         )
     return _with_lists(root)
@@ -45,11 +45,11 @@ def _nested(value: Any) -> Any:
 def _with_lists(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    found = {key: _with_lists(entry) for key, entry in value.items()}
-    numbers = list(filter(_is_position, found))
-    if numbers and all(_is_position(key) or key == "" for key in found):
-        return [found[key] for key in sorted(numbers, key=int)]
-    return found
+    entries = {key: _with_lists(entry) for key, entry in value.items()}
+    numbers = list(filter(_is_position, entries))
+    if numbers and all(_is_position(key) or key == "" for key in entries):
+        return [entries[key] for key in sorted(numbers, key=int)]
+    return entries
 
 
 def _is_position(key: str) -> bool:
@@ -81,12 +81,12 @@ def _pairs(listed: Any) -> dict[str, Any]:
 
 def _attributes(record: dict[str, Any]) -> dict[str, Any]:
     """The attributes of a span, of any of its forms."""
-    found = record.get("attributes", record.get("tags"))
-    if isinstance(found, list):
-        return _pairs(found)
-    found = json_within(found)
-    if isinstance(found, dict):
-        return found
+    attributes = record.get("attributes", record.get("tags"))
+    if isinstance(attributes, list):
+        return _pairs(attributes)
+    attributes = json_within(attributes)
+    if isinstance(attributes, dict):
+        return attributes
     columns = {key[11:]: value for key, value in record.items() if key.startswith("attributes.")}
     return columns or record
 

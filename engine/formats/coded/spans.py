@@ -323,23 +323,38 @@ def _of_texts(spans: list[Span]) -> list[ChatMessage]:
     """What the outermost steps were given and answered, with the calls of tools between; for traces without
     messages."""
     keys = {span.key for span in spans}
-    found: list[ChatMessage] = []
-    for trace in dict.fromkeys(span.trace for span in sorted(spans, key=lambda one: one.start)):
-        own = sorted((one for one in spans if one.trace == trace), key=lambda one: one.start)
-        roots = [one for one in own if one.parent not in keys or not one.parent]
-        speaking = [one for one in roots if text_given(one.given) or text_answered(one.answered)]
+    messages: list[ChatMessage] = []
+    for trace in dict.fromkeys(
+        span.trace for span in sorted(spans, key=lambda span_of_trace: span_of_trace.start)
+    ):
+        of_trace = sorted(
+            (span_of_trace for span_of_trace in spans if span_of_trace.trace == trace),
+            key=lambda span_of_trace: span_of_trace.start,
+        )
+        roots = [
+            span_of_trace
+            for span_of_trace in of_trace
+            if span_of_trace.parent not in keys or not span_of_trace.parent
+        ]
+        speaking = [
+            span_of_trace
+            for span_of_trace in roots
+            if text_given(span_of_trace.given) or text_answered(span_of_trace.answered)
+        ]
         speaking = speaking[:1] or [
-            one for one in own if one.kind == "model" and text_given(one.given)
+            span_of_trace
+            for span_of_trace in of_trace
+            if span_of_trace.kind == "model" and text_given(span_of_trace.given)
         ]
         for span in speaking:
-            if asked := text_given(span.given):
-                found.append({"role": "user", "content": asked})
-            for tool in own if span in roots else ():
+            if question := text_given(span.given):
+                messages.append({"role": "user", "content": question})
+            for tool in of_trace if span in roots else ():
                 if tool.kind == "tool":
-                    found += _tool_call(tool)
-            if said := text_answered(span.answered):
-                found.append({"role": "assistant", "content": said, **span.facts})
-    return found
+                    messages += _tool_call(tool)
+            if answer := text_answered(span.answered):
+                messages.append({"role": "assistant", "content": answer, **span.facts})
+    return messages
 
 
 def _tool_call(span: Span) -> list[ChatMessage]:

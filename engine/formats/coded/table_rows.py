@@ -136,9 +136,6 @@ _KEPT_AS_ROLES = ("role", "speaker")
 UNREAD = "rows not read"
 """Name under which the metadata of a conversation has those of its rows that are no messages."""
 
-_NUMBER = re.compile(r"\d{1,18}(\.\d+)?\Z")
-_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:|\Z)")
-
 
 def recognise(record: Any) -> str | None:
     """Returns in words why a record looks like a row of this format; None if it does not."""

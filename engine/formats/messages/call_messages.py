@@ -230,11 +230,11 @@ def _only_text(value: Any, keys: Iterable[str]) -> str | None:
     if not isinstance(value, dict):
         return None
     for key in keys:
-        found = json_within(value.get(key))
-        if isinstance(found, list) and len(found) == 1:
-            found = found[0]
-        if isinstance(found, str) and found:
-            return found
+        text = json_within(value.get(key))
+        if isinstance(text, list) and len(text) == 1:
+            text = text[0]
+        if isinstance(text, str) and text:
+            return text
     ((key, only),) = value.items() if len(value) == 1 else (("", None),)
     return only if isinstance(only, str) and only and key not in _NO_TEXTS else None
 
@@ -245,7 +245,7 @@ def _of_list(values: list[Any]) -> list[ChatMessage]:
     values = [json_within(value) for value in values]
     if any(map(is_response_item, values)):
         return response_items(value for value in values if isinstance(value, dict))
-    found: list[ChatMessage] = []
+    messages: list[ChatMessage] = []
     called: set[Any] = set()
     for value in values:
         if (
@@ -263,10 +263,10 @@ def _of_list(values: list[Any]) -> list[ChatMessage]:
             return [{"role": "assistant", "content": values}]  # parts of one answer
         if message is None:
             return []
-        found.append(message)
+        messages.append(message)
         for call in map(object_or_empty, list_or_empty(message.get("tool_calls"))):
             called.add(str(object_or_empty(call.get("function")).get("name") or call.get("name")))
-    return found
+    return messages
 
 
 def _of_stream(events: list[Any]) -> list[ChatMessage]:
@@ -281,8 +281,8 @@ def _of_stream(events: list[Any]) -> list[ChatMessage]:
         delta = object_or_empty(event.get("delta"))
         if not begun and not delta.keys() & _DELTAS:
             continue
-        at = str(event.get("index", event.get("contentBlockIndex")))
-        block = blocks.setdefault(at, {"type": "text"})
+        position = str(event.get("index", event.get("contentBlockIndex")))
+        block = blocks.setdefault(position, {"type": "text"})
         used = object_or_empty(begun.get("toolUse"))
         block |= {**begun, "type": "tool_use", **used} if used else begun
         delta = {
@@ -323,25 +323,25 @@ def _of_text(text: str) -> list[ChatMessage]:
     if not starts or starts[0].start():
         return []
     ends = [start.start() for start in starts[1:]] + [len(text)]
-    found = []
+    messages = []
     for start, end in zip(starts, ends, strict=True):
         word = start[1].lower()
         spoken = text[start.end() : end].removesuffix("\n")
-        found.append({"role": role_named(word), "content": spoken})
-    return found
+        messages.append({"role": role_named(word), "content": spoken})
+    return messages
 
 
-def _instructions(request: Mapping[str, Any], found: list[ChatMessage]) -> list[ChatMessage]:
+def _instructions(request: Mapping[str, Any], messages: list[ChatMessage]) -> list[ChatMessage]:
     """The system message that a request has beside its messages."""
-    if found and found[0].get("role") in ("system", "developer"):
+    if messages and messages[0].get("role") in ("system", "developer"):
         return []
     config = request.get("config")
     places = (request, object_or_empty(config))
     keys = ("system", "instructions", "system_instruction", "systemInstruction", "system_prompt")
-    said = next((place[key] for place in places for key in keys if place.get(key)), None)
-    if isinstance(said, dict):
-        said = said.get("parts", said.get("content"))
-    return [{"role": "system", "content": said}] if isinstance(said, str | list) else []
+    text = next((place[key] for place in places for key in keys if place.get(key)), None)
+    if isinstance(text, dict):
+        text = text.get("parts", text.get("content"))
+    return [{"role": "system", "content": text}] if isinstance(text, str | list) else []
 
 
 def _first(value: Mapping[str, Any], keys: Iterable[str]) -> Any:

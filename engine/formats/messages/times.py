@@ -92,10 +92,10 @@ def dated(conversation: Conversation) -> tuple[Conversation, str]:
     known = conversation.created_at
     if known is not None:
         return replace(conversation, created_at=date_of(known) or known), ""
-    found = min(_dates(conversation.meta, ""), default=None)
-    if found is None:
+    earliest = min(_dates(conversation.meta, ""), default=None)
+    if earliest is None:
         return conversation, ""
-    _, name, time = found
+    _, name, time = earliest
     return replace(conversation, created_at=time), name
 
 
@@ -131,8 +131,8 @@ def _dates(fields: Mapping[str, Any], inside: str) -> Iterator[tuple[int, str, s
     for key, value in fields.items():
         plain = re.sub(r"[^a-z]", "", key.lower())
         path = f"{inside}{key}"
-        if plain in _NAMES and (found := date_of(value)) is not None:
-            yield _NAMES.index(plain), path, found
+        if plain in _NAMES and (date := date_of(value)) is not None:
+            yield _NAMES.index(plain), path, date
         elif plain in _HOLDERS and isinstance(value, dict) and inside.count(".") < 2:
             yield from _dates(value, f"{path}.")
 

@@ -1,1 +1,0 @@
-"""From a file to its records: compression, archives, tables, texts with turns, JSON."""

@@ -304,7 +304,7 @@ def _columns(
     Args:
         chunks: What the footer says of each column.
     """
-    found = []
+    columns = []
     for position, (chunk, is_index) in enumerate(zip(chunks, indexable, strict=True)):
         about = chunk.get(3) if isinstance(chunk, dict) else None
         if not isinstance(about, dict):
@@ -321,8 +321,8 @@ def _columns(
         if 11 in about:
             start = min(start, _number(about, 11))
         _look_at_pages(file, start, _number(about, 5), _number(about, 4), column)
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 def _look_at_pages(file: BinaryIO, start: int, values: int, codec: int, column: _Column) -> None:

@@ -47,7 +47,7 @@ from engine.results.metrics.completeness import (
 from engine.results.records import (
     CompletenessTable,
     RowKind,
-    TruncationRow,
+    SeparationRow,
 )
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import RunDirectory
@@ -410,10 +410,10 @@ def _row(
     metrics: Classification,
     config: ScoreConfig | None,
     origins: Mapping[str, AdapterOrigin],
-) -> TruncationRow:
+) -> SeparationRow:
     values, whole, _ = pairs(way, where)
     share, compared = matched_test(way, where)
-    row = TruncationRow(
+    row = SeparationRow(
         title,
         "scores" if config else _BASELINES[title],
         len(way),

@@ -16,7 +16,7 @@ from engine.base.text import one_line
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import (
     CompletenessTable,
-    TruncationRow,
+    SeparationRow,
     TruthTable,
 )
 from engine.results.table_rendering import row_as_json
@@ -91,7 +91,7 @@ def tested_on(table: CompletenessTable) -> str:
     return f"held out by {name}" if table.selected_on else f"of the test part of {name}"
 
 
-def _truncation_row(row: TruncationRow, table: CompletenessTable) -> ReportRow:
+def _truncation_row(row: SeparationRow, table: CompletenessTable) -> ReportRow:
     return ReportRow(
         (row.name, *(_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
         kind="method" if row.kind == "scores" else "baseline",
@@ -128,7 +128,7 @@ def main_contrasts(table: CompletenessTable, truth: TruthTable | None = None) ->
     ]
 
 
-def _figure(row: TruncationRow, key: str) -> Interval | None:
+def _figure(row: SeparationRow, key: str) -> Interval | None:
     if key == "matched":
         return row.matched
     interval: Interval = getattr(row.metrics, key)

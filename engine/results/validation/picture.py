@@ -13,7 +13,7 @@ from engine.base.interval import Interval
 from engine.base.number_format import figure, figure_range
 from engine.base.text import one_line
 from engine.results.document import Figure, Plot, Ranges
-from engine.results.records import CompletenessTable, TruncationRow
+from engine.results.records import CompletenessTable, SeparationRow
 from engine.results.svg import save_figures
 
 Against = Literal["rows", "conversations", "cut"]
@@ -35,7 +35,7 @@ class _Line:
     """Rows that differ only in the quantity on the horizontal axis, each with its value there."""
 
     name: str
-    rows: tuple[tuple[float, TruncationRow], ...]
+    rows: tuple[tuple[float, SeparationRow], ...]
 
 
 def save_picture(table: CompletenessTable, path: Path, against: Against = "rows") -> None:
@@ -114,13 +114,13 @@ def _by_training(
     )
 
 
-def _lines(rows: Sequence[TruncationRow], against: Against) -> list[_Line]:
+def _lines(rows: Sequence[SeparationRow], against: Against) -> list[_Line]:
     """Groups the rows that differ only in `against`; leaves out groups of one row.
 
     Raises:
         UsageError: No two rows do.
     """
-    groups: dict[str, list[tuple[float, TruncationRow]]] = {}
+    groups: dict[str, list[tuple[float, SeparationRow]]] = {}
     for row in rows:
         share = None
         if row.conversations and row.cut is not None:

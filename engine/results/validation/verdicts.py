@@ -16,11 +16,9 @@ from engine.base.outcomes import (
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.statistics.ranking import roc
 from engine.base.statistics.records import (
-    Classification,
     Contrast,
 )
 from engine.completeness.keywords import sounds_complete
-from engine.completeness.records.scores import DecisionRule, SetMode
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import ListQuery
@@ -31,6 +29,7 @@ from engine.project.sql import id_pages, snapshot
 from engine.questions.tables import verdicts
 from engine.results.metrics.completeness import against_labels
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
+from engine.results.records import SeparationRow
 from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness import KEYWORDS
 from engine.results.validation.completeness_report import ROC
@@ -45,26 +44,6 @@ _GIVE = "Give verdicts in triage, or bring them with `workbench verdicts import`
 
 
 @dataclass(frozen=True, slots=True)
-class SetAgainstVerdicts:
-    """One set of scores, or the keyword rule, against the verdicts.
-
-    Attributes:
-        scored: Number of judged conversations that it scores.
-        rule: Its decision rule; None of the keyword rule.
-        metrics: At its threshold, over the conversations that all rows score.
-        curve: The ROC curve over the same.
-    """
-
-    name: str
-    scored: int
-    metrics: Classification
-    curve: tuple[tuple[float, float], ...]
-    mode: SetMode | None = None
-    config_hash: str | None = None
-    rule: DecisionRule | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class VerdictValidation:
     """All sets of scores against the verdicts.
 
@@ -72,6 +51,7 @@ class VerdictValidation:
         judged: Number of conversations with the verdict complete or incomplete.
         unsure: Number of those with the verdict unsure, which are left out.
         n, complete: Number of judged conversations that all rows score, and of complete ones among them.
+        rows: Every set of scores, and the keyword rule, at their thresholds over these conversations.
         left_out: Sets that score too few of the judged conversations, with how many.
         contrasts: Every two rows by AUROC.
     """
@@ -80,7 +60,7 @@ class VerdictValidation:
     unsure: int
     n: int
     complete: int
-    rows: tuple[SetAgainstVerdicts, ...]
+    rows: tuple[SeparationRow, ...]
     left_out: tuple[tuple[str, int], ...]
     contrasts: tuple[Contrast, ...]
 
@@ -127,22 +107,23 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
         KEYWORDS: keywords,
     }
     thresholds = {names[one.config_hash]: rules[one.config_hash].threshold for one in covered}
-    found, contrasts = against_labels(ways, labels, thresholds)
-    by_name = {names[one.config_hash]: one for one in covered}
-    rows = []
-    for name, way in ways.items():
-        one = by_name.get(name)
-        rows.append(
-            SetAgainstVerdicts(
-                name,
-                len(keys) if one is None else len(values[one.config_hash]),
-                found[name],
-                roc(way, labels),
-                None if one is None else one.mode,
-                None if one is None else one.config_hash,
-                None if one is None else rules[one.config_hash],
-            )
+    metrics, contrasts = against_labels(ways, labels, thresholds)
+    rows = [
+        SeparationRow(
+            names[config.config_hash],
+            "scores",
+            len(values[config.config_hash]),
+            metrics[names[config.config_hash]],
+            mode=config.mode,
+            config_hash=config.config_hash,
+            rule=rules[config.config_hash],
+            roc=roc(ways[names[config.config_hash]], labels),
         )
+        for config in covered
+    ]
+    rows.append(
+        SeparationRow(KEYWORDS, "keywords", len(keys), metrics[KEYWORDS], roc=roc(keywords, labels))
+    )
     return VerdictValidation(
         len(complete),
         len(given) - len(complete),
@@ -215,7 +196,7 @@ def verdict_table(validation: VerdictValidation) -> ReportTable:
     )
 
 
-def _row(row: SetAgainstVerdicts, validation: VerdictValidation) -> ReportRow:
+def _row(row: SeparationRow, validation: VerdictValidation) -> ReportRow:
     means = "a rule on words of thanks and farewell"
     note = ""
     if row.rule is not None:
@@ -228,7 +209,7 @@ def _row(row: SetAgainstVerdicts, validation: VerdictValidation) -> ReportRow:
         means,
         note,
         contrasts_about(row.name, validation.contrasts),
-        curves=(row.curve,),
+        curves=(row.roc,),
         details={
             "mode": row.mode,
             "config_hash": row.config_hash,

@@ -14,7 +14,7 @@ from engine.base.statistics.agreement import Correlation, correlate
 from engine.completeness.records.scores import Mode
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
-from engine.results.records import CompletenessTable, TruncationRow
+from engine.results.records import CompletenessTable, SeparationRow
 from engine.results.validation.completeness import completeness_table, only_run
 from engine.training.run_files import all_runs
 from engine.trees.records import TreeItem
@@ -35,7 +35,7 @@ class Evaluated:
     evaluator: str
     n: int
     coverage: float
-    row: TruncationRow
+    row: SeparationRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -590,7 +590,7 @@ class TestCards:
         assert len(figures) > 20
         for figure in figures:
             if figure.count is not None:
-                ids = support.conversations.ids(ListQuery(figure.wanted))
+                ids = support.conversations.ids(ListQuery(figure.filter))
                 assert (figure.label, len(ids)) == (figure.label, figure.count)
 
     async def test_hostile_source_name(self) -> None:

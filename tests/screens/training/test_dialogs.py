@@ -11,7 +11,7 @@ from engine.training.config import TrainConfig
 from engine.training.records import TrainingEstimate
 from engine.training.request import TrainingRequest
 from engine.training.service import TrainingService
-from screens.training.run_form import TrainingRunForm
+from screens.training.dialogs import TrainingRunForm
 from screens.training.screen import TrainingScreen
 from tests.screens.driving import lines, opened, press, text, until
 from tests.screens.project import ScreenProject, project

@@ -14,7 +14,7 @@ from engine.training.run_files import HiddenRun
 from engine.training.service import TrainingService
 from screens.shell.run_form import RunDialog
 from screens.training import screen as training_screen
-from screens.training.run_form import TrainingRunForm
+from screens.training.dialogs import TrainingRunForm
 from screens.training.run_pane import RunPane
 from screens.training.screen import IDLE_POLLS, TrainingScreen
 from screens.widgets.line_plot import LinePlot

@@ -204,7 +204,7 @@ class TestWords:
         goals, trees = report_of(made).tables
         for table, note in ((goals, "{} conversations"), (trees, "{} yes, {} no")):
             numbers = [
-                len(made.conversations.ids(ListQuery(figure.wanted)))
+                len(made.conversations.ids(ListQuery(figure.filter)))
                 for figure in figures_of(table)
             ]
             told = [sum(numbers)] if table is goals else numbers

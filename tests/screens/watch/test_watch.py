@@ -157,7 +157,7 @@ def test_every_figure_has_its_conversations() -> None:
     figures = [*completion_figures(chart), *goal_figures(chart)]
     assert any(one.label.startswith("now ") and one.count for one in figures)
     for figure in figures:
-        ids = found.conversations.ids(ListQuery(figure.wanted))
+        ids = found.conversations.ids(ListQuery(figure.filter))
         assert figure.count in (None, len(ids)), figure
 
 

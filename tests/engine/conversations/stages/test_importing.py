@@ -22,7 +22,7 @@ from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages import importing
 from engine.conversations.stages.importing import ImportStage
 from engine.conversations.tables import conversations, selecting, sources
-from engine.formats.records import Detection, Parsed, Rejected
+from engine.formats.records import Account, Detection, Parsed, Rejected, SourceReport, Unread
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
 from engine.opener import conversations as conversation_store
 from engine.project import runs
@@ -425,3 +425,26 @@ def is_locked(path: Path) -> bool:
         except OSError:
             return True
     return False
+
+
+def test_a_report_comes_back_whole() -> None:
+    """Every part of an account, with each kind of example in it, is the same after it was written and read."""
+    unread = Unread(2, 30, "an example")
+    account = Account(
+        {"messages": 10, "nowhere": 1}, {"a.b": unread}, {"audio": unread}, out_of_order=1
+    )
+    account.hidden["truth-field reward"] = unread
+    account.ids["session_id"] = unread
+    report = SourceReport("a.jsonl", Detection("openai", "it says so"), 1, 2, 3, account, {"no": 3})
+    again = SourceReport.from_json(report.to_json())
+    assert again == report
+    assert all(
+        isinstance(one, Unread)
+        for kind in (
+            again.account.lost,
+            again.account.unknown,
+            again.account.hidden,
+            again.account.ids,
+        )
+        for one in kind.values()
+    )

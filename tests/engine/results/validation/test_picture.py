@@ -13,7 +13,7 @@ from engine.base.statistics.records import (
 )
 from engine.results.records import (
     CompletenessTable,
-    TruncationRow,
+    SeparationRow,
     TruthRow,
     TruthTable,
 )
@@ -24,13 +24,13 @@ SOME = Interval(0.8, 0.7, 0.9)
 
 def row(
     name: str, recipe: str = "", size: int | None = None, cut: int | None = None
-) -> TruncationRow:
+) -> SeparationRow:
     """One with the same figures as any other."""
     found = Classification(SOME, SOME, SOME, SOME, SOME, SOME, SOME)
-    return TruncationRow(name, "scores", 9, found, recipe=recipe, conversations=size, cut=cut)
+    return SeparationRow(name, "scores", 9, found, recipe=recipe, conversations=size, cut=cut)
 
 
-def table(*rows: TruncationRow) -> CompletenessTable:
+def table(*rows: SeparationRow) -> CompletenessTable:
     """A table of these rows with one known truth and one that has a single value."""
     claim = TruthTable(
         "not complete", "", 4, 5, 9, tuple(TruthRow(one.name, SOME, SOME) for one in rows)

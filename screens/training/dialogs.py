@@ -1,4 +1,4 @@
-"""The dialog for a new training run. Its fields are those of `TrainingRequest`; it shows the cost before the start."""
+"""The dialogs over training runs: a new run and what it costs, everything about one, the log of its process."""
 
 from __future__ import annotations
 
@@ -6,24 +6,42 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Input
+from textual.widgets import Input, Static
 
+from engine.base import number_format
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.request_options import label
 from engine.base.text import one_line
 from engine.conversations.filters import completions, parse_filter
-from engine.training.records import Choice, TrainingChoices, TrainingEstimate
+from engine.training.records import (
+    Choice,
+    RunDetail,
+    Setting,
+    TrainingChoices,
+    TrainingEstimate,
+    ValidPoint,
+)
 from engine.training.request import OPTIONS, TrainingRequest, read_request
 from engine.training.service import TrainingService
+from screens.shell.dialogs import Dialog, hint_line
+from screens.shell.exporting import copy
+from screens.shell.reading_dialogs import ReadingDialog, reading_keys
 from screens.shell.run_form import KEYS, RunForm, field_line
 from screens.training import formatting
+from screens.widgets.background import background
 from screens.widgets.controls import Cycle, LineInput
+from screens.widgets.formatting import facts_table
+from screens.widgets.text_pane import TextPane
 
+MOST_VALIDATIONS = 200
+"""Validations that are listed, the newest ones."""
+WIDTH = 96
+"""Cells of a line of a sample."""
 HELD_OUT = ("0.5", "0.3", "0.2", "0.1")
 """Shares to choose from, the default first."""
-
 OTHER_BASE = Choice("", "A GGUF file, or a folder as Hugging Face writes it.")
 """The last choice of the field `base`; the field `path` then says which."""
 
@@ -125,10 +143,10 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         text = self.text("filter")
         if not text:
             return ""
-        found = completions(text, len(text), {})
-        if len(found) == 1:
-            return f"{found[0].text} {found[0].help}"
-        return ", ".join(one.text for one in found)
+        choices = completions(text, len(text), {})
+        if len(choices) == 1:
+            return f"{choices[0].text} {choices[0].help}"
+        return ", ".join(choice.text for choice in choices)
 
     def _settings_help(self) -> str:
         """The help of the setting that is being typed, else the names of all that begin so."""
@@ -138,3 +156,119 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
                 return f"{setting.name}: {setting.help}"
         names = [setting.name for setting in self._settings if setting.name.startswith(text)]
         return ", ".join(names or [setting.name for setting in self._settings])
+
+
+class DetailDialog(Dialog[None]):
+    """Figures, validations, samples, settings and warnings of a run, as of when the dialog was opened."""
+
+    PLACE = "training-run"
+    AUTO_FOCUS = "VerticalScroll"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "dismiss(None)", "Close"),
+        Binding("y", "copy", "Copy"),
+    ]
+
+    def __init__(self, detail: RunDetail) -> None:
+        super().__init__()
+        self._detail = detail
+
+    def compose(self) -> ComposeResult:
+        """One text."""
+        with Vertical(classes="dialog tall") as box:
+            box.border_title = Content(formatting.name_of(self._detail.run, 80))
+            with VerticalScroll():
+                yield Static(detail_content(self._detail))
+            yield Static(hint_line(("escape", "closes"), ("↑↓", "scroll"), ("y", "copies")))
+
+    def action_copy(self) -> None:
+        """Copies settings and figures."""
+        copy(
+            self,
+            formatting.as_text(self._detail),
+            f"the run {formatting.name_of(self._detail.run)}",
+        )
+
+
+def detail_content(detail: RunDetail) -> Content:
+    """Everything about a run, in sections."""
+    blocks = []
+    problem = formatting.problem_content(detail.run)
+    if problem is not None:
+        blocks.append(problem)
+    blocks.append(
+        facts_table([*formatting.figures_of(detail), ("folder", one_line(detail.folder))])
+    )
+    if detail.valid:
+        blocks.append(_section("validations", _valid_lines(detail.valid, detail.run.best_step)))
+    if detail.samples:
+        blocks.append(_section("samples", formatting.sample_content(detail.samples, WIDTH)))
+    if detail.warnings:
+        lines = [
+            Content.styled(f"! {one_line(w, 400)}", "$tone-borderline") for w in detail.warnings
+        ]
+        blocks.append(_section("warnings", lines))
+    if detail.config:
+        blocks.append(_section("settings", [_setting(setting) for setting in detail.config]))
+    if detail.last_lines:
+        blocks.append(formatting.tail_content(detail))
+    return Content("\n\n").join(blocks)
+
+
+def _section(title: str, lines: Sequence[Content]) -> Content:
+    return Content("\n").join([Content.styled(title, "bold"), *lines])
+
+
+def _valid_lines(points: Sequence[ValidPoint], best: int | None) -> list[Content]:
+    shown = list(points[-MOST_VALIDATIONS:])
+    lines = [Content.styled("    step    loss   AUROC      F1   pairs", "$tone-muted")]
+    for point in shown:
+        mark = "  ◆ best" if point.step == best else ""
+        lines.append(
+            Content.assemble(
+                f"{point.step:>8,}{formatting.loss(point.loss):>8}{formatting.score(point.auroc):>8}"
+                f"{formatting.score(point.f1):>8}{point.n:>8,}",
+                (mark, "$tone-accent"),
+            )
+        )
+    if len(shown) < len(points):
+        earlier = number_format.counted(len(points) - len(shown), "earlier validation")
+        lines.insert(1, Content.styled(f"{earlier} left out", "$tone-muted"))
+    return lines
+
+
+def _setting(setting: Setting) -> Content:
+    name, value = one_line(setting.name, 30), one_line(setting.value, 120)
+    return Content.assemble(
+        (f"{name:<15}", "$tone-muted"), f"{value}  ", (one_line(setting.help, 300), "$tone-muted")
+    )
+
+
+class LogDialog(ReadingDialog):
+    """What the processes of a run printed, from its end."""
+
+    PLACE = "training-log"
+    WHAT = "the log"
+    OWN_HINTS = (("r", "reads again"),)
+    BINDINGS: ClassVar[list[BindingType]] = reading_keys(
+        "l", Binding("r", "read", "Again", tooltip="Read what was printed since")
+    )
+
+    def __init__(self, training: TrainingService, name: str) -> None:
+        super().__init__()
+        self._training, self._run = training, name
+
+    def title_line(self) -> Content:
+        """Names the run."""
+        return Content(f"Log of {one_line(self._run, 60)}")
+
+    def on_mount(self) -> None:
+        """Reads the log."""
+        self.action_read()
+
+    def action_read(self) -> None:
+        """Reads the log again and goes to its end."""
+        training, name = self._training, self._run
+        background(self, lambda: training.log(name), self._show, self.show_error, group="log")
+
+    def _show(self, text: str) -> None:
+        self.query_one(TextPane).show(text or "Nothing was printed yet.", at_end=True)
