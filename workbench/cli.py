@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from engine.base import network_guard
 from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, OutputLost, UsageError, WorkbenchError
+from engine.base.folders import version
 from engine.base.text import as_json, display_safe
 from workbench.command_table import COMMANDS, GROUPS, Command
 from workbench.result import CANCELLED, DONE, FAILED, USAGE, Result
@@ -261,6 +262,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.umask(mask)
 
 
+def version_line() -> str:
+    """The version, and what it runs on: the questions of every report of a fault."""
+    import platform
+    from importlib import metadata
+
+    llama = metadata.version("llama-cpp-python")
+    python = f"Python {platform.python_version()}"
+    system = f"{platform.system()} {platform.machine()}"
+    return f"{version()} ({python}, llama-cpp-python {llama}, {system})"
+
+
 def _run(words: list[str], topic: list[str], offline: bool) -> int:
     try:
         arguments = build_parser().parse_args(_with_joined_filters(_with_command(words)))
@@ -272,8 +284,6 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
                 print(f"\n{more if explained.kind == 'page' else explained.text}", end="")
         return int(stop.code or 0)
     if arguments.version:
-        from workbench.version import version_line
-
         print(version_line())
         return DONE
     if arguments.command is None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from engine.base.outcomes import (
     State,
@@ -28,6 +25,10 @@ from engine.completeness.records.scores import (
 )
 from engine.conversations.filters import FILTER, Filter
 from engine.questions.records.calibration import Agreement
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 GoalText = Literal["first-user", "all-user", "all", "summary"]
 """The text that a conversation is clustered by: its first user message, all of them, what user and assistant wrote, or
@@ -59,7 +60,7 @@ NAMELESS = "a group without a label"
 LIKELY = 0.05
 """Merge probability from which a pair is shown to a person before the others."""
 
-Ids = npt.NDArray[np.int64]
+Ids: TypeAlias = "npt.NDArray[np.int64]"
 """Conversation ids."""
 
 Pair = tuple[str, str]
