@@ -6,9 +6,17 @@ import re
 import sys
 from pathlib import Path
 
-from engine.model.prompt_files import prompt_names, prompt_text
-from engine.model.prompt_texts import places, prompt_kinds, prompt_texts
-from engine.model.service.prompts import names, shipped
+from engine.model.prompt_files import (
+    places,
+    prompt_kinds,
+    prompt_names,
+    prompt_text,
+    prompt_texts,
+)
+from engine.model.service.run_setup import (
+    names,
+    shipped,
+)
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "prompts.md"
 

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from engine.base.errors import AdapterError, ModelError
 from engine.base.files import replacing
-from engine.model.adapter_files import LORA_A, LORA_B, AdapterOrigin
-from engine.model.base_fingerprint import Sizes, fingerprint
+from engine.model.adapter_files import LORA_A, LORA_B, AdapterOrigin, Sizes, fingerprint
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Expand, ReadTokens, TokenDistribution, Tokenize

@@ -29,8 +29,7 @@ from engine.model.hub.access import DEFAULT_HUB
 from engine.model.hub.pulls import unfinished
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
-from engine.model.service.facts import ModelFacts, model_facts
-from engine.model.service.memory import machine_memory
+from engine.model.service.facts import ModelFacts, machine_memory, model_facts
 from engine.project import settings
 from engine.project.health import examine, sqlite_facts
 from engine.project.network import KEY

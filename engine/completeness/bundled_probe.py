@@ -16,7 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from engine.completeness.probe import Calibration, Floats, States
-from engine.model.base_fingerprint import base_fingerprint
+from engine.model.adapter_files import (
+    base_fingerprint,
+)
 from engine.model.catalog import RunnableModel
 from engine.model.gguf_file import read_gguf
 
@@ -30,7 +32,7 @@ class BundledProbe:
     Attributes:
         weights: Shape (dimensions,); the log-odds of an end are `states @ weights + intercept`.
         conversations: Number of conversations that it was fitted to.
-        base_fingerprint: Fingerprint of the model whose states it reads; see `engine.model.base_fingerprint`.
+        base_fingerprint: Fingerprint of the model whose states it reads; see `engine.model.adapter_files`.
     """
 
     weights: States

@@ -9,10 +9,11 @@ from engine.jobs.contract import (
     OnProgress,
 )
 from engine.model.interface import Sampling
-from engine.model.model_client import (
+from engine.model.process.requests import (
+    Generate,
+    LogProbs,
     ModelClient,
 )
-from engine.model.process.requests import Generate, LogProbs
 from engine.model.prompt_files import Prompt
 
 

@@ -1,18 +1,95 @@
-"""Adapter files (GGUF): their metadata, and whether an adapter fits a base model."""
+"""Adapter files (GGUF): their metadata, and whether an adapter fits a base model.
+
+A base is known by a fingerprint that is the same for every format of its weights. It covers architecture, sizes and the
+vectors of the norms. Every GGUF file keeps those in F32 whatever the format of the rest, and training leaves them as
+they are, so that the shipped file, its tuned copies and the model that an adapter was trained on have one fingerprint.
+They are rounded to BF16 first, because training may load them so. Models that differ only in their matrices, such as
+one with an adapter merged into it, have the same fingerprint.
+
+An adapter can be merged into a copy of its base weights: applied at run time it costs two fifths of the speed on a CPU.
+Merged weights are rounded to 16 bits once more.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engine.base.errors import AdapterError, ModelFileError
-from engine.model.base_fingerprint import base_fingerprint
-from engine.model.gguf_file import GgufFile, read_gguf
+from engine.base.files import make_folder, replacing
+from engine.model.gguf_file import BF16, F16, F32, GgufFile, read_gguf
+
+_VERSION = "n1"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes of a model; None where they differ by layer."""
+
+    layers: int | None
+    width: int | None
+    inner: int | None
+    heads: int | None
+    kv_heads: int | None
+    vocabulary: int | None
+
+
+def fingerprint(architecture: str, sizes: Sizes, norms: Mapping[str, NDArray[np.float32]]) -> str:
+    """The fingerprint of a model.
+
+    Args:
+        architecture: Name of the architecture in GGUF.
+        norms: Flat weights of the norms by tensor name.
+    """
+    head = {"architecture": architecture, **asdict(sizes)}
+    digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
+    for name in sorted(norms):
+        digest.update(f"\n{name} {len(norms[name])}\n".encode())
+        digest.update(_as_bf16(norms[name]).tobytes())
+    return f"{_VERSION}:{digest.hexdigest()}"
+
+
+def base_fingerprint(file: GgufFile) -> str | None:
+    """The fingerprint of the weights in a file; None if its norms are quantised.
+
+    Raises:
+        ModelFileError: The file is damaged.
+    """
+    arch = file.text("general.architecture")
+    heads = file.number(f"{arch}.attention.head_count")
+    embedding = file.tensors.get("token_embd.weight")
+    sizes = Sizes(
+        layers=file.number(f"{arch}.block_count"),
+        width=file.number(f"{arch}.embedding_length"),
+        inner=file.number(f"{arch}.feed_forward_length"),
+        heads=heads,
+        kv_heads=file.number(f"{arch}.attention.head_count_kv") or heads,
+        vocabulary=embedding.shape[-1] if embedding else None,
+    )
+    norms = {}
+    for name, info in file.tensors.items():
+        if name.endswith("_norm.weight") and len(info.shape) == 1:
+            vector = file.vector(name)
+            if vector is None:
+                return None
+            norms[name] = vector
+    return fingerprint(arch, sizes, norms) if norms else None
+
+
+def _as_bf16(values: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """BF16 as 16-bit integers, rounded to nearest, ties to even."""
+    bits = np.ascontiguousarray(values, dtype="<f4").view("<u4")
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16
+    return np.asarray(rounded, dtype="<u2")
+
 
 BASE_FINGERPRINT = "workbench.base_fingerprint"
 BASE_NAME = "workbench.base_name"
@@ -31,7 +108,7 @@ class AdapterOrigin:
     """How an adapter was trained, from its file and its card.
 
     Attributes:
-        base_fingerprint: See `engine.model.base_fingerprint`; empty for adapters from elsewhere.
+        base_fingerprint: See `engine.model.adapter_files`; empty for adapters from elsewhere.
         base_name: Name of the base model; for display only.
         data_fingerprint: SHA-256 of the training data; empty if unknown.
         recipe: Recipe of the training; empty if unknown.
@@ -172,3 +249,85 @@ def _misfit(name: str, adapter: GgufFile, base: GgufFile) -> str | None:
             f" the model has {whole.shape[0]} x {whole.shape[1]}"
         )
     return None
+
+
+LARGEST = 2_000_000_000
+"""Largest base, in bytes, for which a merged copy per adapter is worth the disk space."""
+
+
+MERGED = ("bf16", "f16")
+"""Formats of tuned weights that an adapter is merged into."""
+
+
+KEPT = 3
+"""Number of merged copies kept in a folder: those used last."""
+
+
+Matrix = NDArray[np.float32]
+
+
+def merge(base: Path, adapter: Path, out: Path) -> None:
+    """Writes the merged weights atomically, and removes copies beyond the `KEPT` that were used last.
+
+    Args:
+        base: A GGUF file in BF16, F16 or F32.
+
+    Raises:
+        ModelFileError: A file cannot be read or written, or the adapter is one for another base.
+        AdapterError: The adapter has values that are not numbers.
+        ModelError: The base is in another format.
+    """
+    refuse_other_base(adapter, base)
+    refuse_without_numbers(adapter)
+    weights, file = read_gguf(base), read_gguf(adapter)
+    make_folder(out.parent)
+    try:
+        with replacing(out) as part:
+            shutil.copyfile(base, part)
+            for name in file.tensors:
+                if name.endswith(LORA_A):
+                    _add(part, weights, name.removesuffix(LORA_A), file)
+    except OSError as error:
+        raise ModelFileError(
+            f"The merged weights {out.name} cannot be written: {error.strerror}.",
+            "Check the free disk space of the cache folder.",
+        ) from error
+    for old in sorted(out.parent.glob("*.gguf"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+        old.unlink(missing_ok=True)
+
+
+def _add(path: Path, weights: GgufFile, target: str, adapter: GgufFile) -> None:
+    """Adds `alpha / rank * B @ A` to one matrix of the file at `path`."""
+    info = weights.tensors[target]
+    if info.kind not in _STORED:
+        raise AdapterError(f"{target} is in a format that no adapter can be added to.")
+    a, b = _matrix(adapter, target + LORA_A), _matrix(adapter, target + LORA_B)
+    alpha = float(adapter.values.get("adapter.lora.alpha", 0.0)) or float(len(a))
+    before = weights.vector(target)
+    assert before is not None
+    after = before.reshape(len(b), -1) + (alpha / len(a)) * (b @ a)
+    with path.open("rb+") as file:
+        file.seek(info.offset)
+        file.write(_STORED[info.kind](after).tobytes())
+
+
+def _matrix(file: GgufFile, name: str) -> Matrix:
+    """A matrix in the row order of GGUF."""
+    flat = file.vector(name)
+    if flat is None:
+        raise AdapterError(f"{name} is in a format that cannot be read.")
+    return flat.reshape(-1, file.tensors[name].shape[0])
+
+
+def _rounded(values: Matrix) -> NDArray[np.uint16]:
+    """Rounds to BF16: to nearest, ties to even."""
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2")
+
+
+_STORED: dict[int, Callable[[Matrix], NDArray[Any]]] = {
+    BF16: _rounded,
+    F16: lambda values: values.astype("<f2"),
+    F32: lambda values: values.astype("<f4"),
+}
+"""How a matrix is written in each format that an adapter can be added to."""

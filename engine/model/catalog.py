@@ -16,8 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import ModelFileError, NameTaken, NotFound, NotYet
-from engine.model.adapter_files import AdapterOrigin, card_of, is_adapter
-from engine.model.adapter_merging import LARGEST, MERGED
+from engine.model.adapter_files import (
+    LARGEST,
+    MERGED,
+    AdapterOrigin,
+    card_of,
+    is_adapter,
+)
 from engine.model.catalog_file import CatalogFile
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions

@@ -2,18 +2,28 @@
 
 The compute buffer was measured on llama.cpp 0.3.36 with the default model: it holds the larger of the distributions of
 one decode and of one layer's work on a batch. Where the formula errs, it errs upwards, by a few per cent.
+
+Where llama.cpp can use a GPU, as many layers go there as fit into its free memory, as the driver reports it. That was
+tried with made-up drivers only: no machine that built this program had a GPU and a llama.cpp that could use it.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
-from dataclasses import dataclass
+import shutil
+import subprocess
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 
 from engine.model.generation import PARALLEL
-from engine.model.gguf_file import GgufFile
-from engine.model.gguf_layout import bytes_of
+from engine.model.gguf_file import (
+    GgufFile,
+    bytes_of,
+    read_gguf,
+)
 from engine.model.interface import LoadOptions
 
 MOST_CONTEXT = 8192
@@ -37,6 +47,9 @@ GPU_OVERHEAD = 600 << 20
 
 _LAYER = re.compile(r"^blk\.(\d+)\.")
 _OUTPUTS = ("output.weight", "output_norm.weight")
+
+
+DRIVER_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +239,90 @@ def available_memory() -> int | None:
     except OSError:
         pass
     return None
+
+
+BUSY_LOAD = 0.75
+"""Load of the last minute, as a share of the cores, from which speeds are not compared with those of another time."""
+
+
+def busy(cores: int) -> bool:
+    """Whether the processors were busy in the last minute; False where the system does not say."""
+    try:
+        return os.getloadavg()[0] > BUSY_LOAD * cores
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """The first GPU: its name and its free memory in bytes."""
+
+    name: str
+    free: int
+
+
+def free_gpu() -> Gpu | None:
+    """Returns the first GPU with its free memory; None without one."""
+    found = first_gpu("memory.free", DRIVER_SECONDS)
+    return None if found is None else Gpu(*found)
+
+
+def first_gpu(field: str, seconds: float) -> tuple[str, int] | None:
+    """Asks `nvidia-smi` for the name of the first GPU and one of its sizes in bytes; None without a GPU.
+
+    Args:
+        field: Name of the size in `nvidia-smi`, such as `memory.total`.
+        seconds: Time limit of the query.
+    """
+    try:
+        name, _, mebibytes = _query(f"name,{field}", seconds)[0].rpartition(",")
+        return name.strip(), int(mebibytes) << 20
+    except (ValueError, IndexError):
+        return None
+
+
+def count_gpus(seconds: float) -> int:
+    """Number of GPUs that `nvidia-smi` lists and CUDA_VISIBLE_DEVICES does not hide; 0 without the tool.
+
+    Args:
+        seconds: Time limit of the query.
+    """
+    listed = len(_query("name", seconds))
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return listed
+    # CUDA reads the list up to the first number that is none of a device.
+    shown = list(takewhile(lambda one: one.strip() not in ("", "-1"), visible.split(",")))
+    return min(listed, len(shown))
+
+
+def _query(fields: str, seconds: float) -> list[str]:
+    """A line of `nvidia-smi` for each GPU; none without GPU or tool."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    try:
+        return subprocess.run(
+            [tool, f"--query-gpu={fields}", "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=seconds,
+        ).stdout.splitlines()
+    except (OSError, subprocess.SubprocessError):
+        return []
+
+
+def with_layers_that_fit(path: Path, options: LoadOptions) -> LoadOptions:
+    """The options with as many layers on the GPU as it has room for now, where all of them were asked for.
+
+    To be asked when no model is loaded that is going to make room.
+
+    Raises:
+        ModelFileError: The file cannot be read.
+    """
+    gpu = free_gpu() if options.gpu_layers < 0 else None
+    if gpu is None:
+        return options
+    plan = plan_layers(read_gguf(path), gpu.free, options)
+    return options if plan.layers == plan.of else replace(options, gpu_layers=plan.layers)

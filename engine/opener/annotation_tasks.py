@@ -14,7 +14,9 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.base.text import as_json
-from engine.model.prompt_texts import prompt_texts
+from engine.model.prompt_files import (
+    prompt_texts,
+)
 from engine.opener.conversation_forms import ConversationForm, Exported
 from engine.questions.rating_scales import NOTE, RATING_NAMES, RATINGS, VERDICT
 

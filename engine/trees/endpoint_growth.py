@@ -18,9 +18,11 @@ from engine.base.errors import Cancelled, RequestRefused, UsageError
 from engine.model.endpoints.client import EndpointHandlers, EndpointModel
 from engine.model.endpoints.log_probs import Raw, Reader
 from engine.model.http.capabilities import Capabilities, no_tree
-from engine.model.http.control_tokens import without_controls
-from engine.model.http.dialects import text_of
-from engine.model.http.responses import Step
+from engine.model.http.dialects import (
+    Step,
+    text_of,
+    without_controls,
+)
 from engine.model.log_windows import (
     SMALLEST_ROOM,
     log_tokens,

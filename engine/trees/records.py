@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from engine.base.outcomes import (
     State,
@@ -15,7 +15,9 @@ from engine.completeness.records.scoring_request import STEP_STOP
 from engine.conversations.filters import FILTER, Filter
 from engine.model.service.records import ModelRequest
 from engine.trees.places import At
-from engine.trees.tree import TreeOptions
+
+if TYPE_CHECKING:
+    from engine.trees.tree import TreeOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,14 @@ class PropertyBounds:
     high: float
 
 
+def _to_the_next_step() -> TreeOptions:
+    """How trees grow by default: an answer ends where the next step of the log begins."""
+    # Imported here: it brings numpy, which a list of conversations does not wait for.
+    from engine.trees.tree import TreeOptions
+
+    return TreeOptions(stop=(STEP_STOP,))
+
+
 @dataclass(frozen=True, slots=True)
 class TreeRequest:
     """A run that grows response trees, from the command line or a dialog.
@@ -188,7 +198,7 @@ class TreeRequest:
         only: In place of the filter these conversations, in id order; the trees that are shown stay what they are.
     """
 
-    tree: TreeOptions = field(default_factory=lambda: TreeOptions(stop=(STEP_STOP,)))
+    tree: TreeOptions = field(default_factory=_to_the_next_step)
     at: At = choice("last-answer", "where trees grow", get_args(At))
     model: str | None = declared(None, MODEL)
     adapter: str | Path | None = declared(None, ADAPTER)

@@ -19,12 +19,15 @@ from engine.jobs.contract import (
     ThreadedWork,
     blocks,
 )
-from engine.model.block_stage import BlockStage, ModelStage
 from engine.model.model_work import (
     RunModel,
 )
 from engine.model.process.process import (
     ModelProcess,
+)
+from engine.model.stages import (
+    BlockStage,
+    ModelStage,
 )
 from engine.project import runs
 from engine.project.project import Project

@@ -31,7 +31,7 @@ from screens.shell.workbench_screen import (
 from screens.simulation import formatting
 from screens.widgets.controls import Cycle, LineInput
 from screens.widgets.jobs import EngineFeed
-from screens.widgets.wrap import wrap
+from screens.widgets.messages import wrap
 
 POLL_SECONDS = 0.2
 LONGEST = 2_000

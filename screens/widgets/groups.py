@@ -28,7 +28,7 @@ from engine.goals.records import (
     model_says_yes,
 )
 from screens.widgets.formatting import STATE_LOOKS
-from screens.widgets.wrap import safe_text, wrap
+from screens.widgets.messages import safe_text, wrap
 
 Piece = str | tuple[str, str]
 """Text, or text with its style."""

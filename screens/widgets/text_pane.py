@@ -26,7 +26,7 @@ from screens.widgets.finding import (
     paint,
 )
 from screens.widgets.keyed import Keyed
-from screens.widgets.wrap import Lines, break_lines, safe_text
+from screens.widgets.messages import Lines, break_lines, safe_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from engine.base.conversation import Role, opens_turn
 from engine.base.text import one_line
 from engine.conversations.records import LeakRow, MessageRow
 from screens.widgets import messages as text_styles
-from screens.widgets.messages import Form, Part, Span, parts
-from screens.widgets.wrap import Lines, break_lines, safe_text, wrap
+from screens.widgets.messages import Form, Lines, Part, Span, break_lines, parts, safe_text, wrap
 
 ROLE_LABELS: dict[Role, str] = {
     "system": "sys",

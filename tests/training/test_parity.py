@@ -10,8 +10,10 @@ from pathlib import Path
 import gguf
 import pytest
 
-from engine.model.adapter_files import AdapterOrigin
-from engine.model.base_fingerprint import base_fingerprint
+from engine.model.adapter_files import (
+    AdapterOrigin,
+    base_fingerprint,
+)
 from engine.model.catalog import embedded_model
 from engine.model.gguf_file import read_gguf
 from engine.training.config import TrainConfig

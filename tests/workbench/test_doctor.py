@@ -25,7 +25,9 @@ from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.pulls import PullPlan
 from engine.model.manifest import PULLED, Manifest, PartFile
-from engine.model.service.memory import MachineMemory
+from engine.model.service.facts import (
+    MachineMemory,
+)
 from engine.project import runs
 from engine.project.network import NetworkService
 from engine.project.project import Project

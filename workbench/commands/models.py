@@ -18,22 +18,22 @@ from engine.model.http.fleet import Prices
 from engine.model.hub.pulls import unfinished
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tune
-from engine.model.service import checking
+from engine.model.service import adding
 from engine.model.service.adding import add_file
 from engine.model.service.endpoints import Endpoints, endpoint_json, endpoint_summary
 from engine.model.service.facts import (
     AdapterFacts,
+    MachineMemory,
     ModelFacts,
     adapter_facts,
     find,
     ggufs_in,
+    machine_memory,
     model_facts,
 )
-from engine.model.service.in_use import ModelsInUse
-from engine.model.service.memory import MachineMemory, machine_memory
 from engine.model.service.pulls import Pulls
 from engine.model.service.records import WORKS
-from engine.model.service.tuning import sample_text
+from engine.model.service.run_setup import ModelsInUse, sample_text
 from engine.project.project import Project
 from engine.training import adapter_in_use
 from workbench.arguments import PROJECT, above_zero, argument, switch, takes
@@ -116,7 +116,7 @@ def verify(arguments: argparse.Namespace) -> Result:
     checks = []
     for entry in entries:
         try:
-            checks.append({"name": entry.name, "ok": True, "said": checking.verify(catalog, entry)})
+            checks.append({"name": entry.name, "ok": True, "said": adding.verify(catalog, entry)})
         except ModelFileError as error:
             checks.append({"name": entry.name, "ok": False, "said": str(error)})
     return Result(
@@ -144,10 +144,10 @@ def remove(arguments: argparse.Namespace) -> Result:
         Pulls(catalog.data).give_up(name)
     else:
         entry = find(catalog, name)
-        done = checking.removal(entry)
+        done = adding.removal(entry)
         if entry.origin == "pulled":
             ask_first(done, arguments.yes)
-        checking.remove(catalog, entry)
+        adding.remove(catalog, entry)
     return Result([f"{name} is removed."], {"removed": name, "done": done})
 
 

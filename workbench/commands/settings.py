@@ -28,7 +28,7 @@ SHELLS = ("bash", "zsh", "fish")
 )
 def prompts(arguments: argparse.Namespace) -> Result | int:
     """Lists, prints, replaces or resets the prompts of a project."""
-    from engine.model.service.prompts import names, shipped
+    from engine.model.service.run_setup import names, shipped
 
     changing = arguments.file is not None or arguments.reset
     with OpenProject(Path(arguments.project), read_only=not changing) as workspace:

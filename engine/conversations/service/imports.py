@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.conversations.records import CheckCounts
-from engine.conversations.stages.checking import CheckStage
-from engine.conversations.stages.importing import ImportStage
 from engine.formats.input_kinds import SKIPPED
 from engine.formats.records import MOST_LOST, PLACES, Account, SourceReport, Unread
 from engine.project.project import Project
+
+if TYPE_CHECKING:
+    from engine.conversations.stages.checking import CheckStage
+    from engine.conversations.stages.importing import ImportStage
 
 MOST_SOURCES = 10
 """Sources of which the text says what was read; JSON has all."""
@@ -40,6 +42,10 @@ def import_stages(
         replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
         most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
     """
+    # Imported here: they bring readers and numpy, which what only shows an import does not wait for.
+    from engine.conversations.stages.checking import CheckStage
+    from engine.conversations.stages.importing import ImportStage
+
     reading = ImportStage(
         project, paths, format, stdin, all_branches, replace, most_unpacked=most_unpacked
     )

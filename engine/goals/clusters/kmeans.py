@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.errors import NotYet
-from engine.model.embedders.threads import one_thread
+from engine.model.embedders.tfidf import one_thread
 from engine.model.embedders.vectors import (
     BLOCK,
     Floats,

@@ -25,7 +25,6 @@ from engine.goals.tables import vectors
 from engine.goals.tables.texts import GoalEntry, TextSource
 from engine.goals.tables.vectors import VectorConfig, digest_of
 from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress, blocks
-from engine.model.block_stage import BlockStage
 from engine.model.embedders.embedder import Embedder, embedder_from_state
 from engine.model.embedders.vectors import Vectors, has_vector, same_space
 from engine.model.model_work import RunModel
@@ -33,6 +32,7 @@ from engine.model.process.process import (
     ModelProcess,
 )
 from engine.model.prompt_files import Prompt
+from engine.model.stages import BlockStage
 from engine.project import runs
 from engine.project.project import Project
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from engine.base.errors import NotYet
 from engine.goals.records import GoalText
-from engine.goals.tables import vectors
 from engine.goals.tables.texts import TextSource
 from engine.project import settings
 from engine.project.idset import IdSet, read_ids
@@ -381,6 +380,9 @@ def ids_without_assignment(
     conn: sqlite3.Connection, clustering_id: int, vector_config: str
 ) -> array[int]:
     """Ids of the conversations that have a vector but are neither in a clustering nor assigned; in id order."""
+    # Imported here: it brings numpy, which a list of conversations does not wait for.
+    from engine.goals.tables import vectors
+
     with snapshot(conn):
         every = IdSet.every(conn)
         (key,) = conn.execute(

@@ -17,7 +17,7 @@ from engine.goals.records import GroupPeriod, Ids, MapPoint, MemberOrder, Member
 from engine.goals.tables import groups
 from engine.goals.tables.clusterings import source_of
 from engine.goals.views.clustering_view import ClusteringView, Space
-from engine.model.embedders.threads import one_thread
+from engine.model.embedders.tfidf import one_thread
 from engine.model.embedders.vectors import Floats, Vectors, blocks, has_vector
 from engine.project.project import Project
 from engine.project.sql import snapshot

@@ -10,14 +10,28 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine.base.errors import ModelError, UsageError
-from engine.model.embedders.threads import one_thread
 from engine.model.embedders.vectors import Floats, Vectors, unit_rows
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limits BLAS to one thread in this process until the block ends.
+
+    For computations of a few seconds: their results then do not depend on the number of cores. BLAS threads also wait
+    for each other by spinning: on two cores that other processes used too, a fit of 0.3 s took 12 s with two threads.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
+
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer

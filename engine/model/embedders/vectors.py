@@ -1,17 +1,18 @@
 """Vectors of texts: arrays of float32 with one row of length 1 for each text; a row of zeros is a text without a
 vector.
 
-All functions work block by block, because arrays may be memory maps that are larger than the memory.
+All functions work block by block, because arrays may be memory maps that are larger than the memory. Texts are sent to
+an embedding model in batches, and the rows that it returns are checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.base.errors import UsageError
+from engine.base.errors import ModelError, UsageError
 
 Vectors = npt.NDArray[np.float32]
 """Shape (n, d)."""
@@ -100,3 +101,35 @@ def mean_direction(vectors: Vectors, members: Indices) -> Floats:
         total += vectors[members[part]].sum(axis=0, dtype=np.float64)
     found: Floats = unit_rows(total[None, :] / max(1, len(members)))[0]
     return found
+
+
+BATCH = 64
+
+
+TextsToRows = Callable[[Sequence[str]], npt.ArrayLike]
+"""Returns one row of numbers for each text, shape (texts, d); rows need not have length 1."""
+
+
+def embed_in_batches(texts: Sequence[str], embed: TextsToRows, size: int = BATCH) -> Vectors:
+    """Embeds texts `size` at a time; returns rows of length 1, shape (texts, d). Blank texts give zeros without a call.
+
+    Raises:
+        ModelError: The model returned another number of rows, rows of different lengths, or values that are not finite.
+    """
+    asked = [place for place, text in enumerate(texts) if text.strip()]
+    found: Vectors | None = None
+    for start in range(0, len(asked), size):
+        places = asked[start : start + size]
+        try:
+            rows = unit_rows(embed([texts[place] for place in places]))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ModelError(f"The embedding model gave no vectors: {error}.") from error
+        if found is None:
+            found = np.zeros((len(texts), rows.shape[1]), dtype=np.float32)
+        if rows.shape != (len(places), found.shape[1]) or not rows.size:
+            raise ModelError(
+                f"The embedding model gave {rows.shape[0]} rows of {rows.shape[1]} numbers for "
+                f"{len(places)} texts; {found.shape[1] or 'some'} numbers were expected."
+            )
+        found[places] = rows
+    return np.zeros((len(texts), 0), dtype=np.float32) if found is None else found

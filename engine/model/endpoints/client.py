@@ -13,10 +13,16 @@ from engine.jobs.contract import (
     OnProgress,
 )
 from engine.model.chat import Completion
-from engine.model.endpoints.chat import chat_replies, no_chat
-from engine.model.endpoints.known_tokens import UNBOUNDED
-from engine.model.endpoints.log_probs import Raw, Reader
-from engine.model.endpoints.replies import write_replies
+from engine.model.endpoints.log_probs import (
+    UNBOUNDED,
+    Raw,
+    Reader,
+)
+from engine.model.endpoints.replies import (
+    chat_replies,
+    no_chat,
+    write_replies,
+)
 from engine.model.http.capabilities import (
     Capabilities,
     no_laid_out,

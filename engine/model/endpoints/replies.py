@@ -1,26 +1,99 @@
-"""Replies to logs over HTTP."""
+"""Replies to logs and to chat messages over HTTP. To messages an endpoint applies its own chat template; prompts become
+messages where it takes no raw text or does not show its template.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from engine.base.errors import RequestRefused
+from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.endpoints.log_probs import Raw, Reader
-from engine.model.endpoints.messages import reply_to
 from engine.model.generation import Stopped
-from engine.model.http.capabilities import no_laid_out
-from engine.model.http.control_tokens import without_controls
-from engine.model.http.responses import Written, written
+from engine.model.http.capabilities import Capabilities, no_laid_out
+from engine.model.http.dialects import (
+    Step,
+    Written,
+    without_controls,
+    written,
+)
 from engine.model.interface import Sampling
 from engine.model.log_windows import (
     log_tokens,
     plan_windows,
 )
+from engine.model.process.chat import left_out_note, without_oldest
 from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt
+
+BEGIN_WITH = '\n\nBegin your answer with: "{reply}"'
+"""Added to a question if the endpoint cannot be given the beginning of the answer."""
+
+
+def message_body(can: Capabilities, prompt: Prompt, log: str) -> dict[str, Any]:
+    """The request body for a prompt around a log, with the beginning of the answer in the form the endpoint takes."""
+    question = prompt.before + log + prompt.question
+    return messages_body(can, [ChatMessage("user", question)], prompt.reply)
+
+
+def messages_body(
+    can: Capabilities, messages: Sequence[ChatMessage], opening: str
+) -> dict[str, Any]:
+    """The request body for messages with the beginning of the answer: prefilled if the endpoint can, else asked for."""
+    sent = [{"role": message.speaker, "content": message.content} for message in messages]
+    if not opening:
+        return {"messages": sent}
+    if not can.prefill:
+        sent[-1]["content"] += BEGIN_WITH.format(reply=opening)
+        return {"messages": sent}
+    body: dict[str, Any] = {"messages": [*sent, {"role": "assistant", "content": opening}]}
+    if can.prefill == "continue":
+        body |= {"continue_final_message": True, "add_generation_prompt": False}
+    return body
+
+
+async def first_tokens(reader: Reader, prompt: Prompt, log: str) -> Step | None:
+    """The most probable first tokens of the answer to a message; None if the endpoint lists none.
+
+    Raises:
+        RequestRefused: The endpoint refuses the message.
+    """
+    body = message_body(reader.can, prompt, log)
+    more = {"max_tokens": 1, "temperature": 0, "logprobs": True}
+    asked = {**body, **more, "top_logprobs": reader.can.chat_top}
+    steps = written(await reader.ask("chat/completions", asked)).steps
+    return steps[0] if steps and steps[0].top else None
+
+
+async def reply_to(
+    reader: Reader, prompt: Prompt, log: str, settings: Mapping[str, Any]
+) -> Written:
+    """The answer to a prompt as a message, without the beginning that was prefilled or asked for.
+
+    Raises:
+        RequestRefused: The endpoint refuses the message, or the answer begins otherwise.
+    """
+    body = message_body(reader.can, prompt, log)
+    found = written(await reader.ask("chat/completions", {**body, **settings}))
+    gone_on = without_opening(found, prompt.reply)
+    if gone_on is None and not reader.can.prefill:
+        raise RequestRefused(f"The model did not begin its answer with {prompt.reply!r}.")
+    return gone_on or found
+
+
+def without_opening(found: Written, opening: str) -> Written | None:
+    """An answer without the beginning that was prefilled or asked for; None if it does not repeat it."""
+    begun = found.text.lstrip()
+    if not opening:
+        return found
+    if not begun.startswith(opening):
+        return None
+    return Written(begun[len(opening) :], found.ended, found.steps)
+
 
 MOST_STOPS = 4
 """Most stop texts in a request, which every server takes; the others are searched for in the reply."""
@@ -159,3 +232,77 @@ class _Writer:
         left_out = len(texts) - len(window.pieces)
         note = f"{left_out} of {len(texts)} steps left out"
         return "".join(texts[piece] for piece in window.pieces), note
+
+
+def no_chat(can: Capabilities, sampling: Sampling) -> str | None:
+    """The reason why chat replies with this sampling are not possible, or None."""
+    if not can.chat:
+        return "it continues raw texts only"
+    if sampling.json_schema and not can.schema:
+        return "its replies do not follow a JSON schema"
+    if sampling.grammar and not can.grammar:
+        return "its replies do not follow a grammar"
+    return None
+
+
+async def chat_replies(
+    reader: Reader, calls: Sequence[Call], context: int, report: Callable[[int], None]
+) -> list[Completion]:
+    """The reply to each call; see `ModelClient.chat`.
+
+    Args:
+        context: Longest sequence in tokens.
+        report: Called with the number of replies that are done.
+
+    Raises:
+        RequestRefused: The endpoint refuses one of them.
+        ModelError: No endpoint is left.
+    """
+    done = 0
+
+    async def one(call: Call) -> Completion:
+        nonlocal done
+        reply = await _reply(reader, call, context)
+        done += 1
+        report(done)
+        return reply
+
+    return list(await asyncio.gather(*(one(call) for call in calls)))
+
+
+async def _reply(reader: Reader, call: Call, context: int) -> Completion:
+    messages, notes = list(call.messages), []
+    if reader.can.controls:
+        found = [without_controls(message.content) for message in messages]
+        broken = sum(count for _, count in found)
+        messages = [
+            replace(one, content=text) for one, (text, _) in zip(messages, found, strict=True)
+        ]
+        notes += [f"{broken} control tokens broken up"] if broken else []
+    kept = await _fitting(reader, messages, context - call.max_tokens)
+    if left_out := left_out_note(len(messages) - len(kept), len(messages)):
+        notes.append(left_out)
+    body = messages_body(reader.can, kept, call.opening)
+    settings = settings_of(reader, call.sampling, call.max_tokens, call.stop, call.seed)
+    reply = written(await reader.ask("chat/completions", {**body, **settings}))
+    text, stopped = ended(without_opening(reply, call.opening) or reply, call.stop)
+    return Completion(text, stopped, ", ".join(notes) or None)
+
+
+async def _fitting(
+    reader: Reader, messages: Sequence[ChatMessage], room: int
+) -> Sequence[ChatMessage]:
+    """The messages that fit; if tokens cannot be counted, all of them, and the endpoint refuses what is too long."""
+    if not reader.can.tokens or reader.can.context is None:
+        return messages
+    await reader.known.learn([message.content for message in messages])
+    kept = messages
+    # The number of tokens of the template is unknown; it is some dozens.
+    while sum(len(reader.known.tokenize(one.content)) + TEMPLATE_TOKENS for one in kept) > room:
+        following = without_oldest(kept)
+        if following is None:
+            raise RequestRefused(
+                "its last message is too long for the context, and this endpoint takes whole texts only"
+            )
+        kept = following
+    return kept

@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from engine.base.errors import EndpointAway, EndpointError
-from engine.model.http.background import BackgroundRun
-from engine.model.http.client import Account, EndpointClient
+from engine.model.http.client import (
+    Account,
+    BackgroundRun,
+    EndpointClient,
+)
 
 if TYPE_CHECKING:
     import httpx

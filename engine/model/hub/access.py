@@ -38,7 +38,6 @@ LARGEST = 8 << 20
 MOST_REDIRECTS = 5
 
 _NO_HUB = "Look at HF_ENDPOINT; if it names a hub, run it again later."
-EXTRA = "Install it with `pip install 'conversation-workbench[hub]'`."
 SETTINGS = {
     **network_guard.SILENT,
     "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
@@ -365,15 +364,12 @@ def hub_library() -> Any:
     """Imports `huggingface_hub` without telemetry and progress bars, and returns it.
 
     Raises:
-        ModelError: It is not installed.
         NetworkRefused: The variable HF_HUB_OFFLINE is set.
     """
     os.environ.update(SETTINGS)
-    try:
-        import huggingface_hub
-        from huggingface_hub import constants
-    except ImportError as error:
-        raise HubError("The hub is asked with huggingface-hub, which is missing.", EXTRA) from error
+    import huggingface_hub
+    from huggingface_hub import constants
+
     # Another library may have imported it before the variables were set.
     constants.HF_HUB_DISABLE_TELEMETRY = True
     if constants.HF_HUB_OFFLINE:

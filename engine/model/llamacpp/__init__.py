@@ -4,8 +4,13 @@ Imported in the model process only, because loading and the native code write to
 interface draws on.
 """
 
-from engine.model.llamacpp.files import gpu_offload, quantize, system_info
-from engine.model.llamacpp.memory import MemoryNeed, memory_need
+from engine.model.llamacpp.files import (
+    MemoryNeed,
+    gpu_offload,
+    memory_need,
+    quantize,
+    system_info,
+)
 from engine.model.llamacpp.model import LlamaModel
 
 __all__ = [

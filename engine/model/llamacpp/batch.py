@@ -1,15 +1,23 @@
-"""The arrays of a `llama_batch`, filled by numpy."""
+"""The arrays of a `llama_batch`, filled by numpy, and the last hidden states that are read while it is decoded.
+
+llama.cpp can call back after it has computed a tensor. The tensor `result_norm` holds the last hidden state after the
+final norm, one row for each row of logits, so nothing is read twice. The setting `embeddings` of a context would give
+the same states, but it makes every token an output with a row of logits.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import llama_cpp
 import numpy as np
+from llama_cpp._ctypes_extensions import load_shared_library
+from numpy.typing import NDArray
 
-from engine.base.errors import ContextTooSmall
+from engine.base.errors import ContextTooSmall, ModelError
 from engine.model.interface import Span
 from engine.model.memory_plan import MAX_SEQUENCES
 
@@ -56,3 +64,74 @@ class BatchBuffers:
             logits=self.wanted.ctypes.data_as(ctypes.POINTER(ctypes.c_int8)),
         )
         return batch, rows
+
+
+TENSOR = b"result_norm"
+
+
+FLOAT_BYTES = 4
+
+
+class HiddenStates:
+    """Collects the hidden states of a decode.
+
+    Attributes:
+        callback: What a context calls for each tensor; `cb_eval` of its parameters.
+    """
+
+    def __init__(self, dimensions: int) -> None:
+        """Prepares.
+
+        Args:
+            dimensions: Length of a hidden state of the model.
+        """
+        self._dimensions = dimensions
+        self._parts: list[NDArray[np.float32]] = []
+        self._ggml = _ggml()
+        self.callback = llama_cpp.ggml_backend_sched_eval_callback(self._on_tensor)
+
+    def forget(self) -> None:
+        """Drops the states of the last decode."""
+        self._parts = []
+
+    def rows(self, count: int) -> NDArray[np.float32]:
+        """The states behind the rows of logits of the last decode, shape (count, dimensions).
+
+        Raises:
+            ModelError: The model's graph has no such tensor, or another number of rows.
+        """
+        found = sum(len(part) for part in self._parts)
+        if found != count:
+            raise ModelError(
+                f"The model gave {found:,} hidden states for {count:,} places.",
+                "Use another model, or mode `tuned` or `base`.",
+            )
+        return np.concatenate(self._parts)
+
+    def _on_tensor(self, tensor: int, asks: bool, _data: Any) -> bool:
+        """Says which tensor is wanted (`asks`), and copies it once it is computed; always lets the work go on."""
+        if self._ggml.ggml_get_name(tensor) != TENSOR:
+            return not asks
+        if not asks:
+            size = self._ggml.ggml_nbytes(tensor)
+            rows = np.empty((size // FLOAT_BYTES // self._dimensions, self._dimensions), np.float32)
+            self._ggml.ggml_backend_tensor_get(tensor, rows.ctypes.data, 0, rows.nbytes)
+            self._parts.append(rows)
+        return True
+
+
+def _ggml() -> ctypes.CDLL:
+    """The library under llama.cpp, which reads tensors on any device."""
+    library: ctypes.CDLL = load_shared_library("ggml-base", Path(llama_cpp.__file__).parent / "lib")
+    library.ggml_get_name.argtypes = [ctypes.c_void_p]
+    library.ggml_get_name.restype = ctypes.c_char_p
+    library.ggml_nbytes.argtypes = [ctypes.c_void_p]
+    library.ggml_nbytes.restype = ctypes.c_size_t
+    library.ggml_backend_tensor_get.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_size_t,
+    ]
+    library.ggml_backend_tensor_get.restype = None
+    return library

@@ -9,15 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.model.adapter_merging import merge
+from engine.model.adapter_files import (
+    merge,
+)
 from engine.model.batched_replies import generate
 from engine.model.chat import Completion
 from engine.model.generation import alike
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
 from engine.model.log_windows import log_tokens
+from engine.model.memory_plan import with_layers_that_fit
 from engine.model.process.chat import chat_replies
-from engine.model.process.gpu import with_layers_that_fit
-from engine.model.process.log_probs import prompted_log_probs
+from engine.model.process.log_probs import (
+    prompted_log_probs,
+    read_tokens,
+)
 from engine.model.process.requests import (
     Chat,
     CountTokens,
@@ -37,7 +42,6 @@ from engine.model.process.requests import (
     WrittenReply,
 )
 from engine.model.process.session import Handlers, ModelSession
-from engine.model.process.token_distributions import read_tokens
 from engine.model.prompt_files import frame
 from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
 

@@ -1,4 +1,4 @@
-"""Log-probabilities of given continuations of texts. Runs in the model process.
+"""Log-probabilities of given continuations of texts, and of the tokens of texts. Runs in the model process.
 
 They are read off the logits, so they are exact for the model: nothing is sampled. Common prefixes are decoded once and
 forked: the common beginning of all texts (instructions), and each text for its continuations.
@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+import numpy as np
+
 from engine.base.errors import ContextTooSmall
 from engine.model.generation import LIVE_CELLS
 from engine.model.interface import Span, TokenModel, log_probs
 from engine.model.log_windows import (
     log_tokens,
 )
+from engine.model.process.requests import TokenDistribution
 from engine.model.prompt_files import Prompt, frame
 
 HEAD_SEQUENCE = 0
@@ -221,3 +224,47 @@ class _Packer:
         if self.progress:
             self.progress(self._filled)
         self._spans, self._sinks, self._filled = [], [], 0
+
+
+def read_tokens(
+    model: TokenModel,
+    tokens: Sequence[int],
+    also: Sequence[int],
+    progress: Callable[[int], None] | None = None,
+) -> list[TokenDistribution]:
+    """The distribution of the next token after every token of one text, with nothing else in the cache.
+
+    Raises:
+        ModelError: The text has no tokens or more than the context holds.
+        Cancelled: The request was cancelled.
+    """
+    if not 0 < len(tokens) <= model.capacity.context:
+        raise ContextTooSmall(
+            f"A text of {len(tokens):,} tokens cannot be read in a context of"
+            f" {model.capacity.context:,}."
+        )
+    model.clear()
+    try:
+        return list(_read(model, tokens, also, progress))
+    finally:
+        model.clear()
+
+
+def _read(
+    model: TokenModel,
+    tokens: Sequence[int],
+    also: Sequence[int],
+    progress: Callable[[int], None] | None,
+) -> Iterator[TokenDistribution]:
+    step = min(model.capacity.batch, model.capacity.rows)
+    for at in range(0, len(tokens), step):
+        chunk = tokens[at : at + step]
+        rows = model.decode([Span(chunk, at, (0,), tuple(range(len(chunk))))])
+        for place, row in enumerate(rows, at):
+            top = int(np.argmax(row))
+            following = tokens[place + 1 : place + 2]
+            found = [float(value) for value in log_probs(row, [top, *following, *also])]
+            rest = found[1 + len(following) :]
+            yield TokenDistribution(top, found[0], found[1] if following else None, tuple(rest))
+        if progress:
+            progress(len(chunk))

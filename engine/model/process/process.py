@@ -1,5 +1,8 @@
 """The client side of the model process: starts it, sends requests, cancels them, kills it if it does not react or does
-nothing, and restarts it after a crash."""
+nothing, and restarts it after a crash.
+
+A router passes the requests for models that endpoints serve on to those.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +31,8 @@ from engine.jobs.contract import (
     OnProgress,
 )
 from engine.model.catalog import RunnableModel
+from engine.model.endpoints.client import EndpointModel
 from engine.model.interface import LoadOptions
-from engine.model.model_client import ModelClient
 from engine.model.process import protocol
 from engine.model.process.protocol import (
     Answer,
@@ -42,7 +45,10 @@ from engine.model.process.protocol import (
     Stopped,
     Working,
 )
-from engine.model.process.requests import Load
+from engine.model.process.requests import (
+    Load,
+    ModelClient,
+)
 
 log = logging.getLogger(__name__)
 
@@ -395,3 +401,47 @@ def _status_text(status: int) -> str:
         return f"exit status {status}"
     name = signal.Signals(-status).name
     return f"killed by {name}, perhaps for want of memory" if name == "SIGKILL" else f"by {name}"
+
+
+class RoutedProcess(ModelProcess):
+    """The model process, and the endpoints for models that they serve."""
+
+    def __init__(
+        self,
+        log_path: Path,
+        connect: Callable[[tuple[str, ...]], EndpointModel],
+        restarted: Callable[[str], None] = lambda reason: None,
+    ) -> None:
+        """Prepares, without starting.
+
+        Args:
+            connect: Gives the client of the endpoints of these names.
+            restarted: See `WorkerProcess`.
+        """
+        super().__init__(log_path, restarted=restarted)
+        self._connect = connect
+        self._remote: dict[tuple[str, ...], EndpointModel] = {}
+        self._guard = threading.Lock()
+
+    def client_for(self, model: RunnableModel) -> ModelClient:
+        """The client for a model."""
+        return self.endpoints(model.endpoints) if model.endpoints else self
+
+    def endpoints(self, names: tuple[str, ...]) -> EndpointModel:
+        """The client of the endpoints of these names, one for the whole session."""
+        with self._guard:
+            if names not in self._remote:
+                self._remote[names] = self._connect(names)
+            return self._remote[names]
+
+    def cancel(self) -> None:
+        """Cancels the current requests."""
+        super().cancel()
+        for remote in list(self._remote.values()):
+            remote.cancel()
+
+    def close(self) -> None:
+        """Kills the process and abandons requests to endpoints."""
+        super().close()
+        for remote in list(self._remote.values()):
+            remote.close()

@@ -6,14 +6,15 @@ progress counts is said with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.jobs.contract import OnProgress
 from engine.model.chat import Call, Completion
 from engine.model.generation import Stopped
 from engine.model.interface import LoadOptions, Sampling
@@ -193,3 +194,33 @@ class Machine(Request[dict[str, Any]], frozen=True):
     """Describes the machine. `system`: llama.cpp's line about the CPU; `gpu_offload`: whether it can use a GPU."""
 
     needs_model: ClassVar[bool] = False
+
+
+T = TypeVar("T")
+
+
+class ModelClient(Protocol):
+    """A model that answers requests one at a time; any thread may ask."""
+
+    def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
+        """Sends a request and waits for its answer.
+
+        Args:
+            progress: Gets a count and a note now and then; the request says what is counted.
+
+        Raises:
+            Cancelled: It was cancelled.
+            ModelError: The model cannot answer it.
+        """
+
+    def load(
+        self,
+        path: Path,
+        options: LoadOptions,
+        adapter: Path | None = None,
+        merged: Path | None = None,
+    ) -> Mapping[str, Any]:
+        """Makes the model ready; `context` of what it returns is its longest sequence in tokens."""
+
+    def spent(self) -> str:
+        """Returns what the requests since `load` have cost, in words; empty where they cost nothing but time."""

@@ -1,15 +1,20 @@
-"""Adds files to the catalogue. Each is loaded once first, so that a broken file is refused at once."""
+"""Adds model files to the catalogue, checks those that are in it, and removes them. Each is loaded once first, so that
+a broken file is refused at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.base import folders
+from engine.base import folders, number_format
+from engine.base.errors import ModelFileError, UsageError
 from engine.model.adapter_files import is_adapter
 from engine.model.catalog import AdapterEntry, Catalog, ModelEntry
+from engine.model.catalog_file import file_sha256
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
+from engine.model.manifest import delete_pulled, read_manifest
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Memory
 from engine.model.service.facts import base_for
@@ -59,3 +64,73 @@ def _add_adapter(catalog: Catalog, path: Path, name: str | None, narrate: Narrat
         process.close()
     narrate(f"An adapter for {base.name}.")
     return catalog.add_adapter(path, name)
+
+
+def verify(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> str:
+    """Computes the checksums of the files again and reads their headers; returns the result in a sentence.
+
+    A pulled file is compared with the checksum of the hub, an added one with the checksum at its first use. Size and
+    time of change are not trusted.
+
+    Raises:
+        ModelFileError: A file is gone, damaged, or another one than it was.
+    """
+    manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
+    size = read_gguf(entry.path).size
+    if manifest is not None:
+        for one in manifest.files:
+            if file_sha256(entry.path.parent / one.name) != one.sha256:
+                raise ModelFileError(
+                    f"{one.name} is not what was pulled: its checksum differs.",
+                    f"Remove {entry.name} and pull it again.",
+                )
+        return (
+            f"{entry.name} is what {manifest.repository} has: {number_format.size(size)},"
+            " checksum and header are right."
+        )
+    known, found = catalog.sha256(entry.path), file_sha256(entry.path)
+    if known != found:
+        raise ModelFileError(
+            f"{entry.path.name} is not what it was: its checksum differs from when it was used first.",
+            "Get it again; if it was changed on purpose, touch it, so that it is taken for a new file.",
+        )
+    return f"{entry.name} is as it was: {number_format.size(size)}, checksum {found[:12]}…, header right."
+
+
+def removal(entry: ModelEntry | AdapterEntry) -> str:
+    """Says what `remove` would do.
+
+    Raises:
+        UsageError: It came with the program.
+    """
+    if entry.origin == "built in":
+        raise UsageError(f"{entry.name} came with the program; it stays.")
+    manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
+    if manifest is None:
+        return f"forget {entry.name}; its file stays where it is"
+    return f"delete {entry.name} from the disk, {number_format.size(manifest.size)}; it can be pulled again"
+
+
+def remove(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> None:
+    """Deletes a pulled model with its tuned copy; removes an added one from the catalogue.
+
+    Raises:
+        UsageError: It came with the program.
+    """
+    removal(entry)
+    manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
+    if manifest is None:
+        catalog.forget(entry.name)
+        return
+    copy = _tuned_copy(entry)
+    # The same weights under another name use the same copy.
+    others = (other for other in catalog.entries() if other.path != entry.path)
+    if copy and copy not in map(_tuned_copy, others):
+        (catalog.cache / copy).unlink(missing_ok=True)
+    delete_pulled(entry.path, manifest)
+
+
+def _tuned_copy(entry: ModelEntry | AdapterEntry) -> str:
+    """Name of the tuned copy that a model runs as; empty if it runs as its own file."""
+    tuning = entry.tuning if isinstance(entry, ModelEntry) else None
+    return str(tuning["file"] or "") if tuning else ""

@@ -1,8 +1,9 @@
-"""Facts about the models and adapters on disk, without loading them."""
+"""Facts about the models and adapters on disk, without loading them, and about the memory that they need."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,65 @@ from engine.base.errors import ModelFileError, NotFound
 from engine.model.adapter_files import refuse_other_base
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.gguf_file import GgufFile, read_gguf
+from engine.model.interface import LoadOptions
 from engine.model.manifest import Manifest, read_manifest
-from engine.model.service.memory import Footprint, MachineMemory, footprint
+from engine.model.memory_plan import (
+    GpuPlan,
+    MemoryEstimate,
+    estimate,
+    free_gpu,
+    plan_layers,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineMemory:
+    """The memory of this machine.
+
+    Attributes:
+        system: Bytes of memory; None if unknown.
+        gpu: Name of the first GPU; empty without one.
+        gpu_free: Free bytes of its memory.
+    """
+
+    system: int | None
+    gpu: str = ""
+    gpu_free: int = 0
+
+
+def machine_memory() -> MachineMemory:
+    """Reads the memory of this machine; asks the driver of the GPU if there is one."""
+    try:
+        system = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        system = None
+    gpu = free_gpu()
+    return MachineMemory(system) if gpu is None else MachineMemory(system, gpu.name, gpu.free)
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """The memory that a model needs on this machine.
+
+    Attributes:
+        plan: The part that would go onto the GPU; None without a GPU.
+        fits: Whether it fits into GPU and system memory together; None if the memory is unknown.
+    """
+
+    need: MemoryEstimate
+    plan: GpuPlan | None
+    fits: bool | None
+
+
+def footprint(
+    file: GgufFile, machine: MachineMemory, options: LoadOptions | None = None
+) -> Footprint:
+    """Computes the memory that a file needs when it is loaded."""
+    need = estimate(file, options)
+    plan = plan_layers(file, machine.gpu_free, options) if machine.gpu else None
+    left = need.total - (plan.used if plan else 0)
+    return Footprint(need, plan, None if machine.system is None else left <= machine.system)
+
 
 BUILT_IN_LICENCE = "apache-2.0"
 """License of the default model and of the adapters that come with the program."""

@@ -17,11 +17,18 @@ from engine.model.hub.pulls import free_space, plan_pull
 from engine.model.hub.repositories import look_at, search
 from engine.model.manifest import PULLED
 from engine.model.recommended import recommended_sets, set_for
-from engine.model.service import checking
+from engine.model.service import adding
 from engine.model.service.adding import add_file
 from engine.model.service.endpoints import endpoint_summary, work_lines
-from engine.model.service.facts import ModelFacts, adapter_facts, find, ggufs_in, model_facts
-from engine.model.service.memory import MachineMemory, machine_memory
+from engine.model.service.facts import (
+    MachineMemory,
+    ModelFacts,
+    adapter_facts,
+    find,
+    ggufs_in,
+    machine_memory,
+    model_facts,
+)
 from engine.model.service.pulls import Pulls
 from engine.model.service.records import (
     WORKS,
@@ -121,7 +128,7 @@ class ModelService:
         """
         if self._endpoint(name) is not None:
             raise UsageError(f"{name} is an endpoint; it has no file here.")
-        return checking.verify(self._catalog, find(self._catalog, name))
+        return adding.verify(self._catalog, find(self._catalog, name))
 
     def removal(self, name: str) -> str:
         """Returns a sentence on what `remove` would do.
@@ -131,14 +138,14 @@ class ModelService:
         """
         if self._endpoint(name) is not None:
             return f"forget the endpoint {name}"
-        return checking.removal(find(self._catalog, name))
+        return adding.removal(find(self._catalog, name))
 
     def remove(self, name: str) -> None:
         """Deletes a pulled model; removes an added model or an endpoint from the list only."""
         if self._endpoint(name) is not None:
             EndpointBook(self._catalog.data).forget(name)
         else:
-            checking.remove(self._catalog, find(self._catalog, name))
+            adding.remove(self._catalog, find(self._catalog, name))
         self._changed()
 
     def add(self, path: str) -> list[str]:

@@ -11,7 +11,9 @@ from engine.base.errors import BadInstruction
 from engine.base.text import as_json
 from engine.model.asking import Ending, Play, ask_json, object_schema, seed_from
 from engine.model.chat import Call, ChatMessage, Completion
-from engine.model.prompt_texts import filled
+from engine.model.prompt_files import (
+    filled,
+)
 from engine.simulate.draft import (
     Candidate,
     Draft,

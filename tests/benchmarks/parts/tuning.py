@@ -12,7 +12,7 @@ from engine.model.catalog import Catalog, ModelEntry
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Measure, Tune
-from engine.model.service.tuning import sample_text
+from engine.model.service.run_setup import sample_text
 from tests.benchmarks.rounds import rounds
 
 

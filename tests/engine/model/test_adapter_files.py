@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 
 from engine.base.errors import AdapterError, ModelFileError
-from engine.model.adapter_files import AdapterOrigin, card_of, refuse_other_base
-from engine.model.adapter_merging import merge
-from engine.model.base_fingerprint import base_fingerprint
+from engine.model.adapter_files import (
+    AdapterOrigin,
+    base_fingerprint,
+    card_of,
+    merge,
+    refuse_other_base,
+)
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess

@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.model.batched_replies import generate
-from engine.model.cache_layout import ENOUGH, FEWEST, SHORTEST, STEP, apart, layouts, widest
+from engine.model.batched_replies import (
+    ENOUGH,
+    FEWEST,
+    SHORTEST,
+    STEP,
+    apart,
+    generate,
+    layouts,
+    widest,
+)
 from engine.model.generation import PARALLEL, Task, write
 from engine.model.interface import Sampling, Span
 from engine.model.llamacpp import LlamaModel

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled, ModelError
-from engine.model.batched_replies import generate
-from engine.model.cache_layout import SHORTEST
+from engine.model.batched_replies import (
+    SHORTEST,
+    generate,
+)
 from engine.model.generation import PARALLEL, Reply, alike
 from engine.model.interface import Capacity, Sampling
 from tests.engine.model.toy import ROOMY, ToyModel, next_logits

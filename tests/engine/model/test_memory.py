@@ -9,7 +9,7 @@ import pytest
 from engine.base.errors import ModelError, ModelFileError
 from engine.model.catalog import embedded_model
 from engine.model.interface import LoadOptions
-from engine.model.llamacpp import LlamaModel, memory, memory_need
+from engine.model.llamacpp import LlamaModel, files, memory_need
 
 
 class TestNeed:
@@ -42,7 +42,7 @@ class TestNeed:
 class TestRefusal:
     def test_too_large_is_refused_with_figures(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A model that does not fit is refused before loading; the message has the needed and the free memory."""
-        monkeypatch.setattr(memory, "available_memory", lambda: 100_000_000)
+        monkeypatch.setattr(files, "available_memory", lambda: 100_000_000)
         with pytest.raises(ModelError, match=r"needs 0\.\d GB.*0\.1 GB are free"):
             LlamaModel(embedded_model(), LoadOptions(), lambda: False)
 

@@ -7,10 +7,13 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.model.batched_replies import generate
+from engine.model.batched_replies import (
+    SHORTEST_PREFIX,
+    generate,
+    share_prefixes,
+)
 from engine.model.generation import Task, write
 from engine.model.interface import Sampling
-from engine.model.shared_prefixes import SHORTEST, share_prefixes
 from tests.engine.model.toy import ROOMY, ToyModel
 
 RULES = b"You are the assistant of a library. Be brief, and lend no maps to anybody." * 2
@@ -73,7 +76,7 @@ class TestWhatIsNot:
         """Short prefixes, single prompts and prompts without a common prefix are decoded as usual."""
         for wanted in (
             tasks(RULES),
-            tasks(b"a" * (SHORTEST - 1) + b"x", b"a" * (SHORTEST - 1) + b"y"),
+            tasks(b"a" * (SHORTEST_PREFIX - 1) + b"x", b"a" * (SHORTEST_PREFIX - 1) + b"y"),
             tasks(RULES, CASE),
             [],
         ):

@@ -19,12 +19,12 @@ from engine.jobs.contract import (
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
-from engine.model.model_client import (
-    ModelClient,
-)
 from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.protocol import Request
+from engine.model.process.requests import (
+    ModelClient,
+)
 from engine.opener.jobs import JobService
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project

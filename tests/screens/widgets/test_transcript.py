@@ -9,9 +9,8 @@ from rich.cells import cell_len
 from engine.base.conversation import Role, ToolCall
 from engine.base.text import display_safe
 from engine.conversations.records import LeakRow, MessageRow
-from screens.widgets.messages import STRONG, part_texts
+from screens.widgets.messages import STRONG, part_texts, wrap
 from screens.widgets.transcript_layout import NO_PART, Layout, turn_starts
-from screens.widgets.wrap import wrap
 
 
 def message(index: int, role: Role, content: str, turn: int = 1, **more: object) -> MessageRow:

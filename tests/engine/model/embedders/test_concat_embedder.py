@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from engine.base.errors import UsageError
-from engine.model.embedders import concat_embedder, sentence
+from engine.model.embedders import (
+    embedder,
+    sentence,
+)
 from engine.model.embedders.embedder import Embedder, embedder_for, embedder_from_state
 from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import Vectors, unit_rows
@@ -50,9 +53,7 @@ def check(made: Embedder, meaning: Vectors) -> None:
     said = words.embed(TEXTS)
 
     assert np.linalg.norm(rows, axis=1).round(4).tolist() == [1, 0, 1, 1, 1, 1]
-    wanted = (
-        concat_embedder.WORDS * said @ said.T + (1 - concat_embedder.WORDS) * meaning @ meaning.T
-    )
+    wanted = embedder.WORDS * said @ said.T + (1 - embedder.WORDS) * meaning @ meaning.T
     assert np.abs(rows[:5] @ rows[:5].T - wanted).max() < 1e-5
     state = made.state()
     assert state is not None
@@ -66,13 +67,13 @@ def test_cosines_are_those_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cosine is the weighted mean of both parts; a text of unknown words has its meaning part only, a blank one
     zeros; the stored state gives the same rows.
     """
-    monkeypatch.setattr(concat_embedder, "MiniLmEmbedder", ToyMeaning)
+    monkeypatch.setattr(embedder, "MiniLmEmbedder", ToyMeaning)
     check(embedder_for("mixed"), ToyMeaning().embed(TEXTS))
 
 
 def test_another_seed_is_another_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recipe and fingerprint change with everything that the rows depend on."""
-    monkeypatch.setattr(concat_embedder, "MiniLmEmbedder", ToyMeaning)
+    monkeypatch.setattr(embedder, "MiniLmEmbedder", ToyMeaning)
     one, other = embedder_for("mixed"), embedder_for("mixed", seed=1)
     assert one.recipe != other.recipe
     assert "toy:1" in one.recipe

@@ -18,9 +18,11 @@ from engine.model.http.capabilities import (
     no_tree,
     no_writing,
 )
-from engine.model.http.client import EndpointClient
+from engine.model.http.client import (
+    EndpointClient,
+    with_model,
+)
 from engine.model.http.probe import probe
-from engine.model.http.served_models import with_model
 from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.engine.model.http.toy_peer import MODEL, NAMES, Manner, ToyPeer, drips, running, says
 from tests.engine.model.toy import END

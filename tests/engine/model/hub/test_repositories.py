@@ -178,13 +178,6 @@ class TestRefusals:
         with pytest.raises(NetworkRefused, match="HF_HUB_OFFLINE"):
             search(Hub(server.url), "x")
 
-    def test_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Without the library the error says how to install it."""
-        monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-        with pytest.raises(ModelError, match="is missing") as caught:
-            search(Hub("http://127.0.0.1:9"), "x")
-        assert "conversation-workbench[hub]" in caught.value.hint
-
 
 MODEL = {"_id": "0", "id": "a/b", "sha": COMMIT, "tags": ["gguf"], "siblings": []}
 LARGE = b"[" + b" " * (9 << 20) + b"]"

@@ -8,8 +8,13 @@ import pytest
 
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.memory_plan import GPU_OVERHEAD, plan_layers
-from engine.model.process.gpu import Gpu, free_gpu, with_layers_that_fit
+from engine.model.memory_plan import (
+    GPU_OVERHEAD,
+    Gpu,
+    free_gpu,
+    plan_layers,
+    with_layers_that_fit,
+)
 
 
 @pytest.fixture

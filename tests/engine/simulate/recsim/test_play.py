@@ -14,7 +14,9 @@ from engine.conversations.tables.conversations import truth_by_conversation
 from engine.formats.coded.recllmsim import read, recognise
 from engine.model.asking import Ending, Scenario
 from engine.model.chat import Call, Completion
-from engine.model.prompt_texts import prompt_texts
+from engine.model.prompt_files import (
+    prompt_texts,
+)
 from engine.project.project import Project
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import (

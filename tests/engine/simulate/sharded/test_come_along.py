@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from engine.model.chat import Call, Completion
-from engine.model.prompt_texts import prompt_texts
+from engine.model.prompt_files import (
+    prompt_texts,
+)
 from engine.simulate.sharded.instruction import (
     BUNDLED,
     Instruction,

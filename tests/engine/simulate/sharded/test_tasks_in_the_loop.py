@@ -12,7 +12,9 @@ import pytest
 
 from engine.formats.coded import sharded_logs
 from engine.model.chat import Call, Completion
-from engine.model.prompt_texts import prompt_texts
+from engine.model.prompt_files import (
+    prompt_texts,
+)
 from engine.simulate.play import Played
 from engine.simulate.sharded.instruction import (
     BUNDLED,
