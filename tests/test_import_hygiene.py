@@ -60,8 +60,9 @@ def test_the_command_line_is_light(module: str) -> None:
         "engine.conversations.stages.importing",
     ],
 )
-def test_what_knows_no_model_needs_hardly_a_package(module: str) -> None:
-    """The ground floor, the readers, the store and the import need no package but the one that checks mappings."""
+def test_what_knows_no_model_needs_only_the_standard_library(module: str) -> None:
+    """The ground floor, the readers, the store and the import need msgspec only, which has no dependencies; it takes
+    typing_extensions where that is installed."""
     assert foreign(pulled_in(module)) <= {"msgspec", "typing_extensions"}
 
 

@@ -1,1 +1,0 @@
-"""What a language model can do, and the engines that do it."""

@@ -27,12 +27,14 @@ from engine.conversations.selection import check_limit
 from engine.conversations.service.imports import import_stages
 from engine.goals.records import (
     DEFAULT_TEXT,
-    ClusteringRequest,
     Decide,
     GoalDecision,
     GoalGroup,
     GoalText,
     Proposal,
+)
+from engine.goals.requests import (
+    ClusteringRequest,
 )
 from engine.jobs.contract import Stage
 from engine.opener.exports import ExportKind, export_lines

@@ -36,7 +36,7 @@ from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery
 from engine.conversations.service.imports import account_lines, import_stages
 from engine.conversations.stages.importing import ImportStage
-from engine.goals.records import (
+from engine.goals.requests import (
     ClusteringRequest,
 )
 from engine.jobs.contract import Stage

@@ -1,4 +1,4 @@
-"""A clustering with its current groups: their members, centres and statistics."""
+"""A clustering with its current groups: their members, centers and statistics."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class ClusteringView:
         return found.tobytes()
 
     def mean(self, key: str, space: Space | None = None) -> Floats | None:
-        """The mean vector of a group's members without latecomers, shape (d,). It is computed from the stored centres
+        """The mean vector of a group's members without latecomers, shape (d,). It is computed from the stored centers
         if the group was made by merges only; otherwise from `space`, and None if that is None."""
         if key in self._means:
             return self._means[key]
@@ -155,7 +155,7 @@ class ClusteringView:
         return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
 
     def needs_space(self) -> bool:
-        """Whether the mean of a current group cannot be computed from the stored centres."""
+        """Whether the mean of a current group cannot be computed from the stored centers."""
         return any(self.mean(key) is None for key in self.state.current)
 
     def centres(self, keys: Sequence[str], space: Space) -> Vectors:

@@ -8,6 +8,14 @@ from typing import Final, Literal
 
 Kind = Literal["model", "endpoint", "adapter"]
 PullState = Literal["waiting", "pulling", "checking", "paused", "failed", "done"]
+Work = Literal["scoring", "goals", "trees", "simulation"]
+WORKS: Final[dict[Work, str]] = {
+    "scoring": "scores and remaining tasks",
+    "goals": "summaries, labels and merges",
+    "trees": "response trees",
+    "simulation": "conversations that are played",
+}
+"""The kinds of work that a project can choose a model for, each with a description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +173,3 @@ class ModelRequest:
     adapter: str | Path | None = None
     tuned: bool = False
     context: int | None = None
-
-
-Work = Literal["scoring", "goals", "trees", "simulation"]
-
-
-WORKS: Final[dict[Work, str]] = {
-    "scoring": "scores and remaining tasks",
-    "goals": "summaries, labels and merges",
-    "trees": "response trees",
-    "simulation": "conversations that are played",
-}
-"""The kinds of work that a project can choose a model for, each with a description."""

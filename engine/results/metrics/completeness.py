@@ -12,18 +12,11 @@ import numpy as np
 from engine.base.interval import Interval
 from engine.base.statistics.bootstrap import NAMES, THRESHOLD, BootstrapDraws, classify, draw
 from engine.base.statistics.ranking import Floats, corrected, differ, placements, rejection, roc
-from engine.base.statistics.records import (
-    Classification,
-    Contrast,
-)
+from engine.base.statistics.records import Classification, Contrast
 from engine.completeness.endings import matched
 from engine.completeness.truncation import cut_at
 from engine.results.metrics import claims as truths
-from engine.results.records import (
-    BoundaryRow,
-    TruthRow,
-    TruthTable,
-)
+from engine.results.records import BoundaryRow, TruthRow, TruthTable
 
 F1 = NAMES.index("f1")
 

@@ -10,14 +10,10 @@ from typing import Any
 from engine.base.conversation import render_log
 from engine.base.errors import NotYet
 from engine.base.number_format import counted
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.statistics.ranking import roc
-from engine.base.statistics.records import (
-    Contrast,
-)
+from engine.base.statistics.records import Contrast
 from engine.completeness.keywords import sounds_complete
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets, scores

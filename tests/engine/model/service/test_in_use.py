@@ -14,7 +14,7 @@ from engine.completeness.records.scoring_request import (
     ScoringRequest,
 )
 from engine.completeness.stages.scoring import ScoringStage
-from engine.goals.records import (
+from engine.goals.requests import (
     ClusteringRequest,
 )
 from engine.goals.stages.proposing import ProposeStage
