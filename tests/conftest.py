@@ -26,7 +26,7 @@ LONGEST = (
     "screens/test_hostile_text.py",
     "engine/model/service/test_endpoints.py",
     "workbench/test_without_network.py",
-    "engine/model/endpoints/test_tree_growth.py",
+    "engine/trees/test_endpoint_growth.py",
     "screens/shell/test_shell.py",
     "training/test_runs.py",
     "screens/triage/test_triage.py",
