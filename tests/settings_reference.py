@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
-from engine.completeness.records.scores import DecisionRule
+from engine.completeness.records import DecisionRule
 from engine.goals.tables import measurements
 from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.recommended import Recommended

@@ -61,8 +61,9 @@ def test_the_command_line_is_light(module: str) -> None:
     ],
 )
 def test_what_knows_no_model_needs_only_the_standard_library(module: str) -> None:
-    """The ground floor, the readers, the store and the import run without any package installed."""
-    assert foreign(pulled_in(module)) == set()
+    """The ground floor, the readers, the store and the import need msgspec only, which has no dependencies; it takes
+    typing_extensions where that is installed."""
+    assert foreign(pulled_in(module)) <= {"msgspec", "typing_extensions"}
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,7 @@ from engine.base.conversation import is_answer
 from engine.base.errors import DataError
 from engine.completeness.block import LogItem
 from engine.model.interface import Tokenizer
-from engine.model.log_windows import (
-    SMALLEST_ROOM,
-    Window,
-    pieces_within,
-    plan_windows,
-)
+from engine.model.log_windows import SMALLEST_ROOM, Window, pieces_within, plan_windows
 from engine.model.prompt_files import frame, opening_tokens
 from engine.training.config import RETIRED_RECIPE, WORDS, Recipe, TrainConfig
 from engine.training.events import RunDirectory

@@ -10,11 +10,10 @@ from itertools import accumulate, chain
 import numpy as np
 
 from engine.base.conversation import LogPiece
-from engine.completeness.boundaries import boundaries
-from engine.completeness.inline_remaining import InlineWriter, RemainingRequest
+from engine.completeness.boundaries import BoundaryLogProbs, boundaries
 from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.packing import Segment
-from engine.completeness.readings import BoundaryLogProbs
+from engine.completeness.remaining_tasks import InlineWriter, RemainingRequest
 from engine.completeness.scoring import (
     BoundaryScorer,
     Progress,

@@ -1,10 +1,12 @@
-"""Where a conversation can end."""
+"""Where a conversation can end, and what is read there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from engine.base.conversation import LogPiece
+from engine.model.interface import HiddenState
 
 RULE = 2
 """Version of the rule below. It is part of the config hash, so that scores of different rules are kept apart."""
@@ -51,3 +53,19 @@ def _of_one_turn(pieces: Sequence[LogPiece], end: int) -> list[int]:
         if {pieces[index].role, pieces[index + 1].role} == {"assistant", "tool"}
     ]
     return [*handed_over, end]
+
+
+@dataclass(slots=True)
+class BoundaryLogProbs:
+    """Natural log-probabilities of the end tag and of the continuation at one mark.
+
+    Attributes:
+        state: The last hidden state there, shape (dimensions,); None where it was not asked for.
+        generated: Whether the end tag is what the model writes there, each of its tokens being the most probable one
+            after those before it; None where it is not known.
+    """
+
+    log_end: float = 0.0
+    log_continue: float = 0.0
+    state: HiddenState | None = None
+    generated: bool | None = None

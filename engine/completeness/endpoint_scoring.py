@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from engine.base.errors import RequestRefused
 from engine.completeness.block import ItemScore, LogItem, Prepared, Question, prepare
+from engine.completeness.boundaries import BoundaryLogProbs
 from engine.completeness.model_requests import Score
 from engine.completeness.packing import Segment
-from engine.completeness.readings import BoundaryLogProbs
 from engine.model.endpoints.client import EndpointHandlers, EndpointModel
 from engine.model.endpoints.log_probs import (
     Around,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.completeness.readings import BoundaryLogProbs
+from engine.completeness.boundaries import BoundaryLogProbs
 from engine.model.interface import Cells
 
 KEPT_BYTES = 512 << 20

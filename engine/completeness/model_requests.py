@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.completeness.block import ItemScore, LogItem, Question, score_block
-from engine.completeness.inline_remaining import RemainingRequest
 from engine.completeness.kept_logs import KeptLogs
+from engine.completeness.remaining_tasks import RemainingRequest
 from engine.completeness.scoring import BoundaryScorer
 from engine.model.process.protocol import Request
 from engine.model.process.session import Handlers, ModelSession

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from engine.base.errors import ContextTooSmall, ModelError
+from engine.completeness.boundaries import BoundaryLogProbs
 from engine.completeness.kept_logs import KeptLogs, KnownPrefix
 from engine.completeness.packing import SHARED_CHUNK, Group, Segment, plan_groups
-from engine.completeness.readings import BoundaryLogProbs
 from engine.model.interface import Logits, Span, TokenModel, log_probs
 
 PREFIX_SEQUENCE = 0

@@ -1,19 +1,17 @@
-"""Splits conversations into three parts: to train on, to select a checkpoint by, and to test it on.
-
-The last two are held out from training. A part of its own tests, because figures of the conversations by which a
-checkpoint was selected are too good: docs/lab/training.md has by how much.
-
-Each random draw depends on a seed and on the text of one conversation alone. So a conversation stays held out when
-others are added, equal texts are always in the same part, and a smaller training set is part of a larger one.
-"""
+"""Conversations for training: read from a project, without ground truth, and split into three parts."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from engine.completeness.block import LogItem
+from engine.base.conversation import render_log
+from engine.completeness.block import LogItem, log_item
+from engine.conversations.tables import conversations
+from engine.conversations.tables.conversations import names
+from engine.project.sql import id_pages
 
 SELECTION_SHARE = 1 / 3
 """Share of the held-out conversations that can be cut which select the checkpoint; the others test it."""
@@ -169,3 +167,34 @@ def _first(many: list[Usable], seed: int, limit: int | None) -> list[Usable]:
     order = sorted(many, key=lambda one: drawn(seed, "order", one.digest))
     chosen = {one.key for one in order[:limit]}
     return [one for one in many if one.key in chosen]
+
+
+AT_ONCE = 200
+"""Conversations in memory at once."""
+
+
+def usable(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[list[Usable]]:
+    """Yields those of these conversations that can be trained on (that have a boundary), in lists that may be empty."""
+    for page in id_pages(conn, wanted, AT_ONCE):
+        external_ids = names(conn, page)
+        found = []
+        for key, messages in conversations.conversations_for(conn, page):
+            item = log_item(render_log(messages))
+            if item.boundaries:
+                found.append(
+                    Usable(
+                        key,
+                        external_ids[key],
+                        text_digest(item.texts),
+                        len(item.boundaries),
+                        sum(map(len, item.texts)),
+                    )
+                )
+        yield found
+
+
+def items(conn: sqlite3.Connection, wanted: Sequence[int]) -> Iterator[tuple[int, LogItem]]:
+    """Yields (id, log) of these conversations, in order of id."""
+    for page in id_pages(conn, sorted(wanted), AT_ONCE):
+        for key, messages in conversations.conversations_for(conn, page):
+            yield key, log_item(render_log(messages))

@@ -240,11 +240,11 @@ def _most_similar(
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """Mean distances of rows to the centres of their clusters; None without rows.
+    """Mean distances of rows to the centers of their clusters; None without rows.
 
     Attributes:
         rows: Number of rows measured.
-        cosine: One minus the cosine with the centre.
+        cosine: One minus the cosine with the center.
         euclidean: To the mean of the cluster's rows, which are of length 1.
         cosine_error, euclidean_error: Standard errors of the two means; None with fewer than two rows.
     """
@@ -257,14 +257,14 @@ class Distances:
 
 
 def own_distances(vectors: Vectors, labels: Numbers) -> Distances:
-    """Distances of rows to the centres of their own clusters; rows with a negative label are left out."""
+    """Distances of rows to the centers of their own clusters; rows with a negative label are left out."""
     centres = _centres(vectors, labels)
     inside = labels >= 0
     return _measured(vectors[inside], centres[labels[inside]])
 
 
 def assigned_distances(vectors: Vectors, labels: Numbers, others: Vectors) -> Distances:
-    """Distances of other rows to the nearest centre by cosine; rows of zeros are left out."""
+    """Distances of other rows to the nearest center by cosine; rows of zeros are left out."""
     centres = _centres(vectors, labels)
     live = others[has_vector(others)]
     nearest = (live @ unit_rows(centres).T).argmax(axis=1)

@@ -10,14 +10,14 @@ from typing import Any
 
 from engine.base.conversation import LogPiece, render_log
 from engine.base.outcomes import State, Verdict
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     DecisionRule,
     Histogram,
     RemainingRow,
     ScoreRow,
     StateCounts,
 )
-from engine.completeness.tables import remaining, scores
+from engine.completeness.tables import remaining, score_sets, scores
 from engine.completeness.tables.fields import in_state
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.records import (
@@ -41,7 +41,6 @@ from engine.conversations.tables.earlier_states import verdict_sql
 from engine.conversations.tables.selecting import matching
 from engine.goals.records import GoalOfConversation
 from engine.goals.tables import groups as goal_groups
-from engine.project import settings
 from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
@@ -99,8 +98,8 @@ def rows(conn: sqlite3.Connection, wanted: Sequence[int]) -> list[ConversationRo
     """Rows for these ids in the order asked; ids that do not exist are left out."""
     found: dict[int, ConversationRow] = {}
     with snapshot(conn):
-        rule = settings.rule(conn)
-        config = settings.score_config(conn)
+        rule = score_sets.rule(conn)
+        config = score_sets.score_config(conn)
         tags_by_id = tags_of(conn, wanted)
         success = example_probes.success_of(conn, wanted)
         for keys in chunks(wanted):
@@ -155,12 +154,12 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
     with snapshot(conn):
         within = matching(conn, (query or ListQuery()).filter)
         chosen, flags = within.condition("id")
-        messages, turns, source_count = conn.execute(
+        message_count, turn_count, source_count = conn.execute(
             "SELECT coalesce(sum(messages), 0), coalesce(sum(turns), 0), count(DISTINCT source_id)"
             f" FROM conversation WHERE {chosen}",
             flags,
         ).fetchone()
-        rule, config = settings.rule(conn), settings.score_config(conn)
+        rule, config = score_sets.rule(conn), score_sets.score_config(conn)
         states = {
             state: _count(conn, within, *in_state(rule, config, state))
             for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)
@@ -169,8 +168,8 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
         near_above = f"{near} AND p_end_normalised >= ?", (*values, rule.threshold)
         return Counts(
             conversations=len(within),
-            messages=messages,
-            turns=turns,
+            messages=message_count,
+            turns=turn_count,
             sources=source_count,
             complete=states[State.COMPLETE],
             incomplete=states[State.INCOMPLETE],
@@ -200,7 +199,7 @@ def histogram(conn: sqlite3.Connection, query: ListQuery | None, bins: int) -> H
                 "SELECT min(CAST(p_end_normalised * ? AS INTEGER), ?), count(*) FROM score"
                 " WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
                 f" AND {chosen} GROUP BY 1",
-                (bins, bins - 1, settings.score_config(conn), *flags),
+                (bins, bins - 1, score_sets.score_config(conn), *flags),
             ).fetchall()
         )
     return Histogram(
@@ -334,7 +333,7 @@ class ConversationService:
     def rule(self) -> DecisionRule:
         """The current decision rule."""
         with self._project.reading() as conn:
-            return settings.rule(conn)
+            return score_sets.rule(conn)
 
     def tags(self) -> list[tuple[str, int]]:
         """Tags in force in alphabetical order, each with its number of conversations."""

@@ -19,7 +19,7 @@ from engine.base.conversation import Conversation
 from engine.base.outcomes import (
     State,
 )
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     ScoreRow,
 )
 from engine.completeness.tables import scores
@@ -128,7 +128,7 @@ def export_lines(
         else:
             yield from goal_exports.decision_lines(conn)
     elif kind == "requests":
-        from engine.completeness.service.request_export import request_conversations
+        from engine.opener.requests import request_conversations
         from engine.questions.rating_scales import (
             KNOWN,
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from engine.base.events import JobProgress
-from engine.completeness.records.scores import Mode
+from engine.completeness.records import Mode
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets
 from engine.conversations.filters import Filter
@@ -16,8 +16,7 @@ from engine.project.project import Project
 from engine.project.records import Estimate, RunRow
 
 if TYPE_CHECKING:
-    from engine.completeness.service.estimate import ScoringRun
-    from engine.completeness.service.runs import ScoringRuns
+    from engine.completeness.service.runs import ScoringRun, ScoringRuns
 
 
 class JobService:
@@ -35,7 +34,7 @@ class JobService:
             config = score_sets.config_in_force(conn)
         if config is not None and config.mode != "outside":
             return config.mode
-        from engine.completeness.records.scoring_request import (
+        from engine.completeness.records import (
             ScoringRequest,
         )
 
@@ -57,7 +56,7 @@ class JobService:
         return self._runner.start(self._run_of(mode, wanted).stages)
 
     def _run_of(self, mode: Mode, wanted: Filter | None) -> ScoringRun:
-        from engine.completeness.records.scoring_request import (
+        from engine.completeness.records import (
             ScoringRequest,
         )
 

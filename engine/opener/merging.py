@@ -27,7 +27,11 @@ from engine.base.files import replacing
 from engine.base.number_format import counted
 from engine.completeness.tables import score_sets
 from engine.conversations.tables import facets
-from engine.project import cjk_index, project_id, settings
+from engine.project import (
+    cjk_index,
+    project_id,
+    settings,
+)
 from engine.project.file.failures import translate_file_errors
 from engine.project.project import Project
 from engine.project.sql import MESSAGE_BITS
@@ -388,7 +392,7 @@ def _leave_probes_out(conn: sqlite3.Connection, taken: Taken) -> None:
     # The scores of a fit that did not finish are no set.
     conn.execute(
         "INSERT INTO probe_set SELECT json_extract(value, '$') FROM other.setting WHERE key = ? AND value <> 'null'",
-        (settings.UNFINISHED,),
+        (score_sets.UNFINISHED,),
     )
 
 

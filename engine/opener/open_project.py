@@ -27,7 +27,6 @@ from engine.questions.service.triage import TriageService
 
 if TYPE_CHECKING:
     from engine.completeness.service.one_conversation import ConversationScorer
-    from engine.completeness.service.requests import RequestService
     from engine.completeness.service.runs import ScoringRuns
     from engine.completeness.service.sets import ScoreSets
     from engine.goals.service.runs import GoalStages
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from engine.opener.exports import ExportFiles
     from engine.opener.jobs import JobService
     from engine.opener.project_file import ProjectFileService
+    from engine.opener.requests import RequestService
     from engine.questions.service.calibration import CalibrationService
     from engine.questions.service.example_probes import ExampleProbeService
     from engine.results.comparison.service import ComparisonService
@@ -294,7 +294,7 @@ class OpenProject:
 
     @made_once
     def requests(self) -> RequestService:
-        from engine.completeness.service.requests import RequestService
+        from engine.opener.requests import RequestService
 
         return RequestService(self.project, self.change_notifier("request"))
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.interval import Interval, wilson
-from engine.completeness.records.scores import DecisionRule, StateCounts
+from engine.completeness.records import DecisionRule, StateCounts
 from engine.questions.records.calibration import (
     MIN_OF_EACH,
     MIN_VERDICTS,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from engine.completeness.turns import TurnRow, by_turns
 from engine.conversations.tables import conversations
 from engine.conversations.tables.conversations import truth_by_record, truth_of_duplicates
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.results.metrics.aptitude import Scored
+from engine.results.metrics.turns import TurnRow, by_turns
 
 
 def turn_rows(project: Project, ids: Sequence[int]) -> list[TurnRow]:

@@ -6,16 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.base.interval import Interval
-from engine.base.report_table import (
-    Metric,
-    ReportTable,
-)
-from engine.base.statistics.records import (
-    Classification,
-    Contrast,
-    Curve,
-)
-from engine.completeness.records.scores import DecisionRule, SetMode
+from engine.base.report_table import Metric, ReportTable
+from engine.base.statistics.records import Classification, Contrast, Curve
+from engine.completeness.records import DecisionRule, SetMode
 
 RowKind = Literal["scores", "keywords", "position"]
 

@@ -1,4 +1,5 @@
-"""A proposed sharding as an immutable value, with its edits: approve, reject, edit, move and remove shards."""
+"""A proposed sharding as an immutable value, with its edits: approve, reject, edit, move and remove shards; and the
+pieces of the instruction that shards state, with what they leave out."""
 
 from __future__ import annotations
 

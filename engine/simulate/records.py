@@ -1,4 +1,5 @@
-"""Plays, that is, simulated conversations: their settings, results, transcripts and estimated cost."""
+"""Plays, that is, simulated conversations: settings, results, transcripts, estimated cost, and what screens show of
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated conversations (plays) with their transcripts, and model replies by a hash of the call."""
+"""Simulated conversations (plays) with their settings and transcripts."""
 
 from __future__ import annotations
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from engine.base.errors import ModelError, NotFound
 from engine.base.folders import log_dir
-from engine.completeness.training_data import MOST_FOR_SELECTION, Usable, split
-from engine.completeness.training_view import items, usable
+from engine.completeness.training_data import MOST_FOR_SELECTION, Usable, items, split, usable
 from engine.conversations.selection import Selection
 from engine.model.catalog import Catalog
 from engine.model.interface import LoadOptions

@@ -20,8 +20,7 @@ from engine.base.files import disk_full, is_disk_full, make_folder, private_fold
 from engine.base.folders import version
 from engine.base.text import one_line
 from engine.completeness.block import LogItem
-from engine.completeness.training_data import Split, Usable, cut, to_cut
-from engine.completeness.training_view import items
+from engine.completeness.training_data import Split, Usable, cut, items, to_cut
 from engine.model.catalog_file import cpu_name
 from engine.project import project_id, settings
 from engine.project.project import Project

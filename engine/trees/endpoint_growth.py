@@ -107,7 +107,7 @@ async def begin(
     known: dict[int, bytes],
     context: int,
 ) -> GrowingTree:
-    """Tokenises the log before a place and makes the tree.
+    """Tokenizes the log before a place and makes the tree.
 
     Args:
         tree: Makes the tree, or restores it.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from engine.base.errors import ContextTooSmall, ModelError
 from engine.model.interface import Logits, Span, TokenModel, log_probs
-from engine.trees.roster import Job, Live, Roster
+from engine.trees.roster import GrowingTree, Job, Roster
 
 WIDTH = 32
 """Nodes read in one decode; more rows cost more than they gain on a processor."""
@@ -47,7 +47,7 @@ class Work:
 class _Reading:
     """The purpose of the rows of logits that a span asks for: a node's distribution, or the recorded answer (None)."""
 
-    live: Live
+    live: GrowingTree
     sequence: int
     node: int | None
     rows: int = 1
@@ -200,7 +200,7 @@ class Grower:
             room -= len(tokens)
         return room
 
-    def _tokens_for(self, live: Live, node: int) -> tuple[Sequence[int], int]:
+    def _tokens_for(self, live: GrowingTree, node: int) -> tuple[Sequence[int], int]:
         """Returns the tokens to decode for a node (its own, or all from the prompt's last on) and the first one's
         position."""
         tree = live.job.tree

@@ -53,7 +53,7 @@ class Meanings:
 
     Attributes:
         groups: Most probable first; every answer is in one.
-        entropy: Bits of the distribution over the groups, normalised to sum to 1: the semantic entropy of Kuhn et al.
+        entropy: Bits of the distribution over the groups, normalized to sum to 1: the semantic entropy of Kuhn et al.
             (2023) as Farquhar et al. (2024) estimate it, with the tree's leaves in place of samples.
         entropy_low: Lower bound of the bits over all meanings: all mass outside the leaves counts to the most probable
             group.
@@ -139,7 +139,7 @@ def _runs(text: str) -> list[int]:
     return [zlib.crc32(run.encode("utf-8", "surrogatepass")) % BUCKETS for run in runs]
 
 
-KEPT = 4
+CACHED_ANSWERS = 4
 """Number of lists of answers whose vectors are cached, so that another threshold needs no new vectors."""
 
 
@@ -167,7 +167,7 @@ class AnswerMeanings:
 
     def __init__(self, comparison: Callable[[], TextComparison] = best_comparison) -> None:
         self._comparison = comparison
-        self._kept: OrderedDict[tuple[str, ...], Vectors] = OrderedDict()
+        self._vector_cache: OrderedDict[tuple[str, ...], Vectors] = OrderedDict()
         self._guard = Lock()
 
     @property
@@ -189,9 +189,9 @@ class AnswerMeanings:
     def _vectors(self, found: Sequence[Answer]) -> Vectors:
         texts = tuple(answer.text for answer in found)
         with self._guard:
-            if texts not in self._kept:
-                self._kept[texts] = self._comparison().vectors(texts)
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(texts)
-            return self._kept[texts]
+            if texts not in self._vector_cache:
+                self._vector_cache[texts] = self._comparison().vectors(texts)
+                while len(self._vector_cache) > CACHED_ANSWERS:
+                    self._vector_cache.popitem(last=False)
+            self._vector_cache.move_to_end(texts)
+            return self._vector_cache[texts]

@@ -35,7 +35,7 @@ class Job:
 
 
 @dataclass(slots=True, eq=False)
-class Live:
+class GrowingTree:
     """A tree while it grows.
 
     Attributes:
@@ -48,7 +48,7 @@ class Live:
     job: Job
     trunk: int
     decoded: int = 0
-    origin: Live | None = None
+    origin: GrowingTree | None = None
     shared: int = 0
     held: dict[int, int] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ class Roster:
         self._free = list(range(model.capacity.sequences - 1, -1, -1))
         # Sorted, so that prompts with a common prefix are adjacent and can share cells.
         self._waiting = deque(sorted(jobs, key=lambda job: list(job.prompt)))
-        self.lives: list[Live] = []
+        self.lives: list[GrowingTree] = []
 
     @property
     def empty(self) -> bool:
@@ -99,13 +99,13 @@ class Roster:
                 return  # cheaper: wait until the shared part of the other prompt is decoded
             if self.lives and not self._fits(len(job.prompt) - shared):
                 return
-            live = Live(job, self._free.pop(), shared, origin, shared)
+            live = GrowingTree(job, self._free.pop(), shared, origin, shared)
             if origin:
                 self._model.fork(origin.trunk, live.trunk, shared)
             self.lives.append(live)
             self._waiting.popleft()
 
-    def leave(self, live: Live) -> None:
+    def leave(self, live: GrowingTree) -> None:
         """Removes a finished tree and frees its sequences, unless the next prompt can reuse its trunk best."""
         for sequence in live.held.values():
             self.release(sequence)
@@ -115,13 +115,13 @@ class Roster:
         fits = not self.lives or (job and self._fits(len(job.prompt) - live.shared, live))
         if job and fits and common > self._most_alike(job)[1]:
             self._model.drop(live.trunk, common)
-            self.lives.append(Live(job, live.trunk, common, live, common))
+            self.lives.append(GrowingTree(job, live.trunk, common, live, common))
             self._waiting.popleft()
         else:
             self.release(live.trunk)
         self._hand_over_cells(live)
 
-    def begin(self, live: Live) -> int:
+    def begin(self, live: GrowingTree) -> int:
         """Returns a sequence forked from a tree's trunk; evicts the least probable waiting path if none is free."""
         sequence = self.take()
         if sequence is None:
@@ -171,7 +171,7 @@ class Roster:
     def _prompt_cells(self) -> int:
         return sum(len(live.job.prompt) - live.shared for live in self.lives)
 
-    def _fits(self, more: int, leaving: Live | None = None) -> bool:
+    def _fits(self, more: int, leaving: GrowingTree | None = None) -> bool:
         """Whether this many more prompt tokens fit, with all other prompts and the longest possible paths."""
         prompts = self._prompt_cells() + more
         if leaving:  # the cells that another tree shares stay
@@ -180,16 +180,16 @@ class Roster:
         paths = (self._branches + 1) * self._longest + self._model.capacity.batch
         return prompts <= PROMPT_CELLS and prompts + paths <= self._model.capacity.cells
 
-    def _most_alike(self, job: Job) -> tuple[Live | None, int]:
+    def _most_alike(self, job: Job) -> tuple[GrowingTree | None, int]:
         """Returns the growing tree with the longest common prefix with a job's prompt, and its length in tokens."""
-        found: tuple[Live | None, int] = (None, 0)
+        found: tuple[GrowingTree | None, int] = (None, 0)
         for live in self.lives:
             common = _common(live, job)
             if common > found[1]:
                 found = live, common
         return found
 
-    def _hand_over_cells(self, leaving: Live) -> None:
+    def _hand_over_cells(self, leaving: GrowingTree) -> None:
         """Makes the tree that shares most cells with a leaving one the origin of the others that share them."""
         heirs = [live for live in self.lives if live.origin is leaving]
         if not heirs:
@@ -200,7 +200,7 @@ class Roster:
         first.origin, first.shared = leaving.origin, min(first.shared, leaving.shared)
 
 
-def _common(live: Live, job: Job) -> int:
+def _common(live: GrowingTree, job: Job) -> int:
     """Returns the length of the common prefix without either last token; 0 if below `LEAST_SHARED`."""
     low, high = 0, min(live.base, len(job.prompt) - 1)
     while low < high:

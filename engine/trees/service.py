@@ -90,11 +90,11 @@ class TreeRuns:
         return sorted(names, key=lambda name: name != first)
 
     def model_of(self, run: RunRow) -> RunnableModel:
-        """The model of a recorded run, as the catalogue has it or as it was before it was tuned, with the adapter of
+        """The model of a recorded run, as the catalog has it or as it was before it was tuned, with the adapter of
         the run; or the endpoints of the run.
 
         Raises:
-            UsageError: The catalogue holds it no more.
+            UsageError: The catalog holds it no more.
         """
         context = LoadOptions(context=run.params.get("context"))
         if remote := self._setup.endpoints.book.that_gave(run.fingerprints, context):
@@ -118,7 +118,7 @@ class TreeRuns:
 
 
 KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
-KEPT = 3
+CACHED_TREES = 3
 """Trees that are kept in memory, so that the answers and properties of an open tree need no second decoding."""
 
 NAME_BATCH = 500
@@ -144,7 +144,7 @@ class TreeService:
         """
         self._project, self._process, self._runs = project, process, runs
         self._runner, self._changed, self._first_goals = runner, changed, first_goals
-        self._kept: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
+        self._tree_cache: OrderedDict[TreeRow, tuple[Tree, list[int]]] = OrderedDict()
         self._meanings = AnswerMeanings()
         self._guard = Lock()
 
@@ -269,18 +269,18 @@ class TreeService:
     def _tree(self, row: TreeRow) -> tuple[Tree, list[int]]:
         """A tree and the tokens of its recorded answer; kept by the row, since a tree that grows gets another row."""
         with self._guard:
-            if row in self._kept:
-                self._kept.move_to_end(row)
-                return self._kept[row]
+            if row in self._tree_cache:
+                self._tree_cache.move_to_end(row)
+                return self._tree_cache[row]
         with self._project.reading() as conn:
             frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
         if frame is None:
             raise NotFound("There is no tree here.", row.reason or "")
         found = restore(TreeRecord.from_frame(frame)), list(frame.get("answer", ()))
         with self._guard:
-            self._kept[row] = found
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            self._tree_cache[row] = found
+            while len(self._tree_cache) > CACHED_TREES:
+                self._tree_cache.popitem(last=False)
         return found
 
     # Work
@@ -341,7 +341,7 @@ class TreeService:
         """The stage that continues to grow a tree: below a node to a lower alpha, or everywhere to its own alpha.
 
         Raises:
-            UsageError: The model that it was grown with is not in the catalogue.
+            UsageError: The model that it was grown with is not in the catalog.
         """
         model = self._runs.model_of(self._run(row))
         below = None if node is None or alpha is None else Below(node, alpha)

@@ -8,7 +8,7 @@ import sqlite3
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from engine.conversations.filter_fields import Condition, Field
@@ -23,12 +23,10 @@ from engine.trees.records import TreeConfig, TreeRow
 
 _KEY = "tree_config"
 """Setting: the hash of the trees that are shown."""
-_COLUMNS = (
-    "t.conversation_id, t.step, t.config_hash, t.run_id, t.reason, t.prompt_tokens, t.note, t.leaves,"
-    " t.answers, t.nodes, t.max_log_prob, t.max_log_prob_per_token, t.covered, t.pruned, t.unexpanded,"
-    " t.entropy_low, t.entropy_high, t.fork_depth, t.fork_entropy, t.answer_log_prob,"
-    " t.answer_tokens, t.answer_held, t.seconds, c.alpha, c.mode, c.place, c.model, c.adapter"
-)
+_OF_CONFIG = ("alpha", "mode", "place", "model", "adapter")
+_OF_TREE = tuple(field.name for field in fields(TreeRow) if field.name not in _OF_CONFIG)
+_COLUMNS = ", ".join([*(f"t.{name}" for name in _OF_TREE), *(f"c.{name}" for name in _OF_CONFIG)])
+"""The fields of `TreeRow` in their order."""
 _FROM = " FROM tree AS t JOIN tree_config AS c ON c.config_hash = t.config_hash"
 
 
@@ -43,16 +41,9 @@ class TreeEntry:
 def register(conn: sqlite3.Connection, config: TreeConfig, *, show: bool = True) -> None:
     """Stores a configuration, before its first trees; `show` makes it the one that is shown."""
     conn.execute(
-        "INSERT INTO tree_config (config_hash, alpha, mode, place, model, adapter)"
-        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (config_hash) DO NOTHING",
-        (
-            config.config_hash,
-            config.alpha,
-            config.mode,
-            config.place,
-            config.model,
-            config.adapter,
-        ),
+        "INSERT INTO tree_config (config_hash, alpha, mode, place, model, adapter) VALUES"
+        " (:config_hash, :alpha, :mode, :place, :model, :adapter) ON CONFLICT (config_hash) DO NOTHING",
+        asdict(config),
     )
     if show:
         choose(conn, config.config_hash)
@@ -98,24 +89,17 @@ def ids_without_tree(conn: sqlite3.Connection, config_hash: str) -> array[int]:
 def add(conn: sqlite3.Connection, config_hash: str, entries: Sequence[TreeEntry]) -> None:
     """Stores trees of a registered configuration; one that exists is replaced, because it was grown further."""
     conn.executemany(
-        "INSERT OR REPLACE INTO tree (conversation_id, config_hash, step, run_id, reason, prompt_tokens,"
-        " note, leaves, answers, nodes, max_log_prob, max_log_prob_per_token, covered, pruned, unexpanded,"
-        " entropy_low, entropy_high, fork_depth, fork_entropy, answer_log_prob, answer_tokens,"
-        " answer_held, seconds, packed)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [_values(config_hash, entry) for entry in entries],
+        f"INSERT OR REPLACE INTO tree ({', '.join(_OF_TREE)}, packed)"
+        f" VALUES ({', '.join(f':{name}' for name in _OF_TREE)}, :packed)",
+        [
+            {**asdict(entry.row), "config_hash": config_hash, "packed": _packed(entry.frame)}
+            for entry in entries
+        ],
     )
 
 
-def _values(config_hash: str, entry: TreeEntry) -> tuple[Any, ...]:
-    row = entry.row
-    packed = None if entry.frame is None else zlib.compress(to_json(entry.frame).encode("ascii"))
-    return (
-        row.conversation_id, config_hash, row.step, row.run_id, row.reason, row.prompt_tokens, row.note,
-        row.leaves, row.answers, row.nodes, row.max_log_prob, row.max_log_prob_per_token, row.covered,
-        row.pruned, row.unexpanded, row.entropy_low, row.entropy_high, row.fork_depth, row.fork_entropy,
-        row.answer_log_prob, row.answer_tokens, row.answer_held, row.seconds, packed,
-    )  # fmt: skip
+def _packed(frame: dict[str, Any] | None) -> bytes | None:
+    return None if frame is None else zlib.compress(to_json(frame).encode("ascii"))
 
 
 def trees(

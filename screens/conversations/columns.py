@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.completeness.records.scores import DecisionRule
+from engine.completeness.records import DecisionRule
 from engine.opener.conversations import (
     ConversationRow,
 )

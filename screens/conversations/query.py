@@ -15,7 +15,7 @@ from engine.base.outcomes import (
     State,
 )
 from engine.base.text import one_line
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     DecisionRule,
 )
 from engine.conversations.filter_fields import TEXT, SortKey

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.completeness.records.scores import StateCounts
+from engine.completeness.records import StateCounts
 from engine.conversations.filters import Filter, Term
 from engine.goals.records import GoalGroup, GroupPeriod
 from engine.opener.open_project import OpenProject

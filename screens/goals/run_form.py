@@ -12,10 +12,12 @@ from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.goals.records import (
-    ClusteringRequest,
     ClusteringRow,
     Decide,
     GoalText,
+)
+from engine.goals.requests import (
+    ClusteringRequest,
 )
 from engine.goals.service.service import GoalService
 from engine.project.records import ClusteringEstimate

@@ -18,13 +18,15 @@ from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.goals.records import (
-    ClusteringRequest,
     ClusteringRow,
     GoalDecision,
     GoalGroup,
     MapPoint,
     Proposal,
     SplitProposal,
+)
+from engine.goals.requests import (
+    ClusteringRequest,
 )
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject

@@ -13,7 +13,7 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.base.text import end_of_path, one_line
-from engine.completeness.records.scores import DecisionRule, Histogram, ScoreSet
+from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filter_fields import NONE
 from engine.conversations.filters import Filter, ListQuery, parse_filter

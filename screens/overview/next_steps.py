@@ -14,7 +14,7 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.base.text import one_line
-from engine.completeness.records.scores import ScoreSet
+from engine.completeness.records import ScoreSet
 from engine.goals.records import LowestGoal
 from engine.opener.conversations import (
     Counts,

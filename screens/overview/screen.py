@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged, Event, JobEnded, JobStarted
 from engine.base.text import one_line
-from engine.completeness.records.scores import Mode, ScoreSet
+from engine.completeness.records import Mode, ScoreSet
 from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
 from engine.conversations.text_checks import replaced_text

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.conversation import with_calls
 from engine.base.text import display_safe, one_line
-from engine.completeness.records.scores import ScoreSet, SetMode
+from engine.completeness.records import ScoreSet, SetMode
 from engine.completeness.service.sets import ScoreSets, reliability
 from engine.opener.conversations import ConversationService
 from engine.opener.jobs import JobService

@@ -14,8 +14,7 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.text import end_of_path, one_line
-from engine.completeness.records.requests import UndoneMark
-from engine.completeness.records.scores import CurvePoint
+from engine.completeness.records import CurvePoint, UndoneMark
 from engine.opener.conversations import (
     ConversationRow,
 )

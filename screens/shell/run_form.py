@@ -17,7 +17,7 @@ from textual.widgets.option_list import Option
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe, one_line
-from engine.completeness.records.scores import Mode
+from engine.completeness.records import Mode
 from engine.conversations.filters import Filter
 from engine.project.records import Estimate
 from screens.shell.dialogs import Dialog, hint_line

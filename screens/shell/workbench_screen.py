@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 from engine.base.errors import ProjectMoved, WorkbenchError
 from engine.base.events import DataChanged, Event
 from engine.base.text import one_line
-from engine.completeness.records.scores import Mode
+from engine.completeness.records import Mode
 from engine.conversations.filters import Filter
 from engine.opener.conversations import (
     Counts,

@@ -16,7 +16,7 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.base.text import one_line
-from engine.completeness.records.scores import DecisionRule
+from engine.completeness.records import DecisionRule
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import CalibrationReport

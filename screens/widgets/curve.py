@@ -12,7 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from engine.base import number_format
-from engine.completeness.records.scores import CurvePoint, DecisionRule
+from engine.completeness.records import CurvePoint, DecisionRule
 from screens.widgets.formatting import STATE_LOOKS, TONES
 
 _CURVE_TONES = [*(look.tone_class for look in STATE_LOOKS.values()), "tone--bright", "tone--muted"]

@@ -14,8 +14,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe, one_line
-from engine.completeness.records.requests import Request
-from engine.completeness.records.scores import DecisionRule, RemainingRow, ScoreRow
+from engine.completeness.records import DecisionRule, RemainingRow, Request, ScoreRow
 from engine.conversations.records import (
     LeakRow,
     MessageRow,

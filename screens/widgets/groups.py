@@ -13,7 +13,7 @@ from engine.base.outcomes import (
     State,
 )
 from engine.base.text import display_safe, one_line
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     StateCounts,
 )
 from engine.conversations.filter_fields import ANY, NONE, NOVEL

@@ -18,9 +18,9 @@ import numpy as np
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.endings import draw_cuts, matched
 from engine.completeness.probe import Bools, Floats, Ints, States
 from engine.completeness.tables import hidden_states
+from engine.completeness.truncation import draw_cuts, matched
 from engine.conversations import shingle_overlap
 from engine.project.project import Project
 

@@ -20,8 +20,7 @@ import numpy as np
 from sklearn.metrics import v_measure_score
 
 from engine.base.conversation import Message
-from engine.completeness.request_view import requests_of
-from engine.completeness.starts_by_curve import FALL, starts_by_curve
+from engine.completeness.requests import FALL, requests_of, starts_by_curve
 from engine.completeness.tables import requests, scores
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations

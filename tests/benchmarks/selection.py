@@ -23,8 +23,14 @@ from unittest import mock
 import numpy as np
 
 from engine.base.statistics.bootstrap import figures
-from engine.completeness.training_data import LEAST_FOR_TEST, SELECTION_SHARE, Usable, drawn
-from engine.completeness.training_view import items, usable
+from engine.completeness.training_data import (
+    LEAST_FOR_TEST,
+    SELECTION_SHARE,
+    Usable,
+    drawn,
+    items,
+    usable,
+)
 from engine.completeness.truncation import truncate
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting

@@ -14,7 +14,6 @@ from typing import TypeVar, cast
 
 from engine.base import folders
 from engine.base.events import DataChanged, Event, JobEnded, JobProgress, Listener
-from engine.completeness.service.requests import RequestService
 from engine.completeness.service.runs import ScoringRuns
 from engine.completeness.service.sets import ScoreSets
 from engine.completeness.tables import scores
@@ -36,6 +35,7 @@ from engine.opener.conversations import (
 from engine.opener.exports import ExportFiles
 from engine.opener.open_project import OpenProject
 from engine.opener.project_file import ProjectFileService
+from engine.opener.requests import RequestService
 from engine.project.network import NetworkService
 from engine.project.project import Project
 from engine.questions.records.triage import VerdictRow

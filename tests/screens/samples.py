@@ -14,7 +14,9 @@ from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations.tables import imports, sources
 from engine.formats.records import Leak, Parsed
-from engine.project import runs, settings
+from engine.project import (
+    runs,
+)
 from engine.project.project import Project
 
 CONFIG = "5f0c1d"
@@ -130,7 +132,7 @@ def _register(conn: sqlite3.Connection, config: ScoreConfig) -> None:
         "UPDATE run SET started_at = '2026-10-01T10:00:00Z', finished_at = '2026-10-01T10:12:00Z'"
     )
     score_sets.register(conn, config)
-    settings.put_score_config(conn, CONFIG)
+    score_sets.put_score_config(conn, CONFIG)
 
 
 def _parsed(sample: Sample) -> Parsed:

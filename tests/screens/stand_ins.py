@@ -8,7 +8,7 @@ from typing import NoReturn, cast
 
 from engine.base.errors import WorkbenchError
 from engine.base.events import JobProgress
-from engine.completeness.records.scores import Mode
+from engine.completeness.records import Mode
 from engine.completeness.service.runs import ScoringRuns
 from engine.conversations.filters import Filter
 from engine.jobs.contract import Stage

@@ -17,7 +17,9 @@ from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations.stages.importing import ImportStage
 from engine.conversations.tables import conversations
 from engine.jobs.runner import JobRunner
-from engine.project import runs, settings
+from engine.project import (
+    runs,
+)
 from engine.project.project import Project
 from engine.questions.tables import verdicts
 from tests.engine.project.support import mark
@@ -101,7 +103,7 @@ def score(project: Project, ids: list[int]) -> None:
             fingerprints={NAME: NAME}, code_version=NAME,
         )  # fmt: skip
         score_sets.register(conn, ScoreConfig(CONFIG, "base", NAME, NAME, 0.01))
-        settings.put_score_config(conn, CONFIG)
+        score_sets.put_score_config(conn, CONFIG)
         entries, left = [], []
         for number, key in enumerate(ids):
             text = payloads[number % len(payloads)]

@@ -23,7 +23,7 @@ from engine.base.outcomes import (
 )
 from engine.completeness import bundled_probe
 from engine.completeness.bundled_probe import BundledProbe
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     CurvePoint,
     ScoreRow,
 )

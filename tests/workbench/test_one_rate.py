@@ -15,7 +15,7 @@ from engine.base.outcomes import (
     State,
 )
 from engine.completeness.boundaries import NO_TEXT
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     DecisionRule,
 )
 from engine.conversations.filters import ListQuery

@@ -14,7 +14,7 @@ from engine.completeness.tables import requests, score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.project import runs, settings
+from engine.project import runs
 from engine.project.project import Project
 from tests.engine.goals import goal_runs
 from tests.engine.project.support import fill, talk
@@ -45,7 +45,7 @@ def path(tmp_path: Path) -> str:
             conn, stage="score", config_hash="c", params={}, fingerprints={}, code_version="test"
         )
         score_sets.register(conn, ScoreConfig("c", "base", "tiny.gguf"))
-        settings.put_score_config(conn, "c")
+        score_sets.put_score_config(conn, "c")
         entries = [
             ScoreEntry(
                 key,

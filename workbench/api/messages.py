@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import WorkbenchError
-from engine.completeness.records.scores import Mode
-from engine.completeness.records.scoring_request import (
+from engine.completeness.records import (
+    Mode,
     ScoringRequest,
 )
 from engine.completeness.service.one_conversation import ConversationScore

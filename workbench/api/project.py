@@ -16,8 +16,9 @@ from engine.base.events import Event, JobProgress, Listener
 from engine.base.outcomes import (
     Verdict,
 )
-from engine.completeness.records.scores import Mode, ScoreSet
-from engine.completeness.records.scoring_request import (
+from engine.completeness.records import (
+    Mode,
+    ScoreSet,
     ScoringRequest,
 )
 from engine.completeness.service.sets import in_force
@@ -27,12 +28,14 @@ from engine.conversations.selection import check_limit
 from engine.conversations.service.imports import import_stages
 from engine.goals.records import (
     DEFAULT_TEXT,
-    ClusteringRequest,
     Decide,
     GoalDecision,
     GoalGroup,
     GoalText,
     Proposal,
+)
+from engine.goals.requests import (
+    ClusteringRequest,
 )
 from engine.jobs.contract import Stage
 from engine.opener.exports import ExportKind, export_lines

@@ -8,7 +8,7 @@ import anyio.to_thread
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from engine.completeness.records.scores import Mode
+from engine.completeness.records import Mode
 from workbench.api.messages import score
 
 

@@ -11,12 +11,12 @@ from typing import Any
 from engine.base.errors import NotFound, NotYet
 from engine.base.report_table import CellKind
 from engine.base.text import one_line
-from engine.completeness.turns import TurnRow
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.questions.rating_scales import RATING
 from engine.results.imported_truth import simulated_scores, turn_rows
 from engine.results.metrics.aptitude import aptitudes
+from engine.results.metrics.turns import TurnRow
 from engine.simulate.forms.table import by_model, draw_forms
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationOptions

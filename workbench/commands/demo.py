@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.base.errors import UsageError
 from engine.base.number_format import duration
-from engine.completeness.records.scoring_request import (
+from engine.completeness.records import (
     STEP_STOP,
     ScoringRequest,
 )

@@ -23,20 +23,18 @@ from engine.base.outcomes import (
     State,
 )
 from engine.base.text import one_line
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     LEAST_FOR_PROBE,
     ScoreRow,
-)
-from engine.completeness.records.scoring_request import (
     ScoringRequest,
 )
-from engine.completeness.service.estimate import ScoringRun
+from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery
 from engine.conversations.service.imports import account_lines, import_stages
 from engine.conversations.stages.importing import ImportStage
-from engine.goals.records import (
+from engine.goals.requests import (
     ClusteringRequest,
 )
 from engine.jobs.contract import Stage

@@ -11,13 +11,21 @@ from typing import Any
 from engine.base.errors import UsageError
 from engine.base.text import one_line
 from engine.goals.records import (
-    ClusteringRequest,
     SplitProposal,
 )
-from engine.goals.service.paper_report import as_json, gold_goals, keep
-from engine.goals.service.run_results import assignment_result, clustering_result, stability_result
+from engine.goals.requests import (
+    ClusteringRequest,
+)
+from engine.goals.service.run_results import (
+    assignment_result,
+    clustering_result,
+    gold_goals,
+    paper_result,
+    stability_result,
+    store_paper_result,
+)
 from engine.goals.service.runs import ABOUT_KEY
-from engine.goals.stages.as_paper import PaperStage, Wanted
+from engine.goals.stages.as_paper import PaperMeasurements, PaperStage
 from engine.opener.open_project import OpenProject
 from engine.project import settings
 from workbench.arguments import (
@@ -232,7 +240,7 @@ def run_paper_goals(arguments: argparse.Namespace) -> Result:
     """Finds goals by Algorithm 1 of Soroka et al. with the paper's prompts and free replies, shows them as the
     project's clustering, and says what is measured of it."""
     request = read_request(ClusteringRequest, arguments, text="summary", k=arguments.k1)
-    measurements = Wanted(
+    measurements = PaperMeasurements(
         arguments.seeds, arguments.bootstraps, arguments.hold_out, arguments.llm_only
     )
     with OpenProject(Path(arguments.project)) as workspace:
@@ -242,8 +250,8 @@ def run_paper_goals(arguments: argparse.Namespace) -> Result:
         stage = stages[-1]
         assert isinstance(stage, PaperStage)
         assert stage.result is not None
-        report = as_json(stage.result, gold_goals(workspace.project))
-        keep(workspace.project, report)
+        report = paper_result(stage.result, gold_goals(workspace.project))
+        store_paper_result(workspace.project, report)
     return Result(_paper_lines(report), report)
 
 

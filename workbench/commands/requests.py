@@ -12,7 +12,7 @@ from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted, figure, probability
 from engine.base.outcomes import State
 from engine.base.text import one_line
-from engine.completeness.starts_by_curve import FALL
+from engine.completeness.requests import FALL
 from engine.goals.records import LEAST_SHARE, SecondGoal
 from engine.opener.open_project import OpenProject
 from engine.simulate.request import SimulationOptions

@@ -10,8 +10,7 @@ from typing import Any
 
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted, duration
-from engine.completeness.records.scores import ScoreSet
-from engine.completeness.records.scoring_request import ScoringRequest
+from engine.completeness.records import ScoreSet, ScoringRequest
 from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import in_force
 from engine.opener.open_project import OpenProject

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.base.number_format import counted, probability
-from engine.completeness.records.scores import DecisionRule, ScoreSet
+from engine.completeness.records import DecisionRule, ScoreSet
 from engine.completeness.service.sets import ScoreSets, in_force, name_of, reliability
 from engine.opener.conversations import Counts
 from workbench.narration import narrate

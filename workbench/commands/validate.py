@@ -12,7 +12,7 @@ from engine.base.number_format import figure
 from engine.base.statistics.records import (
     Contrast,
 )
-from engine.completeness.records.scores import Mode
+from engine.completeness.records import Mode
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.results.metrics import conclusions

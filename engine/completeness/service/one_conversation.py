@@ -18,17 +18,14 @@ from engine.completeness import bundled_probe
 from engine.completeness.block import BoundaryProbability, ItemScore, log_item
 from engine.completeness.boundaries import no_boundary_reason
 from engine.completeness.model_requests import Score
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     SAMPLES_PROBE,
     CurvePoint,
     DecisionRule,
     Mode,
-)
-from engine.completeness.records.scoring_request import (
     ScoringRequest,
 )
-from engine.completeness.service.estimate import ScoringRun
-from engine.completeness.service.runs import ScoringRuns
+from engine.completeness.service.runs import ScoringRun, ScoringRuns
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.tables.scores import normalised
 from engine.formats.parse_record import parse_made

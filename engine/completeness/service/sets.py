@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from engine.base.interval import Interval
 from engine.base.number_format import counted, difference, figure, figure_range
 from engine.base.text import one_line
-from engine.completeness.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest, ScoreSet
+from engine.completeness.records import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest, ScoreSet
 from engine.completeness.tables import generated_ends, score_sets
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.project import settings
 from engine.project.project import Project
 
 
@@ -59,7 +58,7 @@ class ScoreSets:
         """
 
         def work(conn: sqlite3.Connection) -> None:
-            settings.switch_score_config(conn, config_hash)
+            score_sets.switch_score_config(conn, config_hash)
 
         self._project.write(work)
         self._changed()

@@ -16,17 +16,16 @@ from engine.base.errors import NotYet
 from engine.base.number_format import counted, figure, figure_range
 from engine.base.statistics.ranking import auroc
 from engine.completeness import bundled_probe, probe
+from engine.completeness.baselines import by_position, sounds_complete
 from engine.completeness.bundled_probe import BundledProbe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.endings import Cuts, draw_cuts, matched, matched_difference
-from engine.completeness.keywords import sounds_complete
-from engine.completeness.position import by_position
 from engine.completeness.probe import Floats
-from engine.completeness.records.scores import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest
+from engine.completeness.records import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.truncation import Cuts, draw_cuts, matched, matched_difference
 from engine.conversations import shingle_overlap
 from engine.conversations.tables.conversations import names
 from engine.jobs.contract import CpuStage, OnProgress, Progress

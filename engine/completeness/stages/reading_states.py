@@ -17,7 +17,7 @@ from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.boundaries import RULE, no_boundary_reason
 from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
 from engine.completeness.model_requests import Score
-from engine.completeness.records.scores import LEAST_FOR_PROBE
+from engine.completeness.records import LEAST_FOR_PROBE
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.completeness.truncation import cut_at

@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.conversation import Message, render_log
 from engine.base.number_format import counted
 from engine.completeness.block import WrittenOn
-from engine.completeness.remaining import remaining_tasks
+from engine.completeness.remaining_tasks import remaining_tasks
 from engine.completeness.tables import generated_ends, remaining, scores
 from engine.completeness.tables.remaining import RemainingEntry
 from engine.conversations.tables import conversations

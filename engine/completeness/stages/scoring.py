@@ -11,9 +11,9 @@ from engine.base.number_format import counted
 from engine.completeness.block import ItemScore, Question, WrittenOn
 from engine.completeness.boundaries import RULE, no_boundary_reason
 from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
-from engine.completeness.inline_remaining import RemainingRequest
 from engine.completeness.model_requests import Score
-from engine.completeness.records.scores import Mode
+from engine.completeness.records import Mode
+from engine.completeness.remaining_tasks import RemainingRequest
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.tables import generated_ends, score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -29,7 +29,7 @@ from engine.model.prompt_files import Prompt
 from engine.model.stages import (
     BlockStage,
 )
-from engine.project import runs, settings
+from engine.project import runs
 from engine.project.project import Project
 
 
@@ -192,7 +192,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         if self._remaining is None:
             return None
         with self._project.reading() as conn:
-            below = settings.rule(conn, self.config_hash).threshold
+            below = score_sets.rule(conn, self.config_hash).threshold
         return RemainingRequest(self._remaining.prompt, below)
 
 

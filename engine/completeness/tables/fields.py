@@ -7,7 +7,8 @@ from array import array
 from typing import Any
 
 from engine.base.outcomes import State
-from engine.completeness.records.scores import DecisionRule
+from engine.completeness.records import DecisionRule
+from engine.completeness.tables import score_sets
 from engine.completeness.tables.requests import REQUEST_COUNTS_SQL
 from engine.completeness.tables.scores import state_sql
 from engine.conversations.filter_fields import Field
@@ -21,7 +22,6 @@ from engine.conversations.tables.fields import (
     parts,
     with_any_or_none,
 )
-from engine.project import settings
 from engine.project.idset import IdSet
 
 _ROUNDING = 1e-9
@@ -51,7 +51,7 @@ def in_state(rule: DecisionRule, config: str | None, state: State) -> tuple[str,
 
 
 def _state(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    rule, config = settings.rule(conn), settings.score_config(conn)
+    rule, config = score_sets.rule(conn), score_sets.score_config(conn)
     result = among - among
     for value in term.values:
         scored = of_statement(conn, among, *in_state(rule, config, State(value)))
@@ -62,12 +62,12 @@ def _state(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 def _p(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     inner = number("p_end_normalised", term)
     sql = f"SELECT conversation_id FROM score WHERE config_hash = ? AND {inner.text}"
-    return of_statement(conn, among, sql, (settings.score_config(conn), *inner.values))
+    return of_statement(conn, among, sql, (score_sets.score_config(conn), *inner.values))
 
 
 def _by_p(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     rows = "FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL"
-    return in_order(conn, among, rows, "p_end_normalised", (settings.score_config(conn),))
+    return in_order(conn, among, rows, "p_end_normalised", (score_sets.score_config(conn),))
 
 
 def _requests(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -81,7 +81,7 @@ def _requests(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
 
 def _remaining(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     """Returns those whose remaining tasks, written for the scores in force, have a part of the text."""
-    config = settings.score_config(conn)
+    config = score_sets.score_config(conn)
     result, texts = among - among, named_values(term)
     if texts:
         inner = parts("text", texts)

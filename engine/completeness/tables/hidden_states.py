@@ -18,7 +18,7 @@ class BoundaryPlace:
     """Where a boundary lies.
 
     Attributes:
-        message, step, turn: As in `engine.completeness.records.scores.CurvePoint`.
+        message, step, turn: As in `engine.completeness.records.CurvePoint`.
         chars: Characters of the log up to the boundary.
         step_chars: Characters of its last step.
     """

@@ -7,9 +7,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.completeness.records.scores import RemainingRow
-from engine.completeness.tables import scores
-from engine.project import settings
+from engine.completeness.records import RemainingRow
+from engine.completeness.tables import score_sets, scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,6 @@ def current(conn: sqlite3.Connection, conversation_id: int) -> RemainingRow | No
     row = conn.execute(
         "SELECT config_hash, text, reason FROM remaining WHERE conversation_id = ?"
         " AND score_config_hash = ? ORDER BY run_id DESC LIMIT 1",
-        (conversation_id, settings.score_config(conn)),
+        (conversation_id, score_sets.score_config(conn)),
     ).fetchone()
     return None if row is None else RemainingRow(conversation_id, *row)

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.completeness.records.requests import UndoneMark
+from engine.completeness.records import UndoneMark
 from engine.project.sql import MESSAGE_BITS, chunks, placeholders, utc_now
 
 _IN_FORCE = (

@@ -8,9 +8,26 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engine.base.interval import Interval
-from engine.completeness.records.scores import EndingTest, ScoreSet, SetMode
-from engine.project import settings
+from engine.completeness.records import DecisionRule, EndingTest, ScoreSet, SetMode
+from engine.project import (
+    settings,
+)
 from engine.project.sql import to_json
+
+RULE = "rule"
+"""Setting: the decision rule of the scores in force: `threshold`, `band`, `source` (`workbench calibrate`)."""
+
+OTHER_RULES = "rules"
+"""Setting: the decision rules of sets of scores that are not in force, by config hash."""
+
+SCORES = "score_config"
+"""Setting: the config hash of the scores in force (`workbench scores`)."""
+
+PROVISIONAL = "provisional_scores"
+"""Setting: the config hash of scores that go once others replace them."""
+
+UNFINISHED = "unfinished_scores"
+"""Setting: the config hash of a set of which only some scores are stored; it is shown nowhere until it has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +70,20 @@ def begin_set(conn: sqlite3.Connection, config: ScoreConfig) -> None:
     `finish_set`."""
     drop_unfinished(conn)
     register(conn, config)
-    settings.put(conn, settings.UNFINISHED, config.config_hash)
+    settings.put(conn, UNFINISHED, config.config_hash)
 
 
 def finish_set(conn: sqlite3.Connection) -> None:
     """Shows the set that was begun."""
-    settings.put(conn, settings.UNFINISHED, None)
+    settings.put(conn, UNFINISHED, None)
 
 
 def drop_unfinished(conn: sqlite3.Connection) -> None:
     """Deletes a set that was begun and never finished, if there is one."""
-    key = settings.get(conn, settings.UNFINISHED)
+    key = settings.get(conn, UNFINISHED)
     if key is not None:
         drop(conn, key)
-        settings.put(conn, settings.UNFINISHED, None)
+        settings.put(conn, UNFINISHED, None)
 
 
 def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
@@ -76,14 +93,14 @@ def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
         " LEFT JOIN (SELECT config_hash, min(id) AS first FROM run GROUP BY config_hash)"
         " USING (config_hash) WHERE EXISTS (SELECT 1 FROM score WHERE config_hash = g.config_hash)"
         " AND config_hash IS NOT ? ORDER BY first, config_hash",
-        (settings.get(conn, settings.UNFINISHED),),
+        (settings.get(conn, UNFINISHED),),
     )
     return [_config(row) for row in rows]
 
 
 def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
     """Whether a configuration has scores, all of them where it was begun with `begin_set`."""
-    if config_hash == settings.get(conn, settings.UNFINISHED):
+    if config_hash == settings.get(conn, UNFINISHED):
         return False
     row = conn.execute("SELECT 1 FROM score WHERE config_hash = ? LIMIT 1", (config_hash,))
     return row.fetchone() is not None
@@ -91,7 +108,7 @@ def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
 
 def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
     """The configuration of the scores that are shown; None before any scoring."""
-    now = settings.score_config(conn)
+    now = score_config(conn)
     return None if now is None else _registered(conn, now)
 
 
@@ -106,8 +123,8 @@ def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | Non
 
 def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
     """All sets of scores, in the order in which they were first made."""
-    now = settings.score_config(conn)
-    provisional = settings.get(conn, settings.PROVISIONAL)
+    now = score_config(conn)
+    provisional = settings.get(conn, PROVISIONAL)
     return [
         ScoreSet(
             number=number,
@@ -131,7 +148,7 @@ def put_in_force_unless_another_is(
 
     It also replaces an older set of its kind (mode, model and adapter) once it has as many scores, and a provisional
     set of any kind once it is finished and has a score. Other sets of another kind are replaced only when a person
-    chooses: `settings.switch_score_config`.
+    chooses: `score_sets.switch_score_config`.
 
     Args:
         finished: Whether all conversations that its run was to score were reached, and it is not provisional itself.
@@ -140,33 +157,33 @@ def put_in_force_unless_another_is(
     if new is None:
         return
     if now is None or not is_stored(conn, now.config_hash):
-        settings.put_score_config(conn, config_hash)
+        put_score_config(conn, config_hash)
         return
-    provisional = now.config_hash == settings.get(conn, settings.PROVISIONAL)
+    provisional = now.config_hash == settings.get(conn, PROVISIONAL)
     scored = _scored(conn, config_hash)
     if (provisional and finished and scored) or (
         _kind(now) == _kind(new) and scored >= _scored(conn, now.config_hash)
     ):
         if now.mode == new.mode:
-            settings.put_score_config(conn, config_hash)
+            put_score_config(conn, config_hash)
         else:  # the threshold of the one mode says nothing of the other
-            settings.switch_score_config(conn, config_hash)
+            switch_score_config(conn, config_hash)
 
 
 def mark_provisional(conn: sqlite3.Connection, config_hash: str) -> None:
     """Marks a set as provisional, until `drop_provisional` or until a person puts it in force."""
-    settings.put(conn, settings.PROVISIONAL, config_hash)
+    settings.put(conn, PROVISIONAL, config_hash)
 
 
 def drop_provisional(conn: sqlite3.Connection) -> None:
     """Deletes the set that is marked as provisional, unless it is in force or has remaining tasks; the run stays."""
-    key = settings.get(conn, settings.PROVISIONAL)
-    if key is None or key == settings.score_config(conn):
+    key = settings.get(conn, PROVISIONAL)
+    if key is None or key == score_config(conn):
         return
     written = conn.execute("SELECT 1 FROM remaining WHERE score_config_hash = ? LIMIT 1", (key,))
     if written.fetchone() is None:
         drop(conn, key)
-    settings.put(conn, settings.PROVISIONAL, None)
+    settings.put(conn, PROVISIONAL, None)
 
 
 def drop(conn: sqlite3.Connection, config_hash: str) -> None:
@@ -203,3 +220,49 @@ def _test(value: dict[str, Any]) -> EndingTest:
         for name in ("auroc", "matched", "over_keywords", "over_position")
     }
     return EndingTest(**{**value, **intervals})
+
+
+def rule(conn: sqlite3.Connection, config_hash: str | None = None) -> DecisionRule:
+    """The decision rule of a set of scores; None is the set in force."""
+    if config_hash in (None, score_config(conn)) or score_config(conn) is None:
+        return DecisionRule(**settings.get(conn, RULE, {}))
+    return DecisionRule(**settings.get(conn, OTHER_RULES, {}).get(config_hash, {}))
+
+
+def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
+    """Changes the decision rule; states follow at once, because they are derived when read.
+
+    Raises:
+        ValueError: the threshold is outside [0, 1] or the band is negative.
+    """
+    if not 0 <= new.threshold <= 1 or new.band < 0:
+        raise ValueError(f"not a decision rule: {new}")
+    settings.put(conn, RULE, asdict(new))
+
+
+def score_config(conn: sqlite3.Connection) -> str | None:
+    """The config hash of the scores that are shown; None before any scoring."""
+    value: str | None = settings.get(conn, SCORES)
+    return value
+
+
+def put_score_config(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Puts a set of scores in force, under the decision rule of the one that it replaces."""
+    settings.put(conn, SCORES, config_hash)
+
+
+def switch_score_config(conn: sqlite3.Connection, config_hash: str) -> None:
+    """Puts another set of scores in force, each with its own decision rule: a threshold fits one set only.
+
+    A set that a person puts in force is no longer provisional.
+    """
+    if settings.get(conn, PROVISIONAL) == config_hash:
+        settings.put(conn, PROVISIONAL, None)
+    before = score_config(conn)
+    if before in (None, config_hash):
+        put_score_config(conn, config_hash)
+        return
+    rules = {**settings.get(conn, OTHER_RULES, {}), before: asdict(rule(conn))}
+    settings.put(conn, RULE, rules.pop(config_hash, {}))
+    settings.put(conn, OTHER_RULES, rules)
+    put_score_config(conn, config_hash)

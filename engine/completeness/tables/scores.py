@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.outcomes import State
-from engine.completeness.records.scores import CurvePoint, DecisionRule, ScoreRow
-from engine.completeness.tables import generated_ends
+from engine.completeness.records import CurvePoint, DecisionRule, ScoreRow
+from engine.completeness.tables import generated_ends, score_sets
 from engine.conversations.tables.conversations import imported
 from engine.formats.records import Imported
-from engine.project import settings
 from engine.project.sql import chunks, id_pages, placeholders, snapshot
 
 NO_PROBABILITY = "the model gives neither an end nor a continuation any probability"
@@ -126,7 +125,7 @@ def below_threshold(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     rows = conn.execute(
         "SELECT conversation_id FROM score WHERE config_hash = ? AND p_end_normalised < ?"
         " ORDER BY conversation_id",
-        (config_hash, settings.rule(conn, config_hash).threshold),
+        (config_hash, score_sets.rule(conn, config_hash).threshold),
     )
     return array("q", (row[0] for row in rows))
 
@@ -140,8 +139,8 @@ def current(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, ScoreRow]
     """The current scores of these conversations, by id; those without one are absent."""
     found: dict[int, ScoreRow] = {}
     with snapshot(conn):
-        config = settings.score_config(conn)
-        rule = settings.rule(conn)
+        config = score_sets.score_config(conn)
+        rule = score_sets.rule(conn)
         for keys in chunks(ids):
             curves = _curves(conn, config, keys)
             ends = generated_ends.at_end(conn, config or "", keys)
@@ -208,7 +207,7 @@ def values(
 
 def states(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, State]:
     """Returns the state of each of these conversations under the scores and the rule in force."""
-    rule, config = settings.rule(conn), settings.score_config(conn)
+    rule, config = score_sets.rule(conn), score_sets.score_config(conn)
     scored = {} if config is None else last_values(conn, config, ids)
     return {key: rule.state(scored.get(key)) for key in ids}
 

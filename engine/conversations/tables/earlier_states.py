@@ -11,10 +11,13 @@ import json
 import sqlite3
 import zlib
 
+from engine.completeness.tables import score_sets
 from engine.conversations.records import EarlierState
 from engine.conversations.tables import facets
 from engine.conversations.tables.conversations import COLUMNS, message_of
-from engine.project import cjk_index, settings
+from engine.project import (
+    cjk_index,
+)
 from engine.project.sql import message_ids, to_json, utc_now
 
 _KEEP = (
@@ -72,7 +75,7 @@ def keep(conn: sqlite3.Connection, conversation_id: int) -> None:
         " LEFT JOIN truth ON truth.conversation_id = c.id"
         " LEFT JOIN score ON score.conversation_id = c.id AND config_hash = ?"
         " WHERE c.id = ?",
-        (settings.score_config(conn), conversation_id),
+        (score_sets.score_config(conn), conversation_id),
     ).fetchone()
     packed = _packed(conn, conversation_id)
     values = (source_id, digest, line, raw, truth, number, packed, score, utc_now())

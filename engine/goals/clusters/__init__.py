@@ -1,1 +1,1 @@
-"""Clusters of vectors: k-means, proposing k, neighbours, membership of later conversations, stability."""
+"""Clusters of vectors: k-means, proposing k, neighbors, membership of later conversations, stability."""

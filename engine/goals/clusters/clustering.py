@@ -51,9 +51,9 @@ class Clusters:
     Attributes:
         labels: Number of the cluster; `OUTLIER` for a row that is in none.
         centres: Shape (k, d), rows of length 1.
-        distances: Cosine distance to the nearest centre, of outliers too; 1 for a row of zeros.
-        nearest: The nearest centre, of outliers too.
-        others, other_distances: The second nearest centre; -1 and 2 where there is no second.
+        distances: Cosine distance to the nearest center, of outliers too; 1 for a row of zeros.
+        nearest: The nearest center, of outliers too.
+        others, other_distances: The second nearest center; -1 and 2 where there is no second.
         inertia: Mean distance of the rows in clusters.
         seed: Seed of the random numbers.
     """
@@ -152,7 +152,7 @@ def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tupl
 
 
 def outlier_limits(distances: Floats, labels: Numbers, k: int, cut: float = CUT) -> Floats:
-    """Distance to the centre beyond which a member of each cluster is an outlier, shape (k,).
+    """Distance to the center beyond which a member of each cluster is an outlier, shape (k,).
 
     It is the median of the members' distances plus `cut` robust standard deviations (1.4826 times the median absolute
     deviation). Both are weighted means of the cluster's own value and that of all clusters, which counts as
@@ -182,7 +182,7 @@ def _robust(values: Floats) -> tuple[float, float]:
 
 
 def _closest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Numbers:
-    """Nearest centre of each of `rows`, shape (rows,); copies one block of vectors at a time."""
+    """Nearest center of each of `rows`, shape (rows,); copies one block of vectors at a time."""
     return np.concatenate([closest(vectors[rows[part]], centres)[0] for part in blocks(len(rows))])
 
 
@@ -193,7 +193,7 @@ def _nearest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Nearest:
 
 
 def _means(vectors: Vectors, order: Indices, centres: Vectors) -> Vectors:
-    """Mean direction of the rows nearest to each centre, shape (k, d); drops centres with fewer than `MIN_MEMBERS`."""
+    """Mean direction of the rows nearest to each center, shape (k, d); drops centers with fewer than `MIN_MEMBERS`."""
     while True:
         labels = _closest_rows(vectors, order, centres)
         poor = np.bincount(labels, minlength=len(centres)) < MIN_MEMBERS
@@ -211,7 +211,7 @@ def _means(vectors: Vectors, order: Indices, centres: Vectors) -> Vectors:
 def _split_large(
     vectors: Vectors, order: Indices, centres: Vectors, largest: int, seed: int
 ) -> Vectors:
-    """Centres, with each cluster of more than `largest` rows replaced by the parts that it is split into."""
+    """Centers, with each cluster of more than `largest` rows replaced by the parts that it is split into."""
     labels = _closest_rows(vectors, order, centres)
     found = []
     for number, size in enumerate(np.bincount(labels, minlength=len(centres))):
@@ -226,7 +226,7 @@ def _split_large(
 def _finish(
     vectors: Vectors, rows: Indices, centres: Vectors, cut: float | None, seed: int
 ) -> Clusters:
-    """Labels rows by their nearest centres, marks outliers, and numbers clusters by size."""
+    """Labels rows by their nearest centers, marks outliers, and numbers clusters by size."""
     while True:
         near = _nearest_rows(vectors, rows, centres)
         distances = np.maximum(0, 1 - near.first_cosine)
@@ -239,7 +239,7 @@ def _finish(
         if sizes.all():
             break
         centres = centres[sizes > 0]
-    # Clusters of equal size are ordered by their centres, which do not depend on the order of the rows.
+    # Clusters of equal size are ordered by their centers, which do not depend on the order of the rows.
     rank = np.lexsort((*centres.T[:4], -sizes))
     # One entry more, at index -1, so that outliers stay outliers.
     renamed = np.full(len(centres) + 1, OUTLIER, dtype=np.int32)
@@ -282,7 +282,7 @@ class Membership:
 
     Attributes:
         centres: Shape (k, d), rows of length 1.
-        limits: Cosine distance to each centre beyond which a conversation is novel, shape (k,).
+        limits: Cosine distance to each center beyond which a conversation is novel, shape (k,).
         sharpness: Inverse temperature: factor of the cosines in the softmax.
     """
 
@@ -299,7 +299,7 @@ class Assigned:
         labels: The nearest cluster; `NOVEL` for a row beyond its limit.
         nearest: The nearest cluster, also for novel rows; -1 for a row of zeros.
         scores: Score of the nearest cluster, in (0, 1]; 0 for a row of zeros.
-        distances: Cosine distance to its centre; 1 for a row of zeros.
+        distances: Cosine distance to its center; 1 for a row of zeros.
         others: Further clusters of each row as (number, score), highest score first.
     """
 
@@ -311,7 +311,7 @@ class Assigned:
 
 
 def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
-    """Computes centres, limits and sharpness from a partition (the clusters, or the groups after decisions).
+    """Computes centers, limits and sharpness from a partition (the clusters, or the groups after decisions).
 
     The limit of a cluster is the `MEMBER_QUANTILE` quantile of its members' distances, mixed with the limit of outliers
     if it has few members. Scores are a softmax over clusters of cosine times sharpness. The sharpness is chosen so that

@@ -96,7 +96,7 @@ class Granularity:
         return _scaled_similarity(sums @ sums.T, sizes, self.background, self.within_mean)
 
     def cosine_at_threshold(self, sums: Floats, sizes: Floats) -> Floats:
-        """Cosine of the centres of each pair of groups at which their scaled similarity would be the threshold, for the
+        """Cosine of the centers of each pair of groups at which their scaled similarity would be the threshold, for the
         given spread of each group; shape (groups, groups), at most 1. Arguments as for `scaled_similarity`."""
         scale = _scale(np.square(sums).sum(axis=1), sizes, self.background, self.within_mean)
         cross = self.background + self.threshold * scale

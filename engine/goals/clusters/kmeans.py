@@ -1,5 +1,5 @@
-"""Spherical k-means: rows and centres have length 1, similarity is the cosine (Dhillon & Modha 2001, Concept
-Decompositions, Machine Learning 42). Centres are initialised by greedy k-means++ (Arthur & Vassilvitskii 2007).
+"""Spherical k-means: rows and centers have length 1, similarity is the cosine (Dhillon & Modha 2001, Concept
+Decompositions, Machine Learning 42). Centers are initialized by greedy k-means++ (Arthur & Vassilvitskii 2007).
 
 Rows are first sorted by a hash of their bits and the seed, so the same rows give the same partition bit for bit in any
 order. Up to `FULL_BATCH_ROWS` rows one thread does the work, so the number of cores does not matter either.
@@ -33,7 +33,7 @@ from engine.model.embedders.vectors import (
 
 FULL_BATCH_ROWS = 50_000
 """Up to this number of rows every iteration uses all rows. Of more, a sample of this size is clustered and mini-batches
-of all rows refine the centres."""
+of all rows refine the centers."""
 RESTARTS = 5
 SEEDING_ROWS = 10_000
 """Most rows that k-means++ chooses from."""
@@ -47,11 +47,11 @@ Note = Callable[[int, int], None]
 
 
 class Nearest(NamedTuple):
-    """The nearest and the second nearest centre of each row, each of shape (n,).
+    """The nearest and the second nearest center of each row, each of shape (n,).
 
     Attributes:
-        first, second: Indices of centres; `second` is -1 if there is only one centre.
-        first_cosine, second_cosine: Cosines with these centres; -1 if there is no second.
+        first, second: Indices of centers; `second` is -1 if there is only one center.
+        first_cosine, second_cosine: Cosines with these centers; -1 if there is no second.
     """
 
     first: Numbers
@@ -66,7 +66,7 @@ class Solution:
 
     Attributes:
         centres: Shape (k, d); k is lower than asked for if there are fewer different rows.
-        inertia: Mean cosine distance of the rows to their nearest centres.
+        inertia: Mean cosine distance of the rows to their nearest centers.
     """
 
     centres: Vectors
@@ -108,8 +108,8 @@ def canonical_order(vectors: Vectors, rows: Indices, seed: int) -> Indices:
 
 
 def seed_centres(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:
-    """Initial centres by greedy k-means++: each is the best of a few rows drawn with probability proportional to the
-    squared distance to the centres before.
+    """Initial centers by greedy k-means++: each is the best of a few rows drawn with probability proportional to the
+    squared distance to the centers before.
 
     Returns:
         At most k different rows, shape (k, d).
@@ -131,7 +131,7 @@ def seed_centres(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:
 
 
 def lloyd(rows: Vectors, centres: Vectors) -> Solution:
-    """Lloyd's iterations: moves centres to the mean directions of their rows until the inertia hardly decreases."""
+    """Lloyd's iterations: moves centers to the mean directions of their rows until the inertia hardly decreases."""
     before = np.inf
     for _ in range(ROUNDS):
         labels, cosines = closest(rows, centres)
@@ -145,7 +145,7 @@ def lloyd(rows: Vectors, centres: Vectors) -> Solution:
 
 
 def closest(rows: Vectors, centres: Vectors) -> tuple[Numbers, Floats]:
-    """(index of the nearest centre, cosine with it) of each row, each of shape (n,)."""
+    """(index of the nearest center, cosine with it) of each row, each of shape (n,)."""
     labels = np.zeros(len(rows), np.int32)
     cosines = np.zeros(len(rows), np.float32)
     for part, block in _cosines(rows, centres):
@@ -155,7 +155,7 @@ def closest(rows: Vectors, centres: Vectors) -> tuple[Numbers, Floats]:
 
 
 def nearest(rows: Vectors, centres: Vectors) -> Nearest:
-    """The two nearest centres of each row."""
+    """The two nearest centers of each row."""
     count = len(rows)
     found = Nearest(
         np.zeros(count, np.int32),
@@ -175,7 +175,7 @@ def nearest(rows: Vectors, centres: Vectors) -> Nearest:
 
 
 def _cosines(rows: Vectors, centres: Vectors) -> Iterator[tuple[slice, Floats]]:
-    """Yields (rows, cosines with all centres) block by block; a block of cosines has at most 64 MB."""
+    """Yields (rows, cosines with all centers) block by block; a block of cosines has at most 64 MB."""
     for part in blocks(len(rows), max(256, min(BLOCK, 16_000_000 // len(centres)))):
         yield part, rows[part] @ centres.T
 
@@ -202,7 +202,7 @@ def directions(sums: npt.ArrayLike, otherwise: Vectors) -> Vectors:
 
 
 def _without_empty(labels: Numbers, cosines: Floats, k: int) -> Numbers:
-    """Labels in which each centre without rows gets the row with the lowest cosine with its own centre."""
+    """Labels in which each center without rows gets the row with the lowest cosine with its own center."""
     labels = labels.copy()
     sizes = np.bincount(labels, minlength=k)
     empty = np.flatnonzero(sizes == 0)
@@ -220,7 +220,7 @@ def _without_empty(labels: Numbers, cosines: Floats, k: int) -> Numbers:
 def _refine(
     vectors: Vectors, order: Indices, start: Solution, note: Callable[[int], None]
 ) -> Solution:
-    """One pass of mini-batch k-means over all rows (Sculley 2010, Web-scale k-means): each centre becomes the mean
+    """One pass of mini-batch k-means over all rows (Sculley 2010, Web-scale k-means): each center becomes the mean
     direction of the rows that were nearest to it in their batch. `order` begins with the sample."""
     centres = start.centres
     sums = np.zeros(centres.shape, dtype=np.float64)

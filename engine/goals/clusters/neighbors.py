@@ -268,12 +268,12 @@ def overlap(near: NearestRows, rows: Indices, labels: Numbers, k: int) -> csr_ma
     """Overlap of clusters, a sparse matrix of shape (k, k).
 
     Args:
-        near: Neighbours of `rows`, from `Neighbours.of_rows`.
+        near: Neighbors of `rows`, from `Neighbours.of_rows`.
         labels: Cluster of every row; negative for a row in none, which is ignored.
         k: Number of clusters.
 
     Returns:
-        At (a, b) the share of the neighbours of a's members that are in b, of those that are in any cluster; each row
+        At (a, b) the share of the neighbors of a's members that are in b, of those that are in any cluster; each row
         sums to 1.
     """
     from scipy.sparse import csr_matrix
@@ -307,7 +307,7 @@ def _hash(path: Path) -> str:
 
 SETTLE_NEIGHBOURS = 10
 SETTLE_SHARE = 0.6
-"""Share of the neighbours' weight (their cosines, if positive) from which a row moves to a group."""
+"""Share of the neighbors' weight (their cosines, if positive) from which a row moves to a group."""
 SETTLE_ROUNDS = 3
 
 

@@ -24,7 +24,7 @@ from engine.model.embedders.vectors import Floats, Mask, Numbers, Vectors, has_v
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Result of a hold-out; distances are means over conversations, to the centre of their own cluster.
+    """Result of a hold-out; distances are means over conversations, to the center of their own cluster.
 
     Attributes:
         clusters: Number of clusters of the training conversations.

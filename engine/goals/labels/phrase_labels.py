@@ -28,7 +28,7 @@ TEXTS = 200
 ALL_TEXTS, FEWEST = 6_000, 20
 """Most texts of all clusters together, but for this many of each."""
 CENTRAL = 10
-"""Members nearest to the centre among which the sentence is looked for."""
+"""Members nearest to the center among which the sentence is looked for."""
 SENTENCE_CHARS = 220
 MOST_PHRASES = 200
 """Phrases of a cluster that are compared with the other clusters, those asked for by most members."""
@@ -123,7 +123,7 @@ def phrase_labels(
     Args:
         texts: One for each label; may be a lazy sequence.
         labels: Cluster of each text; negative ones are ignored.
-        distances: Of each text to the centre of its cluster; None takes the texts in their order.
+        distances: Of each text to the center of its cluster; None takes the texts in their order.
         seed: Seed of the sample of texts.
 
     Returns:

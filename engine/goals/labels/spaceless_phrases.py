@@ -54,7 +54,7 @@ _SAY_NOTHING = word_set(
 
 
 def pairs(text: str) -> set[str]:
-    """The pairs of neighbouring signs in a text, which stand for its words."""
+    """The pairs of neighboring signs in a text, which stand for its words."""
     return {run[at : at + 2] for run in _RUNS.findall(text) for at in range(len(run) - 1)}
 
 

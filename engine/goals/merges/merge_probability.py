@@ -179,7 +179,7 @@ decision, all other features together count for no more than .15 of scaled simil
 SIMILARITY_UNIT = 0.1
 NATS_UNIT = 0.1
 NEUTRAL_OVERLAP = 0.1
-"""Share of neighbours in the other group at which the feature is 0."""
+"""Share of neighbors in the other group at which the feature is 0."""
 MIN_OVERLAP = 0.02
 WIDEST = 10.0
 """Features are clipped to this absolute value, so that none outweighs all others."""
@@ -225,7 +225,7 @@ def standardized(
         description: Cosines of the descriptions.
         description_scale: Scale of these cosines over all pairs of the original clusters, so that merges do not shift
             it.
-        overlap: Share of the neighbours of one group's members that are in the other; the larger of both directions.
+        overlap: Share of the neighbors of one group's members that are in the other; the larger of both directions.
         likelihood: Likelihood ratios, nats per token.
         yes, yes_reversed: Probability that the model answers yes, in both orders of the pair.
         sizes: Number of members of the first and of the second groups.

@@ -104,7 +104,7 @@ def assignment_lines(
     conn: sqlite3.Connection, wanted: Sequence[int] | None = None
 ) -> Iterator[dict[str, Any]]:
     """A line for each of the wanted conversations, in their order, or for all: its group with the membership score,
-    other groups that it may belong to and the distance to the centre; `reason` says why it is in no group. Other groups
+    other groups that it may belong to and the distance to the center; `reason` says why it is in no group. Other groups
     that a person removed are left out; `confirmed` has those that a person confirmed.
 
     Scores are those of `engine.goals.clusters.clustering` among the current groups.

@@ -1,18 +1,28 @@
-"""What runs on goals came to, as JSON values: the clustering that is shown, later assignments, and stability."""
+"""Results of runs on goals as JSON values: the clustering that is shown, later assignments, stability, and the goals as
+in the paper with their agreement with gold goals."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from statistics import mean
 from typing import Any
 
+import numpy as np
+
+from engine.base.statistics.agreement import OUTSIDE, agreement
+from engine.conversations.tables.conversations import truth_by_conversation
 from engine.goals.clusters.validation import DISSOLVED, STABLE
+from engine.goals.paper import PaperClusters, pairwise_ari
 from engine.goals.records import GoalGroup
+from engine.goals.stages.as_paper import PaperResult
 from engine.goals.stages.validation import StabilityStage
 from engine.goals.tables import clusterings, measurements, vectors
 from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views.decision_log import DecisionLog
+from engine.model.embedders.vectors import Numbers
 from engine.project.project import Project
 
 
@@ -104,3 +114,135 @@ def _stable(jaccard: float | None) -> bool | None:
     if jaccard is None or DISSOLVED < jaccard < STABLE:
         return None
     return jaccard >= STABLE
+
+
+# Goals as in the paper
+
+
+def gold_goals(project: Project) -> dict[int, str]:
+    """The gold goal of each conversation that has one, by id."""
+    with project.reading() as conn:
+        return {
+            key: truth["goal"]
+            for key, truth in truth_by_conversation(conn)
+            if isinstance(truth.get("goal"), str)
+        }
+
+
+def paper_result(found: PaperResult, gold: Mapping[int, str]) -> dict[str, Any]:
+    """The result.
+
+    Args:
+        gold: Gold goals by conversation; may be empty.
+    """
+
+    def run(one: PaperClusters) -> dict[str, Any]:
+        sizes = np.bincount(one.labels[one.labels >= 0], minlength=len(one.descriptions))
+        return {
+            "clusters_before": int(one.first.max()) + 1,
+            "clusters": len(one.descriptions),
+            "asked": one.asked,
+            "merged": one.merged,
+            "unread": one.unread,
+            "undescribed": one.undescribed,
+            "questions": [
+                {
+                    "clusters": list(question.clusters),
+                    "shown": [[found.ids[row] for row in part] for part in question.shown],
+                    "merge": question.merge,
+                }
+                for question in one.questions
+            ],
+            "groups": [
+                {"size": int(size), "description": description}
+                for size, description in zip(sizes, one.descriptions, strict=True)
+            ],
+            "against_gold": _against(one.labels, found.ids, gold, placed=True),
+        }
+
+    table = None
+    if found.train is not None and found.train_distances and found.test_distances:
+        table = {
+            "clusters_train": len(found.train.descriptions),
+            "train": asdict(found.train_distances),
+            "test": asdict(found.test_distances),
+            "without_vector": len(found.ids)
+            - found.train_distances.rows
+            - found.test_distances.rows,
+            "clusters_full": len(found.full.descriptions),
+            "full": asdict(found.distances),
+        }
+    orders = [_numbered(labels) for labels in found.categories]
+    baseline = [
+        {
+            "categories": len({category for each in labels for category in each}),
+            "several": sum(1 for each in labels if len(each) > 1),
+            "without": sum(1 for each in labels if not each),
+            "most_used": Counter(category for each in labels for category in each).most_common(10),
+            "against_gold": _against(numbers, found.ids, gold),
+        }
+        for labels, numbers in zip(found.categories, orders, strict=True)
+    ]
+    ari_orders = pairwise_ari(orders)
+    return {
+        "conversations": len(found.ids),
+        "clustering": run(found.full),
+        "table_4": table,
+        "figure_4": {
+            "ari_seeds": found.ari_seeds,
+            "ari_seeds_mean": _mean(found.ari_seeds),
+            "ari_bootstraps": found.ari_bootstraps,
+            "ari_bootstraps_mean": _mean(found.ari_bootstraps),
+            "seeds": [run(one) for one in found.seeds],
+            "bootstraps": [run(one) for one in found.bootstraps],
+        },
+        "llm_only": {
+            "orders": baseline,
+            "ari_orders": ari_orders,
+            "ari_orders_mean": _mean(ari_orders),
+            "shortened": found.shortened,
+        },
+    }
+
+
+def store_paper_result(project: Project, found: Mapping[str, Any]) -> None:
+    """Stores the result with the clustering that is shown, which is that of the run; reports show it."""
+
+    def work(conn: sqlite3.Connection) -> None:
+        shown = clusterings.shown(conn)
+        assert shown is not None
+        measurements.put(conn, "paper_goals", shown, found)
+
+    project.write(work)
+
+
+def _numbered(labels: Sequence[tuple[str, ...]]) -> Numbers:
+    """Each set of categories as one cluster; conversations without a category have -1."""
+    known: dict[frozenset[str], int] = {}
+    return np.array(
+        [known.setdefault(frozenset(each), len(known)) if each else -1 for each in labels],
+        dtype=np.int32,
+    )
+
+
+def _against(
+    labels: Numbers, ids: Sequence[int], gold: Mapping[int, str], *, placed: bool = False
+) -> dict[str, Any] | None:
+    """Agreement with gold goals, with 95% intervals; None without two different ones.
+
+    Args:
+        placed: Only conversations that the run placed, as a bootstrap does not have all; else those in no group are one
+            more group.
+    """
+    known = [at for at, key in enumerate(ids) if key in gold and not (placed and labels[at] < 0)]
+    goals = [gold[ids[at]] for at in known]
+    if len(set(goals)) < 2:
+        return None
+    own = np.where(labels[known] < 0, OUTSIDE, labels[known]).astype(np.int64)
+    found = agreement(goals, own)
+    return {"n": len(known), "v_measure": asdict(found.v), "ari": asdict(found.ari)}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return mean(known) if known else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +11,11 @@ from engine.base.errors import UsageError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
 from engine.goals.questions import with_context
-from engine.goals.records import (
+from engine.goals.requests import (
     ASK,
     ClusteringRequest,
 )
-from engine.goals.stages.as_paper import PaperStage, Wanted
+from engine.goals.stages.as_paper import PaperMeasurements, PaperStage
 from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
 from engine.goals.stages.clustering import ClusterStage, LabelStage
 from engine.goals.stages.deciding import DecideStage, NameStage
@@ -34,10 +35,16 @@ from engine.model.service.records import (
     ModelRequest,
 )
 from engine.model.service.run_setup import RunSetup
-from engine.project import settings
+from engine.project import runs, settings
+from engine.project.idset import IdSet
+from engine.project.records import ClusteringEstimate, RunRow
 
+PER_CONVERSATION = ("summarise", "embed", "cluster")
+"""Stages whose time grows with the conversations; that of the others grows with the clusters."""
+MODEL_TASKS = {"summarise": "summaries", "label": "labels", "propose": "merges", "decide": "merges"}
+"""What the stages ask the model for."""
 ABOUT_KEY = "goal_context"
-"""Setting: a paragraph on the application, which comes before every summarising prompt (`run cluster --about`)."""
+"""Setting: a paragraph on the application, which comes before every summarizing prompt (`run cluster --about`)."""
 SUMMARY_PROMPTS = ("summary", "paper-summary")
 PAPER_PROMPTS = ("paper-label", "paper-merge", "paper-first-category", "paper-categories")
 
@@ -113,7 +120,30 @@ class GoalStages:
                 stages.append(NameStage(self.setup.project, log, cluster=cluster))
         return stages
 
-    def as_paper(self, request: ClusteringRequest, wanted: Wanted) -> list[Stage]:
+    def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
+        """Returns how many conversations a clustering run would work on, what the model is asked for, and the seconds
+        it takes by the last runs of its stages in this project; None for the seconds where one of them never ran.
+
+        Raises:
+            UsageError: As `cluster` does.
+        """
+        stages = self.cluster(request)
+        with self.setup.project.reading() as conn:
+            conversations = len(IdSet.every(conn))
+            earlier_runs = runs.all_runs(conn)
+        seconds = [_seconds(stage.name, conversations, earlier_runs) for stage in stages]
+        known = [value for value in seconds if value is not None]
+        with_model = [stage.name for stage in stages if stage.lane == "model"]
+        return ClusteringEstimate(
+            conversations,
+            None,
+            None,
+            sum(known) if len(known) == len(seconds) else None,
+            self.model().model.label if with_model else request.embedder,
+            asked=tuple(MODEL_TASKS[name] for name in with_model if name in MODEL_TASKS),
+        )
+
+    def as_paper(self, request: ClusteringRequest, wanted: PaperMeasurements) -> list[Stage]:
         """The stages that find goals as Soroka et al. do: free summaries, their vectors, and the algorithm with what is
         measured of it. The last one is a `PaperStage`.
 
@@ -300,3 +330,13 @@ class GoalStages:
             return self.setup.process.ask(Embed(texts))
 
         return Served(self.setup.catalog.sha256(path), embed)
+
+
+def _seconds(stage: str, conversations: int, earlier_runs: Sequence[RunRow]) -> float | None:
+    """Returns the seconds that a stage takes, by its newest finished run; None where it never finished one."""
+    for run in earlier_runs:
+        if run.stage == stage and run.state == "done" and run.finished_at and run.done:
+            begun, ended = map(datetime.datetime.fromisoformat, (run.started_at, run.finished_at))
+            took = (ended - begun).total_seconds()
+            return took / run.done * conversations if stage in PER_CONVERSATION else took
+    return None

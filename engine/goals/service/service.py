@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
 import threading
 from array import array
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from engine.base.errors import NotFound, NotYet, UsageError
+from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import last_values
 from engine.conversations.filters import Filter
 from engine.conversations.tables.selecting import matching
 from engine.goals.merges.merge_state import MergeState
 from engine.goals.records import (
     LEAST_SHARE,
-    ClusteringRequest,
     ClusteringRow,
     GoalDecision,
     GoalGroup,
@@ -37,15 +35,16 @@ from engine.goals.records import (
     SplitProposal,
     UndoneJudgement,
 )
-from engine.goals.service import decisions as decision_files
+from engine.goals.requests import (
+    ClusteringRequest,
+)
+from engine.goals.service import decisions as new_decisions
 from engine.goals.service.runs import GoalStages
 from engine.goals.stages.deciding import settle_moves
 from engine.goals.tables import clusterings, decisions, measurements, second_goals
-from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.tables.measurements import Measurements
-from engine.goals.views import group_members
-from engine.goals.views import splitting as split_candidates
+from engine.goals.views import group_members, splitting
 from engine.goals.views.clustering_view import (
     ClusteringView,
     GroupFigures,
@@ -62,23 +61,15 @@ from engine.goals.views.merge_queue import (
     put_order,
     queue_settings,
 )
-from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
-from engine.model.embedders.embedder import embedder_for
-from engine.project import runs, settings
-from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.project.records import ClusteringEstimate, RunRow
+from engine.project.records import ClusteringEstimate
 from engine.project.sql import snapshot
 from engine.questions.calibration import agreement
 from engine.questions.tables import verdicts
 
 ASKING = "propose"
 """Name of the stage that asks the model about pairs."""
-PER_CONVERSATION = ("summarise", "embed", "cluster")
-"""Stages whose time grows with the conversations; that of the others grows with the clusters."""
-ASKED = {"summarise": "summaries", "label": "labels", "propose": "merges", "decide": "merges"}
-"""What the stages ask the model for."""
 CALLS = 4
 """Model calls that a pair is expected to take before any was asked about."""
 
@@ -139,7 +130,7 @@ class GoalService:
                     k=stored.k,
                     seed=stored.seed,
                     conversations=stored.conversations,
-                    groups=goal_decisions.group_count(conn, stored.id),
+                    groups=decisions.group_count(conn, stored.id),
                     outliers=stored.outliers,
                     without=stored.no_text,
                     novel=clusterings.assigned_version(conn, stored.id)[1],
@@ -214,8 +205,8 @@ class GoalService:
         _, _, group = min(rated, key=lambda one: one[:2])
         members = [member.conversation_id for member in self.members(group.id)]
         with self._project.reading() as conn, snapshot(conn):
-            threshold = settings.rule(conn).threshold
-            values = last_values(conn, settings.score_config(conn) or "", members)
+            threshold = score_sets.rule(conn).threshold
+            values = last_values(conn, score_sets.score_config(conn) or "", members)
             judged = dict(verdicts.in_force(conn))
         low = [key for key in members if key in values and values[key] < threshold]
         return LowestGoal(
@@ -351,7 +342,7 @@ class GoalService:
             unasked=unasked,
             calls=round(unasked * (cost[0] if cost else CALLS)),
             seconds=unasked * cost[1] if cost else None,
-            agreement=agreement(decision_files.model_and_person(decided)),
+            agreement=agreement(new_decisions.model_and_person(decided)),
             learned_from=queue.model.decisions,
             least_similarity=queue.least_similarity,
             order=queue.order,
@@ -383,21 +374,21 @@ class GoalService:
         Args:
             label: Of the merged group; None takes the proposed one, or that of the larger group.
         """
-        return self._decide(decision_files.merge(shown, label))
+        return self._decide(new_decisions.merge(shown, label))
 
     def apart(self, shown: Proposal, *, never: bool = False) -> GoalDecision:
         """Refuses a pair and stores the proposal as the person saw it; `never` refuses it in later clusterings too."""
-        return self._decide(decision_files.refusal(shown, never=never))
+        return self._decide(new_decisions.refusal(shown, never=never))
 
     def merge_all(self, shown: Sequence[Proposal], probability: float) -> int:
         """Merges the pairs of a list, which `above` gave for this probability, as one act, and returns how many. Where
         the list has both A with B and B with C, all three become one; pairs decided meanwhile are left out."""
-        return len(self._act(decision_files.merge_all(shown, probability)))
+        return len(self._act(new_decisions.merge_all(shown, probability)))
 
     def refuse_all(self, shown: Sequence[Proposal], probability: float) -> int:
         """Refuses the pairs of a list, which `below` gave for this probability, as one act, and returns how many. Pairs
         decided meanwhile are left out."""
-        return len(self._act(decision_files.refuse_all(shown, probability)))
+        return len(self._act(new_decisions.refuse_all(shown, probability)))
 
     def decide_all(self, plan: Plan) -> int:
         """Makes the decisions of a plan as one act, and returns how many."""
@@ -416,7 +407,7 @@ class GoalService:
         return sorted(found, key=lambda one: -one.count)
 
     def settle(self) -> int:
-        """Moves each conversation to the group of most of its nearest neighbours, as one act, and returns how many
+        """Moves each conversation to the group of most of its nearest neighbors, as one act, and returns how many
         moved."""
         moves = self._settle_moves()
         self._act(lambda state: moves)
@@ -424,7 +415,7 @@ class GoalService:
 
     def split_preview(self, group_id: str, parts: int = 2) -> list[SplitPart]:
         """The parts into which k-means would split a group."""
-        return split_candidates.preview(self._project, *self._view_and_space(), group_id, parts)
+        return splitting.preview(self._project, *self._view_and_space(), group_id, parts)
 
     def split_proposals(self) -> list[SplitProposal]:
         """The groups that seem to hold several goals. Not quick.
@@ -432,12 +423,12 @@ class GoalService:
         Raises:
             UsageError: Nothing was clustered yet.
         """
-        return split_candidates.proposals(self._project, *self._view_and_space())
+        return splitting.proposals(self._project, *self._view_and_space())
 
     def split(self, group_id: str, parts: Sequence[Sequence[int]]) -> GoalDecision:
-        """Splits a group by conversation ids; members in none of the parts make one more part. Parts are labelled with
+        """Splits a group by conversation ids; members in none of the parts make one more part. Parts are labeled with
         phrases of their members."""
-        return self._decide(split_candidates.decision(self._project, self.view(), group_id, parts))
+        return self._decide(splitting.decision(self._project, self.view(), group_id, parts))
 
     def move(self, conversation_ids: Sequence[int], group_id: str | None) -> GoalDecision:
         """Moves conversations to a group; None takes them out of all groups.
@@ -488,21 +479,8 @@ class GoalService:
     # Runs
 
     def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
-        """How many conversations a run would work on, what the model is asked for, and the seconds it takes by the last
-        runs of its stages in this project; None for the seconds where one of the stages never ran."""
-        stages = self._planned(request)
-        with self._project.reading() as conn:
-            items = len(IdSet.every(conn))
-            before = runs.all_runs(conn)
-        known = [_seconds(stage.name, items, before) for stage in stages]
-        total = sum(seconds for seconds in known if seconds is not None)
-        asked = any(stage.lane == "model" for stage in stages)
-        model = self._stages.model().model.label if asked else request.embedder
-        needs = [
-            ASKED[stage.name] for stage in stages if stage.lane == "model" and stage.name in ASKED
-        ]
-        seconds = None if None in known else total
-        return ClusteringEstimate(items, None, None, seconds, model, asked=tuple(needs))
+        """Returns the work and the expected time of a run, as `GoalStages.estimate` does."""
+        return self._stages.estimate(request)
 
     def start(self, request: ClusteringRequest) -> int:
         """Starts a clustering in the background, from texts to labels and proposals; returns the job id.
@@ -510,7 +488,7 @@ class GoalService:
         Raises:
             UsageError: There is no such embedder.
         """
-        return self._runner.start(self._planned(request))
+        return self._runner.start(self._stages.cluster(request))
 
     def start_asking(self) -> int | None:
         """Starts to ask the model about undecided pairs in the background and returns the job id; None when there is
@@ -590,19 +568,3 @@ class GoalService:
         if decision is not None:
             self._changed()
         return decision
-
-    def _planned(self, request: ClusteringRequest) -> list[Stage]:
-        # an embedder that is missing is refused now and not when its stage begins
-        if not Path(request.embedder).is_file():
-            embedder_for(request.embedder)
-        return self._stages.cluster(request)
-
-
-def _seconds(stage: str, items: int, before: Sequence[RunRow]) -> float | None:
-    """Seconds that a stage takes, by its newest finished run; None where it never finished one."""
-    for run in before:
-        if run.stage == stage and run.state == "done" and run.finished_at and run.done:
-            begun, ended = map(datetime.datetime.fromisoformat, (run.started_at, run.finished_at))
-            took = (ended - begun).total_seconds()
-            return took / run.done * items if stage in PER_CONVERSATION else took
-    return None

@@ -58,7 +58,7 @@ WORDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PaperMeasurements:
     """What is measured beside the clustering.
 
     Attributes:
@@ -125,7 +125,7 @@ class PaperStage(ModelStage):
         *,
         k: int,
         seed: int = 0,
-        wanted: Wanted | None = None,
+        wanted: PaperMeasurements | None = None,
     ) -> None:
         """Reads nothing yet.
 
@@ -140,8 +140,8 @@ class PaperStage(ModelStage):
         self._decision_log, self._embed = decision_log, embed
         self._get_source, self._make = source, make
         self._prompts, self._k, self._seed = prompts, k, seed
-        self._wanted = wanted or Wanted()
-        self._replies = _KeptReplies(project, self._work)
+        self._wanted = wanted or PaperMeasurements()
+        self._replies = _ReplyCache(project, self._work)
         self.result: PaperResult | None = None
 
     @property
@@ -343,7 +343,7 @@ class PaperStage(ModelStage):
         self._project.write(labels)
 
 
-class _KeptReplies:
+class _ReplyCache:
     """The model's replies. They are kept in the project, so a run that is resumed does not ask for them again: all are
     greedy and would be the same.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.completeness.request_view import requests_of
+from engine.completeness.requests import requests_of
 from engine.completeness.tables import requests
 from engine.completeness.tables.requests import RequestGoal
 from engine.conversations.selection import ALL, Selection

@@ -45,7 +45,7 @@ from engine.project import runs
 from engine.project.project import Project
 
 REACH = 0.99
-"""Quantile of the members' distances to the centre that is stored as the reach of a cluster."""
+"""Quantile of the members' distances to the center that is stored as the reach of a cluster."""
 WORDS = 8
 
 
@@ -371,7 +371,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         return label_body(mine, theirs)
 
     def _outside(self, number: int, inside: np.ndarray[Any, np.dtype[np.bool_]]) -> list[int]:
-        """Ids of conversations outside a cluster: those nearest to its centre, or random ones. All vectors are
+        """Ids of conversations outside a cluster: those nearest to its center, or random ones. All vectors are
         compared, which is faster than an index for one query per cluster."""
         ids = self._members[0]
         if not self._near:

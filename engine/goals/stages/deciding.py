@@ -7,7 +7,6 @@ each with its author, and can be undone like them. Pairs that a person refused a
 
 from __future__ import annotations
 
-import threading
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -15,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from engine.base.errors import Cancelled, UsageError
+from engine.base.errors import UsageError
 from engine.base.number_format import counted
 from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, settle
 from engine.goals.labels.phrase_labels import phrase_labels
@@ -44,7 +43,6 @@ from engine.jobs.contract import (
     OnProgress,
     Progress,
     ThreadedWork,
-    config_hash,
 )
 from engine.model.embedders.vectors import Mask
 from engine.project import runs
@@ -107,7 +105,7 @@ probability across the threshold. Farther away that is rare, and a small model o
 answer."""
 
 
-class DecideStage:
+class DecideStage(CpuStage):
     """Decides one pair after another and reads the merge queue again after each.
 
     `auto` merges the most probable pair as long as its probability reaches the threshold. It refuses no pair, so
@@ -148,11 +146,11 @@ class DecideStage:
                 "The model's answers cannot decide when no model is asked.",
                 "Leave out --no-labels.",
             )
-        self._project, self._queue_cache = project, queue_cache
+        super().__init__(project)
+        self._queue_cache = queue_cache
         self._decision_log = queue_cache.decision_log
         self._rule, self._cluster = rule, cluster
         self._asking, self._threshold = asking, threshold
-        self._interrupted = threading.Event()
         self.lane: Lane = "cpu" if asking is None else "model"
         self.merged = self.refused = self.moved = 0
 
@@ -180,11 +178,6 @@ class DecideStage:
         """The fingerprints of the model; empty without one."""
         return {} if self._asking is None else self._asking.fingerprints
 
-    @property
-    def config_hash(self) -> str:
-        """Hash of the parameters and the model."""
-        return config_hash(self.name, self.params, self.fingerprints)
-
     @cached_property
     def _key(self) -> int:
         with self._project.reading() as conn:
@@ -194,7 +187,7 @@ class DecideStage:
 
     def interrupt(self) -> None:
         """Ends the request in flight; the decisions so far stay."""
-        self._interrupted.set()
+        super().interrupt()
         if self._asking is not None:
             self._asking.interrupt()
 
@@ -208,8 +201,7 @@ class DecideStage:
         if self._asking is not None:
             self._asking.show_answers()
         while True:
-            if self._interrupted.is_set():
-                raise Cancelled("The work was cancelled.")
+            self._check()
             snapshot = self._queue_cache.snapshot(self._key)
             left = snapshot.left("probability" if self._rule == "auto" else "similarity")
             if not left:
@@ -247,8 +239,7 @@ class DecideStage:
         report(self.merged, text)
 
         def note(what: str, done: int, total: int) -> None:
-            if self._interrupted.is_set():
-                raise Cancelled("The work was cancelled.")
+            self._check()
             report(self.merged, f"{text}: {done:,} of {total:,} {what}")
 
         view = self._queue_cache.view(self._key)

@@ -40,7 +40,7 @@ SummaryItem = tuple[tuple[str, ...], int]
 
 
 class SummariseStage(BlockStage[int, GoalEntry]):
-    """Summarises the conversations that have no summary under this configuration, in id order."""
+    """Summarizes the conversations that have no summary under this configuration, in id order."""
 
     name = "summarise"
 
@@ -58,7 +58,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
 
         Args:
             prompt: The prompt, with the context paragraph of the project in front.
-            selection: The conversations to summarise.
+            selection: The conversations to summarize.
             whole: Whether the whole reply is the summary, all its parts; else its first sentence.
         """
         super().__init__(project, process, model)
@@ -78,7 +78,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         return {**params, "whole": True} if self._whole else params
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Summarises block by block; each in one transaction with the counter of the run.
+        """Summarizes block by block; each in one transaction with the counter of the run.
 
         Raises:
             ModelError: The model cannot be loaded.

@@ -40,7 +40,7 @@ class NewCluster:
     Attributes:
         number: From 0; it never changes, so that `c12` stays the same cluster.
         size: Number of members.
-        spread, reach: Mean, and a high percentile, of the members' cosine distances to the centre.
+        spread, reach: Mean, and a high percentile, of the members' cosine distances to the center.
         words: Words that distinguish it from the other clusters, most distinctive first.
         centre: The mean of its members' unit vectors as little-endian float32, not scaled to length 1, so that the mean
             of several clusters follows from theirs.
@@ -129,7 +129,7 @@ class Assigned:
         group: Id of its group; None for a novel conversation.
         score: Membership score in that group, in [0, 1].
         others: Other groups that it may belong to, with their scores, highest first.
-        distance: Cosine distance to the nearest centre.
+        distance: Cosine distance to the nearest center.
         after: Id of the newest decision when it was assigned; 0 before the first.
     """
 

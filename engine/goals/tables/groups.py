@@ -21,14 +21,14 @@ from engine.base.errors import WorkbenchError
 from engine.base.outcomes import (
     State,
 )
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     StateCounts,
 )
+from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import state_sql
 from engine.conversations.filter_fields import ANY, NONE, NOVEL
 from engine.goals.records import LEAST_SHARE, GoalOfConversation
 from engine.goals.tables import clusterings
-from engine.project import settings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders, snapshot
 
@@ -334,14 +334,14 @@ def states(
         sizes: Conversations of each group; those without a score are unscored.
     """
     with snapshot(conn):
-        rule = settings.rule(conn)
+        rule = score_sets.rule(conn)
         expression, values = state_sql(rule)
         rows = conn.execute(
             f"SELECT {_GROUP.format('s.conversation_id')} AS place, {expression}, count(*),"
             " sum(s.p_end_normalised >= ?)"
             " FROM score AS s WHERE s.config_hash = ? AND s.p_end_normalised IS NOT NULL"
             " GROUP BY 1, 2",
-            (groups, *values, rule.threshold, settings.score_config(conn)),
+            (groups, *values, rule.threshold, score_sets.score_config(conn)),
         ).fetchall()
     found: dict[int, _States] = {}
     for place, state, count, above in rows:
@@ -363,7 +363,7 @@ def periods(
     }[by]
     with snapshot(conn):
         labels = dict(conn.execute("SELECT id, label FROM source"))
-        rule = settings.rule(conn)
+        rule = score_sets.rule(conn)
         expression, values = state_sql(rule)
         counts = conn.execute(
             f"SELECT {period}, {_GROUP.format('c.id')}, {expression}, count(*),"
@@ -371,7 +371,7 @@ def periods(
             " FROM conversation AS c LEFT JOIN score AS s"
             " ON s.conversation_id = c.id AND s.config_hash = ?"
             f" {rows} GROUP BY 1, 2, 3 ORDER BY 1",
-            (groups, *values, rule.threshold, settings.score_config(conn)),
+            (groups, *values, rule.threshold, score_sets.score_config(conn)),
         ).fetchall()
     found: dict[tuple[str, int], _States] = {}
     for name, place, state, count, above in counts:

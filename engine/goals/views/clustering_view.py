@@ -1,4 +1,4 @@
-"""A clustering with its current groups: their members, centres and statistics."""
+"""A clustering with its current groups: their members, centers and statistics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from engine.completeness.records.scores import StateCounts
+from engine.completeness.records import StateCounts
+from engine.completeness.tables import score_sets
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import GoalGroup, Ids
 from engine.goals.tables import clusterings, measurements, vectors
@@ -18,7 +19,6 @@ from engine.goals.tables import groups as goal_counts
 from engine.goals.tables.clusterings import Assigned, StoredCluster, StoredClustering
 from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
-from engine.project import settings
 from engine.project.idset import IdSet
 from engine.project.sql import snapshot
 from engine.trees import tables as trees
@@ -131,7 +131,7 @@ class ClusteringView:
         return found.tobytes()
 
     def mean(self, key: str, space: Space | None = None) -> Floats | None:
-        """The mean vector of a group's members without latecomers, shape (d,). It is computed from the stored centres
+        """The mean vector of a group's members without latecomers, shape (d,). It is computed from the stored centers
         if the group was made by merges only; otherwise from `space`, and None if that is None."""
         if key in self._means:
             return self._means[key]
@@ -155,7 +155,7 @@ class ClusteringView:
         return np.asarray(rows.mean(axis=0, dtype=np.float64)) if len(rows) else None
 
     def needs_space(self) -> bool:
-        """Whether the mean of a current group cannot be computed from the stored centres."""
+        """Whether the mean of a current group cannot be computed from the stored centers."""
         return any(self.mean(key) is None for key in self.state.current)
 
     def centres(self, keys: Sequence[str], space: Space) -> Vectors:
@@ -210,9 +210,9 @@ class GroupFigures:
 def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
     """A key of what `GroupFigures` depends on apart from the view; it changes when scores or trees are added."""
     with snapshot(conn):
-        config = settings.score_config(conn)
+        config = score_sets.score_config(conn)
         return (
-            settings.rule(conn),
+            score_sets.rule(conn),
             config,
             goal_counts.scored(conn, config),
             trees.chosen(conn),

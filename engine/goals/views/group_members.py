@@ -124,7 +124,7 @@ def group_periods(project: Project, view: ClusteringView, by: str) -> list[Group
 def _distances(
     view: ClusteringView, space: Space, ids: Ids, keys: Sequence[str], own: str | None
 ) -> tuple[Floats, Floats, Floats]:
-    """Three arrays of shape (conversations,): cosine distance to the centre of group `own`, or of the nearest group if
+    """Three arrays of shape (conversations,): cosine distance to the center of group `own`, or of the nearest group if
     `own` is None; that distance divided by the distance to the nearest other group; index in `keys` of that other group
     (of the nearest group if `own` is None), -1 if there is none."""
     centres = view.centres(keys, space)

@@ -15,7 +15,7 @@ from typing import get_args
 
 import numpy as np
 
-from engine.completeness.records.scores import StateCounts
+from engine.completeness.records import StateCounts
 from engine.goals.clusters.neighbors import Neighbours
 from engine.goals.merges.merge_probability import MergeModel, ranked
 from engine.goals.records import (
@@ -189,7 +189,7 @@ def _states_of_both(a: StateCounts, b: StateCounts) -> StateCounts:
 _log = logging.getLogger(__name__)
 
 WORTH_KEEPING = 50_000
-"""Conversations from which the index of neighbours is stored; for fewer it is built within seconds."""
+"""Conversations from which the index of neighbors is stored; for fewer it is built within seconds."""
 
 
 class MergeQueueCache:
@@ -202,7 +202,7 @@ class MergeQueueCache:
     def __init__(
         self, project: Project, decision_log: DecisionLog, folder: Path | None = None
     ) -> None:
-        """Indexes of neighbours are stored in `folder`; None stores none."""
+        """Indexes of neighbors are stored in `folder`; None stores none."""
         self._project, self.decision_log, self._folder = project, decision_log, folder
         self._tables = PairTables(project)
         self._guard, self._reading_space = threading.Lock(), threading.Lock()
@@ -247,7 +247,7 @@ class MergeQueueCache:
     def neighbours(
         self, stored: StoredClustering, ids: Ids, note: Callable[[int, int], None]
     ) -> Neighbours:
-        """The nearest-neighbour search among `ids`; the index of at least `WORTH_KEEPING` conversations is stored.
+        """The nearest-neighbor search among `ids`; the index of at least `WORTH_KEEPING` conversations is stored.
 
         Args:
             ids: Ascending; each has a vector.

@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 NEIGHBOURS = 10
 SAMPLE = 4_000
-"""Most members among which nearest neighbours are searched, which takes a second; more change the overlap little."""
+"""Most members among which nearest neighbors are searched, which takes a second; more change the overlap little."""
 SEED = 0
 IN_PROCESS = ("tfidf", "minilm")
 """Embedders that run in this process. The others serve one caller at a time, so they are not used for labels."""
@@ -43,11 +43,11 @@ class PairTable:
     Attributes:
         description: Cosines of the vectors of labels and descriptions.
         description_scale: Median and spread of these cosines over the pairs of the original clusters.
-        member: Cosines of the centres.
+        member: Cosines of the centers.
         scaled_similarity, threshold: Scaled similarity of members, and its value above which two groups are more
             probably one goal than two; see `engine.goals.clusters.granularity`.
-        member_threshold: Cosine of the centres at which the scaled similarity of a pair would be the threshold.
-        overlap: Share of the neighbours of one group's sampled members that are in the other; the larger of both
+        member_threshold: Cosine of the centers at which the scaled similarity of a pair would be the threshold.
+        overlap: Share of the neighbors of one group's sampled members that are in the other; the larger of both
             directions.
         sizes: Number of members, shape (groups,).
         answers: Answers of the model by key of the pair (`MergeState.sides_key`).
@@ -90,7 +90,7 @@ class PairTable:
         return self.answers.get(self.view.state.sides_key(*pair)) if self.answers else None
 
     def nearest(self, key: str, but: str, count: int) -> tuple[tuple[str, float], ...]:
-        """(label, cosine of the centres) of the `count` groups nearest to `key` other than `but`, nearest first."""
+        """(label, cosine of the centers) of the `count` groups nearest to `key` other than `but`, nearest first."""
         row = self.member[self.place[key]]
         order = [self.keys[int(n)] for n in np.argsort(-row, kind="stable")]
         found = [other for other in order if other not in (key, but)][:count]
@@ -214,7 +214,7 @@ class PairTables:
         return found
 
     def _neighbours(self, view: ClusteringView, space: Space) -> tuple[Indices, NearestRows]:
-        """Rows of a sample of members, and the nearest neighbours of each within the sample."""
+        """Rows of a sample of members, and the nearest neighbors of each within the sample."""
         if self._near is None or self._near[0] is not space:
             inside = np.flatnonzero(
                 np.isin(space.ids, view.state.conversation_ids, assume_unique=True)

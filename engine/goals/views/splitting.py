@@ -38,7 +38,7 @@ LEAST_APART = 0.75
 
 
 def gap_between_parts(vectors: Vectors, members: Indices, seed: int = 0) -> float:
-    """Returns the cosine distance between the centres of the two parts into which k-means splits a group; 0 where all
+    """Returns the cosine distance between the centers of the two parts into which k-means splits a group; 0 where all
     members are equal.
 
     Args:
@@ -79,7 +79,7 @@ class SplitCandidate:
     """A group that may hold several goals.
 
     Attributes:
-        apart: Distance between the centres of its two parts, as a share of the usual distance between groups.
+        apart: Distance between the centers of its two parts, as a share of the usual distance between groups.
         parts: Conversation ids of each part, the larger one first.
     """
 
@@ -197,7 +197,7 @@ def decision(
     project: Project, view: ClusteringView, group_id: str, parts: Sequence[Sequence[int]]
 ) -> GoalDecision:
     """The decision to split a group by conversation ids; members in none of the parts make one more part. Parts are
-    labelled with phrases of their members.
+    labeled with phrases of their members.
 
     Raises:
         UsageError: There is no such group any more, or a part has a conversation that is not in it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.base.interval import Interval, Share
-from engine.completeness.records.scores import DecisionRule
+from engine.completeness.records import DecisionRule
 
 MIN_VERDICTS = 40
 """Least number of verdicts `complete` or `incomplete` on scored conversations for calibrating a threshold."""

@@ -16,14 +16,14 @@ from engine.base.outcomes import (
     Verdict,
 )
 from engine.base.statistics.ranking import auroc
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     DecisionRule,
     RuleSource,
 )
+from engine.completeness.tables import score_sets
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.service.saved import SavedViews
 from engine.conversations.tables import selecting
-from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration
@@ -75,7 +75,7 @@ class ScoredConversations:
     @classmethod
     def read(cls, conn: sqlite3.Connection) -> ScoredConversations:
         """Reads all scores and draws bootstrap samples of the verdicts: slow."""
-        rule = settings.rule(conn)
+        rule = score_sets.rule(conn)
         judged = _judged(conn)
         ids, values = verdicts.scored_values(conn)
         scores = np.asarray(values, float)
@@ -142,7 +142,7 @@ class CalibrationService:
     def agreements(self) -> tuple[Agreement, Agreement]:
         """Returns the agreement of the verdicts with the model, and with their blind repeats."""
         with self._project.reading() as conn, snapshot(conn):
-            return _with_model(conn, settings.rule(conn)), _with_itself(conn)
+            return _with_model(conn, score_sets.rule(conn)), _with_itself(conn)
 
     def people(self) -> PeopleAgreement:
         """Returns the agreement of the people who judged. Slow with many verdicts."""
@@ -164,7 +164,7 @@ class CalibrationService:
             ProjectReadOnly: The project cannot be written.
             ValueError: The threshold is outside [0, 1].
         """
-        self._project.write(lambda conn: settings.put_rule(conn, rule))
+        self._project.write(lambda conn: score_sets.put_rule(conn, rule))
         self._changed()
         return rule
 

@@ -20,7 +20,7 @@ from engine.base.interval import wilson
 from engine.base.statistics.ranking import auroc
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import SEED, Floats, Ints, States
-from engine.completeness.records.scores import DecisionRule
+from engine.completeness.records import DecisionRule
 from engine.completeness.tables import hidden_states
 from engine.conversations import shingle_overlap
 from engine.conversations.tables.conversations import imported

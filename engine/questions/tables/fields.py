@@ -6,7 +6,7 @@ import sqlite3
 from array import array
 
 from engine.base.outcomes import State, Verdict
-from engine.completeness.records.scores import DecisionRule
+from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.fields import in_state
 from engine.conversations.filter_fields import (
@@ -29,7 +29,6 @@ from engine.conversations.tables.fields import (
     storable,
     with_any_or_none,
 )
-from engine.project import settings
 from engine.project.idset import IdSet
 from engine.project.sql import placeholders
 from engine.questions.records.example_probes import NOT, SUCCESS
@@ -103,8 +102,8 @@ def _disagreement(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
         )
         return complete, incomplete
 
-    config = settings.score_config(conn)
-    complete, incomplete = scored(settings.rule(conn), config)
+    config = score_sets.score_config(conn)
+    complete, incomplete = scored(score_sets.rule(conn), config)
     result = among - among
     if "verdict" in term.values:
         rows = f"SELECT conversation_id FROM ({CURRENT_VERDICTS}) WHERE verdict = ?"
@@ -115,7 +114,7 @@ def _disagreement(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     if "scores" in term.values:
         for other in score_sets.configs(conn):
             if other.config_hash != config:
-                yes, no = scored(settings.rule(conn, other.config_hash), other.config_hash)
+                yes, no = scored(score_sets.rule(conn, other.config_hash), other.config_hash)
                 result |= (complete & no) | (incomplete & yes)
     return result
 

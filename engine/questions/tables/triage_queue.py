@@ -31,7 +31,7 @@ from dataclasses import replace
 from engine.base.outcomes import (
     State,
 )
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     DecisionRule,
 )
 from engine.completeness.tables import score_sets
@@ -39,7 +39,9 @@ from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import state_sql
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.tables import selecting
-from engine.project import settings
+from engine.project import (
+    settings,
+)
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.records.example_probes import SUCCESS
@@ -76,7 +78,7 @@ def queue(
         WorkbenchError: The search text of the filter has too many words.
     """
     with snapshot(conn):
-        rule, config = settings.rule(conn), settings.score_config(conn)
+        rule, config = score_sets.rule(conn), score_sets.score_config(conn)
         wanted = query or ListQuery()
         if order != "list":
             wanted = ListQuery(wanted.filter)
@@ -214,7 +216,7 @@ def _disagreeing(
         " AND a.p_end_normalised IS NOT NULL AND b.p_end_normalised IS NOT NULL"
         f" AND {shown_state} <> {other_state}"
         " ORDER BY abs(a.p_end_normalised - b.p_end_normalised) DESC, a.conversation_id",
-        (config, settings.get(conn, settings.UNFINISHED), *shown_values, *other_values),
+        (config, settings.get(conn, score_sets.UNFINISHED), *shown_values, *other_values),
     ):
         if key in seen or not among.flags[key]:
             continue

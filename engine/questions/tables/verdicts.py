@@ -24,8 +24,8 @@ from engine.base.conversation import without_surrogates
 from engine.base.errors import UsageError
 from engine.base.outcomes import Verdict
 from engine.base.text import display_safe
+from engine.completeness.tables import score_sets
 from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
-from engine.project import settings
 from engine.project.sql import chunks, placeholders, utc_now
 from engine.questions.records.triage import EarlierActs, VerdictKind, VerdictRow
 
@@ -294,7 +294,7 @@ def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | N
             f" FROM ({CURRENT_VERDICTS}) AS j LEFT JOIN score AS s"
             " ON s.conversation_id = j.conversation_id"
             " AND s.config_hash = ? ORDER BY j.conversation_id",
-            (settings.score_config(conn),),
+            (score_sets.score_config(conn),),
         )
     ]
 
@@ -305,7 +305,7 @@ def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
     cursor = conn.execute(
         "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
         " AND p_end_normalised IS NOT NULL ORDER BY p_end_normalised, conversation_id",
-        (settings.score_config(conn),),
+        (score_sets.score_config(conn),),
     )
     while rows := cursor.fetchmany(10_000):
         some_ids, some_values = zip(*rows, strict=True)

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
-from engine.completeness.records.scores import DecisionRule, StateCounts
+from engine.completeness.records import DecisionRule, StateCounts
 from engine.goals.records import NAMELESS
 from engine.goals.views.clustering_view import ClusteringView
 from engine.questions.calibration import Calibration, completion_rate, state_counts

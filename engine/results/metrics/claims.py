@@ -23,10 +23,7 @@ from engine.base.statistics.ranking import (
     rejection,
     roc,
 )
-from engine.base.statistics.records import (
-    Contrast,
-    Curve,
-)
+from engine.base.statistics.records import Contrast, Curve
 from engine.results.metrics.uncertainty import FIGURES, PLAIN, Case, Figure
 
 _AP, _KEPT, _RATIO = (RANK_FIGURES.index(name) for name in RANK_FIGURES[1:])

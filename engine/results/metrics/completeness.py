@@ -12,18 +12,10 @@ import numpy as np
 from engine.base.interval import Interval
 from engine.base.statistics.bootstrap import NAMES, THRESHOLD, BootstrapDraws, classify, draw
 from engine.base.statistics.ranking import Floats, corrected, differ, placements, rejection, roc
-from engine.base.statistics.records import (
-    Classification,
-    Contrast,
-)
-from engine.completeness.endings import matched
-from engine.completeness.truncation import cut_at
+from engine.base.statistics.records import Classification, Contrast
+from engine.completeness.truncation import cut_at, matched
 from engine.results.metrics import claims as truths
-from engine.results.records import (
-    BoundaryRow,
-    TruthRow,
-    TruthTable,
-)
+from engine.results.records import BoundaryRow, TruthRow, TruthTable
 
 F1 = NAMES.index("f1")
 
@@ -83,7 +75,7 @@ def matched_test(way: Values, where: Mapping[int, Place]) -> tuple[Interval | No
     """Measures how well a scoring tells whole conversations from longer ones cut at the same boundary.
 
     Returns:
-        See `engine.completeness.endings.matched`.
+        See `engine.completeness.truncation.matched`.
     """
     curves = [[way[key][message] for message in place.boundaries] for key, place in where.items()]
     return matched([np.array(curve, dtype=float) for curve in curves])

@@ -14,12 +14,9 @@ from engine.base.conversation import Role, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.base.statistics.bootstrap import THRESHOLD
 from engine.base.statistics.ranking import reliability, roc
-from engine.base.statistics.records import (
-    Classification,
-)
-from engine.completeness.keywords import sounds_complete
-from engine.completeness.position import Position, by_position
-from engine.completeness.records.scores import LEAST_FOR_PROBE, Mode
+from engine.base.statistics.records import Classification
+from engine.completeness.baselines import Position, by_position, sounds_complete
+from engine.completeness.records import LEAST_FOR_PROBE, Mode
 from engine.completeness.tables import generated_ends, score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.conversations import shingle_overlap
@@ -44,11 +41,7 @@ from engine.results.metrics.completeness import (
     places,
     truth_tables,
 )
-from engine.results.records import (
-    CompletenessTable,
-    RowKind,
-    SeparationRow,
-)
+from engine.results.records import CompletenessTable, RowKind, SeparationRow
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import RunDirectory
 from engine.training.run_files import all_runs, manifest_of, part_to_test, run_named

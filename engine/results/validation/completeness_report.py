@@ -7,18 +7,10 @@ from typing import Any
 
 from engine.base.interval import Interval
 from engine.base.report_table import Plot, ReportColumn, ReportRow, ReportTable
-from engine.base.statistics.records import (
-    Classification,
-    Contrast,
-    Curve,
-)
+from engine.base.statistics.records import Classification, Contrast, Curve
 from engine.base.text import one_line
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
-from engine.results.records import (
-    CompletenessTable,
-    SeparationRow,
-    TruthTable,
-)
+from engine.results.records import CompletenessTable, SeparationRow, TruthTable
 from engine.results.table_rendering import row_as_json
 
 FIGURES = tuple(one.name for one in fields(Classification))

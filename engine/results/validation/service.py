@@ -10,11 +10,7 @@ from typing import Any, TypeVar
 
 from engine.base.errors import Cancelled, UsageError, WorkbenchError
 from engine.base.interval import Interval
-from engine.base.report_table import (
-    Cell,
-    Metric,
-    ReportTable,
-)
+from engine.base.report_table import Cell, Metric, ReportTable
 from engine.base.text import as_json
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.conversations.service.line_files import new_file, written_beside
@@ -23,12 +19,7 @@ from engine.project.project import Project
 from engine.results.document import Block, Paragraph, Plot, Table
 from engine.results.metrics import claims
 from engine.results.metrics.claims import OnStep
-from engine.results.records import (
-    CompletenessTable,
-    Missing,
-    ValidationProgress,
-    ValidationReport,
-)
+from engine.results.records import CompletenessTable, Missing, ValidationProgress, ValidationReport
 from engine.results.table_rendering import format_cell, table_block
 from engine.results.validation import completeness_report
 from engine.results.validation.completeness import completeness_table, only_run

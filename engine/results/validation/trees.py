@@ -32,9 +32,7 @@ from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness_report import ROC, kept_accuracy_plot
 from engine.trees import tables as trees
 from engine.trees.record import leaf_log_probs
-from engine.trees.records import (
-    TreeConfig,
-)
+from engine.trees.records import TreeConfig
 
 SHORT_HASH = 12
 """Characters of a config hash that are printed; a prefix of this length or more identifies it."""

@@ -10,20 +10,15 @@ from typing import Any
 from engine.base.conversation import render_log
 from engine.base.errors import NotYet
 from engine.base.number_format import counted
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.statistics.ranking import roc
-from engine.base.statistics.records import (
-    Contrast,
-)
-from engine.completeness.keywords import sounds_complete
+from engine.base.statistics.records import Contrast
+from engine.completeness.baselines import sounds_complete
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations, selecting
-from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import id_pages, snapshot
 from engine.questions.tables import verdicts
@@ -85,7 +80,9 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
             config.config_hash: scores.last_values(conn, config.config_hash, list(complete))
             for config in configs
         }
-        rules = {config.config_hash: settings.rule(conn, config.config_hash) for config in configs}
+        rules = {
+            config.config_hash: score_sets.rule(conn, config.config_hash) for config in configs
+        }
         covered = [
             one for one in configs if len(values[one.config_hash]) >= LEAST_SHARE * len(complete)
         ]

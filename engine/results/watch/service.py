@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, cast
 from engine.base.errors import NotFound
 from engine.base.request_options import Option, declared, share, switch
 from engine.completeness.stages.reading_states import ReadingStage
+from engine.completeness.tables import score_sets
 from engine.conversations.filter_fields import NOVEL
 from engine.conversations.growing import Growing, GrowingFiles
 from engine.conversations.tables import watched
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobRunner
-from engine.project import settings
 from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.results.watch.chart import Chart, Part, point_size, points, shifts
@@ -154,7 +154,7 @@ class WatchService:
         on_rules: Callable[[Rules, int], None],
     ) -> WatchStage:
         """A watch, not started. See `WatchStage` for `emit` and `on_rules`."""
-        from engine.completeness.records.scoring_request import (
+        from engine.completeness.records import (
             ScoringRequest,
         )
 
@@ -191,7 +191,7 @@ class WatchService:
     def chart(self) -> Chart | None:
         """How the conversations that were watched compare with the past ones; None before the first watch."""
         with self._project.reading() as conn:
-            threshold = settings.rule(conn).threshold
+            threshold = score_sets.rule(conn).threshold
             past_ids = watched.past(conn)
             if not past_ids:
                 return None

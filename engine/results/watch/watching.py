@@ -20,9 +20,9 @@ from engine.base.number_format import counted
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import Floats, Ints, States
-from engine.completeness.records.scores import LEAST_FOR_PROBE, DecisionRule
+from engine.completeness.records import LEAST_FOR_PROBE, DecisionRule
 from engine.completeness.stages.reading_states import ReadingStage
-from engine.completeness.tables import hidden_states
+from engine.completeness.tables import hidden_states, score_sets
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.conversations import shingle_overlap
 from engine.conversations.growing import Growing
@@ -32,7 +32,7 @@ from engine.conversations.tables.watched import WatchedEntry
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.contract import Lane, Progress, Stage
-from engine.project import runs, settings
+from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.records.example_probes import LEAST_OF_EACH, SUCCESS
@@ -299,7 +299,7 @@ class WatchStage:
     ) -> list[Past]:
         """How each past conversation ended: as a person said, otherwise by its last probability."""
         with self._project.reading() as conn:
-            threshold = settings.rule(conn).threshold
+            threshold = score_sets.rule(conn).threshold
         conversations = []
         for entry, curve, number in zip(past, curves, group.tolist(), strict=True):
             key = entry.conversation_id
@@ -333,7 +333,7 @@ class WatchStage:
                     hidden_states.of_conversations(conn, self._reading.config_hash, batch)
                 )
                 about = {row.conversation_id: row for row in imported(conn, batch)}
-                rule = settings.rule(conn)
+                rule = score_sets.rule(conn)
                 clustered = clusterings.shown(conn) is not None
                 goals = {key: goal_groups.of_conversation(conn, key) for key in batch}
             for entry in entries:
@@ -359,7 +359,7 @@ class WatchStage:
         since = self._utc(self._idle)
         with self._project.reading() as conn:
             quiet = watched.quiet(conn, since)
-            rule = settings.rule(conn)
+            rule = score_sets.rule(conn)
             about = {
                 row.conversation_id: row
                 for row in imported(conn, [row.conversation_id for row in quiet])

@@ -1,4 +1,5 @@
-"""Words templates at random, and gives each simulated user a style: a register, typos, politeness.
+"""Words templates at random, and gives each simulated user a style: a register, typos, politeness. The words of all
+worlds are in `words.toml`.
 
 A template has choices `{a|b}`, which may be nested, and places for values `$name`.
 """

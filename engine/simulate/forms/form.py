@@ -1,4 +1,4 @@
-"""Forms as JSON: sections and fields; reads forms, walks their fields and copies answers."""
+"""Forms as JSON, the people who fill them, and the comparison of a filled form with the answers that a person knows."""
 
 from __future__ import annotations
 

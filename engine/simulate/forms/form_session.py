@@ -1,5 +1,6 @@
 """One run of form filling: asks its modules for JSON objects (two attempts, then a fallback) and records the
-replies."""
+replies. The JSON schemas that constrain the replies are made here too.
+"""
 
 from __future__ import annotations
 

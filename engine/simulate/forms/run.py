@@ -1,4 +1,7 @@
-"""One run of form filling as a scenario: its settings, and its result as conversation and scores."""
+"""One run of form filling as a scenario: its settings, and its result as conversation and scores.
+
+The baseline is here: one model with the whole dialogue asks questions, chooses actions and fills the form.
+"""
 
 from __future__ import annotations
 

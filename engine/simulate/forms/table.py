@@ -1,5 +1,6 @@
-"""Runs of form filling as the table of Hakimov, Weiser and Schlangen, "Evaluating Modular Dialogue System for Form
-Filling Using Large Language Models" (2024): means over the runs of each form and variant."""
+"""Runs of form filling as the tables of Hakimov, Weiser and Schlangen, "Evaluating Modular Dialogue System for Form
+Filling Using Large Language Models" (2024): means over the runs of each form and variant, and their Figure 2.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeVar
 
 from engine.base.statistics.agreement import Label, LabelAgreement, agree
 from engine.base.text import CJK
-from engine.completeness.turns import TurnRow, by_turns
 from engine.conversations.tables import conversations
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.model.asking import (
@@ -39,6 +38,7 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.rating_scales import RATING, RATINGS, TAGS_OF_PEOPLE
 from engine.questions.tables import verdicts
+from engine.results.metrics.turns import TurnRow, by_turns
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationOptions
 from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation

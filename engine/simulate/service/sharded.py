@@ -1,4 +1,5 @@
-"""Simulation of sharded conversations after Laban et al. (2025), and proposals of shards for full instructions."""
+"""Simulation of sharded conversations after Laban et al. (2025), proposals of shards for full instructions, and the
+file in which a person edits, approves or rejects them."""
 
 from __future__ import annotations
 

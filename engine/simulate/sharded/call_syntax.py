@@ -1,8 +1,12 @@
 """Parses function calls in a reply without running them: Python with its own parser, Java and JavaScript with a small
 one.
 
-The form is `[first(a=1, b="x"), second()]`; the brackets and a fence are optional. Arguments must be named; an argument
-without a name gets the name `""`, which no function has.
+The form is `[first(a=1, b="x"), second()]`; the brackets and a fence are optional. Arguments must be named; an
+argument without a name gets the name `""`, which no function has.
+
+Values in Java and JavaScript are read by the declared type of a parameter. A text that is not a literal of its type
+(`5` for a `long`, which is written `5L`) stays text, so that it equals no number. Without a declared type, the form
+of the literal gives the type.
 """
 
 from __future__ import annotations

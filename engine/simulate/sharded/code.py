@@ -1,4 +1,8 @@
-"""Programming (HumanEval, LiveCodeBench): the answer is one Python function, correct if it passes all tests."""
+"""Programming (HumanEval, LiveCodeBench): the answer is one Python function, correct if it passes all tests.
+
+The function is found with Python's own parser and run in confinement (`confined`). Test cases are JSON, or base64 of
+zlib of a pickle of JSON; reading them never runs code.
+"""
 
 from __future__ import annotations
 

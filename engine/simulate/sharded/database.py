@@ -1,4 +1,13 @@
-"""Questions to databases (Spider): the answer is one query, correct if it returns the rows of the gold query."""
+"""Questions to databases (Spider): the answer is one query, correct if it returns the rows of the gold query.
+
+Queries written by models run here, confined: the database is opened read-only or built in memory; only what SELECT
+needs is authorized (no ATTACH, PRAGMA, writing, virtual tables, loading of extensions); time, the length of a value and
+the number of rows are limited. Memory within those limits is not.
+
+Queries are also edited as text: DISTINCT is removed, and values (numbers, and strings in single or double quotes) are
+replaced by those of another query. Double quotes may also enclose the name of a column or a table. SQLite decides that
+by the schema; here the argument `names` decides.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Plays sharded conversations as in Laban et al. (2025): over several turns under SHARDED and SNOWBALL, else in one."""
+"""Plays sharded conversations as in Laban et al. (2025): over several turns under SHARDED and SNOWBALL, else in one.
+
+The simulated user reveals at most one shard in each turn. An answer that a model extracts from a reply must occur in
+the reply word for word.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One sharded conversation to simulate (a case): its instruction, its condition, and its names in the logs."""
+"""One sharded conversation to simulate (a case): its instruction, its condition, and its record in the published
+logs."""
 
 from __future__ import annotations
 

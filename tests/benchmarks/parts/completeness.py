@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.completeness.probe import cross_fit
-from engine.completeness.records.scores import Mode
+from engine.completeness.records import Mode
 from engine.completeness.scoring import BoundaryScorer
 from engine.completeness.stages.scoring import question_for
 from engine.model.catalog import Catalog

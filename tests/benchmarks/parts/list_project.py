@@ -17,7 +17,9 @@ from engine.base.outcomes import (
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.tables import imports, sources
 from engine.formats.records import Parsed
-from engine.project import runs, settings
+from engine.project import (
+    runs,
+)
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 
@@ -62,7 +64,7 @@ def write_list_project(
 def _begin(project: Project) -> int:
     config = score_sets.ScoreConfig(_CONFIG, "base", "generated")
     project.write(lambda conn: score_sets.register(conn, config))
-    project.write(lambda conn: settings.put_score_config(conn, _CONFIG))
+    project.write(lambda conn: score_sets.put_score_config(conn, _CONFIG))
     return project.write(
         lambda conn: runs.create(
             conn, stage="complete", config_hash=_CONFIG, params={}, fingerprints={},

@@ -11,7 +11,7 @@ from typing import Any
 from engine.base.errors import UsageError
 from engine.base.interval import Interval, wilson
 from engine.base.statistics.agreement import Correlation, correlate
-from engine.completeness.records.scores import Mode
+from engine.completeness.records import Mode
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.results.records import CompletenessTable, SeparationRow

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled, ModelError
+from engine.completeness.boundaries import BoundaryLogProbs
 from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.packing import Segment
-from engine.completeness.readings import BoundaryLogProbs
 from engine.completeness.scoring import (
     PREFIX_SEQUENCE,
     BoundaryScorer,

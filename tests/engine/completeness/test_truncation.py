@@ -1,13 +1,23 @@
-"""Where the truncation test cuts conversations, and the pairs that it makes."""
+"""The truncation test and its figures."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.completeness.truncation import Pair, cut_at, truncate
+from engine.base.interval import Interval
+from engine.completeness.truncation import (
+    Pair,
+    cut_at,
+    draw_cuts,
+    matched,
+    matched_difference,
+    truncate,
+)
 
 
 class TestCut:
@@ -63,3 +73,128 @@ class TestPairs:
         assert (found.single, found.unread) == (2, 2)
         elsewhere = truncate({f"c/{n}": [None, 0.2, 0.9] for n in range(40)}, seed=0)
         assert 0 < elsewhere.unread < 40
+
+
+CLOSE_TO_TRUE = 0.6915
+"""P(x + 1 > y) where x and y are sums of two standard normal values: the normal distribution function at 1/2."""
+
+GOOD_OVER_FAIR = 0.1499
+"""The same with x + 2, the normal distribution function at 1, minus `CLOSE_TO_TRUE`."""
+
+
+@given(st.lists(st.integers(1, 9), max_size=20), st.integers(0, 5))
+def test_cuts_are_those_of_the_table(counts: list[int], seed: int) -> None:
+    """Each conversation with two boundaries or more gives its last one and the one that the table cuts it at."""
+    names = [f"c{n}" for n in range(len(counts))]
+    found = draw_cuts(names, counts, seed)
+    first = np.cumsum([0, *counts])
+    expected = [
+        (first[n] + counts[n] - 1, first[n] + place)
+        for n, name in enumerate(names)
+        if (place := cut_at(seed, name, counts[n])) is not None
+    ]
+    assert list(zip(found.whole.tolist(), found.cut.tolist(), strict=True)) == expected
+
+
+class TestMatched:
+    def test_only_equal_places_are_compared(self) -> None:
+        """A conversation of two turns is held against the second boundary of longer ones, and those of one turn
+        against first boundaries."""
+        curves = [np.array(one) for one in ([0.9], [0.1, 0.4], [0.2, 0.6, 0.8])]
+        # .9 beats .1 and .2; .4 loses to .6
+        share, pairs = matched(curves)
+        assert share is not None
+        assert (share.value, pairs) == (2 / 3, 3)
+
+    def test_a_score_that_only_grows_with_position_is_at_chance(self) -> None:
+        """What position alone tells is worth nothing here."""
+        share, _ = matched([np.arange(count, dtype=float) for count in (1, 2, 3, 4, 5)])
+        assert share is not None
+        assert share.value == 0.5
+
+    def test_what_is_unscored_is_left_out(self) -> None:
+        """A boundary without a value is in no pair."""
+        share, pairs = matched([np.array([0.5]), np.array([np.nan, 0.5]), np.array([0.1, 0.2])])
+        assert share is not None
+        assert (share.value, pairs) == (1.0, 1)
+
+    @given(st.lists(st.integers(1, 6), max_size=12))
+    def test_it_counts_every_pair(self, counts: list[int]) -> None:
+        """It is the share over all pairs, ties counting half, and lies in its interval."""
+        draw = np.random.default_rng(len(counts))
+        curves = [draw.integers(0, 3, count).astype(float) for count in counts]
+        wins = [
+            (curve[-1] > other[len(curve) - 1]) + (curve[-1] == other[len(curve) - 1]) / 2
+            for curve in curves
+            for other in curves
+            if len(other) > len(curve)
+        ]
+        share, pairs = matched(curves)
+        assert pairs == len(wins)
+        if share is None:
+            assert not wins
+        else:
+            assert share.value == np.mean(wins)
+            assert 0 <= share.low <= share.value <= share.high <= 1
+
+    def test_the_interval_covers(self) -> None:
+        """Of 95% intervals over conversations whose boundaries hang together, about 95% contain the true share."""
+        draw = np.random.default_rng(3)
+        inside = 0
+        for _ in range(200):
+            counts = draw.integers(1, 6, 60)
+            # a value of the conversation in every boundary: the pairs of one conversation are far from independent
+            own = draw.normal(size=60)
+            curves = [
+                own[n] + draw.normal(size=count) + np.append(np.zeros(count - 1), 1.0)
+                for n, count in enumerate(counts)
+            ]
+            share, _ = matched(curves)
+            assert share is not None
+            inside += share.low <= CLOSE_TO_TRUE <= share.high
+        assert 180 <= inside <= 199
+
+
+class TestMatchedDifference:
+    def test_it_is_the_difference_of_the_shares(self) -> None:
+        """It is one share minus the other, over the same pairs; a scoring does not differ from itself, for sure."""
+        draw = np.random.default_rng(1)
+        counts = draw.integers(1, 6, 40)
+        curves, others = ([draw.normal(size=count) for count in counts] for _ in range(2))
+        found = matched_difference(curves, others)
+        shares = [matched(one)[0] for one in (curves, others)]
+        assert found is not None
+        assert shares[0] is not None
+        assert shares[1] is not None
+        assert found.value == pytest.approx(shares[0].value - shares[1].value)
+        assert matched_difference(curves, curves) == Interval(0.0, 0.0, 0.0)
+
+    def test_few_conversations_say_nothing(self) -> None:
+        """Nine conversations of perfect scores against useless ones leave every difference possible; without a pair
+        there is none."""
+        counts = [1, 2, 3] * 3
+        good = [np.append(np.zeros(count - 1), 1.0) for count in counts]
+        useless = [np.zeros(count) for count in counts]
+        assert matched_difference(good, useless) == Interval(0.5, -1.0, 1.0)
+        assert matched_difference([np.zeros(2)] * 12, [np.ones(2)] * 12) is None
+
+    def test_the_interval_covers(self) -> None:
+        """Of 95% intervals of two scorings that share what makes a conversation easy, about 95% contain the true
+        difference, and they are narrower than those of two shares apart."""
+        draw = np.random.default_rng(5)
+        inside, narrower = 0, 0
+        for _ in range(200):
+            counts = draw.integers(1, 6, 60)
+            own = draw.normal(size=60)
+            noise = [own[n] + draw.normal(size=count) for n, count in enumerate(counts)]
+            ends = [np.append(np.zeros(count - 1), 1.0) for count in counts]
+            good = [one + 2 * end for one, end in zip(noise, ends, strict=True)]
+            fair = [one + end for one, end in zip(noise, ends, strict=True)]
+            found = matched_difference(good, fair)
+            shares = [matched(one)[0] for one in (good, fair)]
+            assert found is not None
+            inside += found.low <= GOOD_OVER_FAIR <= found.high
+            apart = sum(one.high - one.low for one in shares if one is not None)
+            narrower += found.high - found.low < apart
+        assert 180 <= inside <= 199
+        assert narrower == 200

@@ -1,4 +1,4 @@
-"""Algorithm 1 with the paper's prompts, on a model with known answers."""
+"""Goals as in the paper, on a model with known answers: Algorithm 1, its tables, and the baseline of one model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from engine.goals.paper import PaperClusters, Prompts, paper_clusters, read_merge
+from engine.goals.paper import (
+    FIRST,
+    NEXT,
+    PaperClusters,
+    Prompts,
+    assigned_distances,
+    categorise,
+    own_distances,
+    pairwise_ari,
+    paper_clusters,
+    read_categories,
+    read_merge,
+)
 from engine.model.embedders.vectors import Vectors, unit_rows
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 
@@ -157,3 +169,65 @@ def test_fewer_texts_than_clusters() -> None:
 def test_verdicts(reply: str, read: tuple[bool | None, str]) -> None:
     """Plain yes and no are read in the words that models use; anything else is unread."""
     assert read_merge(reply) == read
+
+
+ROWS = np.array([[1, 0], [0, 1], [-1, 0]], dtype=np.float32)
+LABELS = np.array([0, 0, 1], dtype=np.int32)
+
+
+def test_own() -> None:
+    """Two rows at right angles lie half a diagonal from their mean; a row alone is its own centre."""
+    found = own_distances(ROWS, LABELS)
+    assert found.rows == 3
+    assert found.euclidean == pytest.approx(2 * np.sqrt(0.5) / 3)
+    assert found.cosine == pytest.approx(2 * (1 - np.sqrt(0.5)) / 3)
+    assert found.euclidean_error == pytest.approx(np.std([0.5**0.5, 0.5**0.5, 0], ddof=1) / 3**0.5)
+
+
+def test_assigned() -> None:
+    """A new row goes to the nearest centre; a row of zeros is not counted."""
+    others = np.array([[0, 1], [-1, 0], [0, 0]], dtype=np.float32)
+    found = assigned_distances(ROWS, LABELS, others)
+    assert found.rows == 2
+    assert found.euclidean == pytest.approx(np.sqrt(0.5) / 2)
+    assert assigned_distances(ROWS, LABELS, others[2:]).cosine is None
+
+
+def test_agreement() -> None:
+    """Names of clusters do not matter; rows that one run does not have are left out; one row says nothing."""
+    one, same, other = (
+        np.array(labels, dtype=np.int32) for labels in ([0, 0, 1, 1], [1, 1, 0, -1], [0, 1, 0, 1])
+    )
+    first, second, _ = pairwise_ari([one, same, other])
+    assert first == 1.0
+    assert second == pytest.approx(-0.5)
+    assert pairwise_ari([one, np.array([-1, -1, -1, 0], dtype=np.int32)]) == [None]
+
+
+def test_the_two_prompts() -> None:
+    """The first sample is asked for a category; later ones are offered each earlier answer on a line, may have several,
+    and an answer in another spelling is the earlier category.
+    """
+    replies = iter(["Book a Flight", "- book a flight\n- Check weather", "Book a flight.", "..."])
+    asked: list[tuple[str, str]] = []
+
+    def ask(name: str, pieces: Sequence[str]) -> str:
+        asked.append((name, "".join(pieces)))
+        return next(replies)
+
+    found = list(categorise(ask, [["log 1"], ["log ", "2"], ["log 3"], ["log 4"]]))
+    flight, weather = "Book a Flight", "Check weather"
+    assert found == [(flight,), (flight, weather), (flight,), ()]
+    assert asked[0] == (FIRST, "[USER INPUT LOG]\nlog 1")
+    assert asked[1] == (NEXT, f"- {flight}\n[USER INPUT LOG]\nlog 2")
+    assert asked[3] == (NEXT, f"- {flight}\n- {flight}, {weather}\n[USER INPUT LOG]\nlog 4")
+
+
+def test_no_category() -> None:
+    """A model that goes on with the log, or writes a long sentence, names no category."""
+    assert read_categories("TURN 3, STEP 5, user chat:\nThanks") == []
+    assert read_categories("I would say that the user wants to know what the weather is like") == []
+    assert read_categories("1. Check weather\n2. **Book a flight**") == [
+        "Check weather",
+        "Book a flight",
+    ]

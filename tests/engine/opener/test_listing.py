@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.completeness.records.scores import Histogram
+from engine.completeness.records import Histogram
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import selecting
 from engine.opener.conversations import ConversationService

@@ -22,15 +22,15 @@ from engine.base.outcomes import (
     State,
     Verdict,
 )
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     DecisionRule,
     Histogram,
 )
+from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import normalised
 from engine.conversations.filter_fields import ANY, NONE, SortKey
 from engine.conversations.filters import ListQuery, Term, parse_filter
 from engine.opener.conversations import ConversationService
-from engine.project import settings as stored
 from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.questions.records.example_probes import SUCCESS, ExampleProbe
@@ -217,7 +217,7 @@ def make(
         score = None if it.p is None else normalised(it.p, 1 - it.p)
         made.append(replace(it, texts=texts, score=score if it.score != NO_SCORE else NO_SCORE))
     give_scores(project, {n: it.p for n, it in enumerate(some, start=1) if it.score != NO_SCORE})
-    project.write(lambda conn: stored.put_rule(conn, rule))
+    project.write(lambda conn: score_sets.put_rule(conn, rule))
     triage = TriageService(project)
     for key, it in enumerate(made, start=1):
         if it.verdict is not None:

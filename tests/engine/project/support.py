@@ -20,7 +20,9 @@ from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations.tables import imports, sources
 from engine.formats.records import Leak, Parsed
-from engine.project import runs, settings
+from engine.project import (
+    runs,
+)
 from engine.project.project import Project
 from engine.project.project_id import PROJECT_ID
 
@@ -94,7 +96,7 @@ def give_scores(
         )
         score_sets.register(conn, ScoreConfig(config, "base", "tiny.gguf"))
         if make_current:
-            settings.put_score_config(conn, config)
+            score_sets.put_score_config(conn, config)
         scores.add(
             conn,
             config,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.interval import Interval, wilson
-from engine.completeness.records.scores import StateCounts
+from engine.completeness.records import StateCounts
 from engine.questions.calibration import (
     Calibration,
     agreement,

@@ -9,9 +9,7 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.model.adapter_files import AdapterOrigin
-from engine.model.service.records import (
-    ModelRequest,
-)
+from engine.model.service.records import ModelRequest
 from engine.opener.open_project import OpenProject
 from engine.training import adapter_in_use
 from tests.engine.model.small_adapters import adapter_file

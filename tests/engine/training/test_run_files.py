@@ -14,8 +14,7 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.base.errors import NameTaken, NotFound, UsageError
-from engine.completeness.training_data import split
-from engine.completeness.training_view import usable
+from engine.completeness.training_data import split, usable
 from engine.formats.records import Parsed
 from engine.opener.merging import merge
 from engine.project import project_id, settings

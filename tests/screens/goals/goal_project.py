@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.goals.records import (
+from engine.goals.requests import (
     ClusteringRequest,
 )
 from engine.goals.stages.embedding import EmbedStage

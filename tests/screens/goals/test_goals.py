@@ -12,7 +12,7 @@ from textual.screen import Screen
 from engine.base.errors import WorkbenchError
 from engine.base.events import JobProgress
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.goals.records import (
+from engine.goals.requests import (
     ClusteringRequest,
 )
 from engine.goals.service.service import GoalService

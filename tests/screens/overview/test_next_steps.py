@@ -11,7 +11,7 @@ from engine.base.interval import Interval
 from engine.base.outcomes import (
     Verdict,
 )
-from engine.completeness.records.scores import DecisionRule, ScoreSet
+from engine.completeness.records import DecisionRule, ScoreSet
 from engine.goals.records import LowestGoal
 from engine.opener.conversations import (
     Counts,

@@ -18,7 +18,7 @@ from engine.base.interval import Interval
 from engine.base.outcomes import (
     Verdict,
 )
-from engine.completeness.records.scores import EndingTest
+from engine.completeness.records import EndingTest
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry

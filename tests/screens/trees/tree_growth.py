@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from engine.base.errors import Cancelled, UsageError
 from engine.base.events import Event, Listener
-from engine.completeness.records.scores import Mode
+from engine.completeness.records import Mode
 from engine.completeness.service.runs import ScoringRuns
 from engine.goals.tables.groups import first_goals
 from engine.jobs.contract import (

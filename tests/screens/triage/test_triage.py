@@ -9,7 +9,7 @@ from engine.base.events import DataChanged
 from engine.base.outcomes import (
     Verdict,
 )
-from engine.completeness.records.scores import DecisionRule
+from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.questions.records.triage import (
     TriageItem,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.completeness.records.scores import CurvePoint
+from engine.completeness.records import CurvePoint
 from screens.widgets.curve import Reach, format_reach, reach, steepest
 from screens.widgets.finding import MOST_HITS, Hit, Hits, find, plain_pattern, words_pattern
 from screens.widgets.messages import (

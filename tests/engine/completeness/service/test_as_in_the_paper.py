@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
-from engine.completeness.records.scoring_request import (
+from engine.completeness.records import (
     ScoringRequest,
 )
 from engine.completeness.service.runs import PAPER_TOKENS

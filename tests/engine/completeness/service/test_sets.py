@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.base.interval import Interval
-from engine.completeness.records.scores import EndingTest, ScoreSet
+from engine.completeness.records import EndingTest, ScoreSet
 from engine.completeness.service.sets import reliability
 
 AREA, MATCHED = Interval(0.84, 0.79, 0.88), Interval(0.79, 0.71, 0.85)

@@ -17,7 +17,7 @@ from engine.completeness import probe
 from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.bundled_probe import BundledProbe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.records.scores import LEAST_FOR_PROBE
+from engine.completeness.records import LEAST_FOR_PROBE
 from engine.completeness.service.sets import ScoreSets, name_of
 from engine.completeness.stages import fitting as fitting_stage
 from engine.completeness.stages.fitting import FittingStage

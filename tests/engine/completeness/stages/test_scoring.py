@@ -20,11 +20,11 @@ from engine.base.outcomes import (
     State,
 )
 from engine.completeness.boundaries import NO_BOUNDARY
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     DecisionRule,
 )
 from engine.completeness.stages.scoring import question_for
-from engine.completeness.tables import generated_ends, scores
+from engine.completeness.tables import generated_ends, score_sets, scores
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.selection import Selection
 from engine.conversations.tables import selecting
@@ -34,7 +34,9 @@ from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.opener import conversations
 from engine.opener.conversations import ConversationService
-from engine.project import runs, settings
+from engine.project import (
+    runs,
+)
 from engine.project.project import Project
 from tests.engine.completeness import scored
 from tests.engine.model.weights import FIRST_TEN, write_shallow
@@ -70,7 +72,7 @@ def unscored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("project") / "p.wb"
     scored.make(path)
     with Project.open(path) as project:
-        project.write(lambda conn: settings.put_rule(conn, DecisionRule(THRESHOLD)))
+        project.write(lambda conn: score_sets.put_rule(conn, DecisionRule(THRESHOLD)))
     return path
 
 
@@ -141,7 +143,7 @@ class TestWhatIsWritten:
         """Each boundary has a decision by what is generated. Where the end is written, nothing that the format allows
         is more probable."""
         with Project.open(uninterrupted) as project, project.reading() as conn:
-            key = settings.score_config(conn) or ""
+            key = score_sets.score_config(conn) or ""
             lines = [score for _, score in scores.export_scores(conn) if score is not None]
             found = generated_ends.values(conn, key, [line.conversation_id for line in lines])
             complete, incomplete = generated_ends.counts(conn, key)

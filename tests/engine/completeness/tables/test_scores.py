@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine.base.outcomes import (
     State,
 )
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     DecisionRule,
 )
 from engine.completeness.tables import remaining, score_sets, scores
@@ -19,7 +19,9 @@ from engine.completeness.tables.remaining import RemainingEntry
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.opener.conversations import ConversationService
-from engine.project import runs, settings
+from engine.project import (
+    runs,
+)
 from engine.project.project import Project
 from tests.engine.project.support import fill, give_scores, talk
 
@@ -72,7 +74,7 @@ class TestScores:
 
         project.write(work)
         assert scores.score(project.reader(), 1) is None  # not the chosen configuration yet
-        project.write(lambda conn: settings.put_score_config(conn, "k"))
+        project.write(lambda conn: score_sets.put_score_config(conn, "k"))
         row = scores.score(project.reader(), 1)
         assert row is not None
         assert (row.p_end, row.p_end_normalised) == (0.6, 0.6 / (0.6 + 0.2))
@@ -100,7 +102,7 @@ class TestScores:
 
         def work(conn: sqlite3.Connection) -> None:
             score_sets.register(conn, ScoreConfig("k", "base", "m"))
-            settings.put_score_config(conn, "k")
+            score_sets.put_score_config(conn, "k")
             entry = ScoreEntry(1, (BoundaryEntry(1, 2, 1, 0.0, 0.0),), None, 5)
             scores.add(conn, "k", run_id, [entry])
 
@@ -118,7 +120,7 @@ class TestScores:
         assert list(scores.ids_without_score(conn, "one")) == [3]
         assert list(scores.ids_without_score(conn, "two")) == [1, 2]
         assert list(scores.ids_without_score(conn, "three")) == [1, 2, 3]
-        assert settings.score_config(conn) == "two"
+        assert score_sets.score_config(conn) == "two"
         assert set(scores.current(conn, [1, 2, 3])) == {3}
 
     def test_another_kind_of_scores_stays_beside(self, project: Project) -> None:
@@ -136,7 +138,7 @@ class TestScores:
 
             project.write(work)
             with project.reading() as conn:
-                return settings.score_config(conn)
+                return score_sets.score_config(conn)
 
         assert score(ScoreConfig("a", "tuned", "m", "x"), [1, 2]) == "a"
         assert score(ScoreConfig("b", "base", "m"), [1, 2, 3]) == "a"
@@ -171,34 +173,34 @@ class TestScores:
 
         project.write(work)
         with project.reading() as conn:
-            assert settings.score_config(conn) == ("new" if gives_way else "first look")
+            assert score_sets.score_config(conn) == ("new" if gives_way else "first look")
 
     def test_each_set_has_its_own_rule(self, project: Project) -> None:
         """A switch takes the decision rule of the set along, and switching back restores the other one."""
         fill(project, [talk("a", "hi")])
         give_scores(project, {1: 0.7}, "one")
         pinned = DecisionRule(0.9, 0.05, "chosen")
-        project.write(lambda conn: settings.put_rule(conn, pinned))
+        project.write(lambda conn: score_sets.put_rule(conn, pinned))
         give_scores(project, {1: 0.2}, "two", make_current=False)
-        project.write(lambda conn: settings.switch_score_config(conn, "two"))
+        project.write(lambda conn: score_sets.switch_score_config(conn, "two"))
         with project.reading() as conn:
-            assert settings.rule(conn) == DecisionRule()
-            assert settings.rule(conn, "one") == pinned
-        project.write(lambda conn: settings.switch_score_config(conn, "one"))
+            assert score_sets.rule(conn) == DecisionRule()
+            assert score_sets.rule(conn, "one") == pinned
+        project.write(lambda conn: score_sets.switch_score_config(conn, "one"))
         with project.reading() as conn:
-            assert settings.rule(conn) == pinned
-            assert settings.rule(conn, "two") == DecisionRule()
+            assert score_sets.rule(conn) == pinned
+            assert score_sets.rule(conn, "two") == DecisionRule()
 
     def test_a_changed_rule_changes_states_at_once(self, project: Project) -> None:
         """States are derived when read, so the rule can be changed without scoring again."""
         fill(project, [talk("a", "hi")])
         give_scores(project, {1: 0.7})
-        project.write(lambda conn: settings.put_rule(conn, DecisionRule(0.9, 0.05)))
+        project.write(lambda conn: score_sets.put_rule(conn, DecisionRule(0.9, 0.05)))
         row = scores.score(project.reader(), 1)
         assert row is not None
         assert row.state is State.INCOMPLETE
         with pytest.raises(ValueError, match="not a decision rule"):
-            project.write(lambda conn: settings.put_rule(conn, DecisionRule(1.5, 0.1)))
+            project.write(lambda conn: score_sets.put_rule(conn, DecisionRule(1.5, 0.1)))
 
 
 class TestExport:

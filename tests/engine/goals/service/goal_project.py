@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from engine.goals.records import (
+from engine.goals.requests import (
     ClusteringRequest,
 )
 from engine.goals.service.runs import GoalStages

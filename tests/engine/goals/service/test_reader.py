@@ -12,7 +12,7 @@ from engine.base.errors import UsageError
 from engine.base.outcomes import (
     State,
 )
-from engine.completeness.records.scores import (
+from engine.completeness.records import (
     DecisionRule,
     StateCounts,
 )

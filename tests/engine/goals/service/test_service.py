@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
-from engine.goals.records import (
+from engine.goals.requests import (
     ClusteringRequest,
 )
 from engine.goals.service.service import GoalService

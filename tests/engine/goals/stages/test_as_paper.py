@@ -10,9 +10,9 @@ import pytest
 
 from engine.base.errors import Cancelled, ModelCrashed
 from engine.conversations.selection import Selection
-from engine.goals.service.paper_report import as_json
+from engine.goals.service.run_results import paper_result
 from engine.goals.service.runs import PAPER_PROMPTS
-from engine.goals.stages.as_paper import PaperStage, Wanted
+from engine.goals.stages.as_paper import PaperMeasurements, PaperStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import stored_clustering
@@ -40,7 +40,11 @@ def weights(shallow_weights: Path) -> Iterator[None]:
 
 
 def stages(
-    project: Project, decision_log: DecisionLog, process: ModelProcess, count: int, wanted: Wanted
+    project: Project,
+    decision_log: DecisionLog,
+    process: ModelProcess,
+    count: int,
+    wanted: PaperMeasurements,
 ) -> tuple[SummariseStage, EmbedStage, PaperStage]:
     """The stages on so many conversations, with short replies."""
     select, model = Selection(limit=count), RunModel(scored.model())
@@ -63,7 +67,7 @@ def test_everything(project: Project, decision_log: DecisionLog, process: ModelP
     """All that is printed of the paper comes from one run, and the clustering is shown with the model's
     descriptions.
     """
-    wanted = Wanted(seeds=1, bootstraps=1, share=0.5, orders=1)
+    wanted = PaperMeasurements(seeds=1, bootstraps=1, share=0.5, orders=1)
     summarise, embed, paper = stages(project, decision_log, process, 6, wanted)
     outcomes = goal_runs.run(project, [summarise, embed, paper])
     assert all(isinstance(one, JobDone) for one in outcomes), outcomes
@@ -71,7 +75,7 @@ def test_everything(project: Project, decision_log: DecisionLog, process: ModelP
         shown = stored_clustering(conn, None).id
     assert paper.result
     gold = {key: f"goal {key % 2}" for key in paper.result.ids}
-    found = as_json(paper.result, gold)
+    found = paper_result(paper.result, gold)
 
     assert found["conversations"] == 6
     assert found["clustering"]["clusters_before"] == 2
@@ -106,7 +110,9 @@ def test_goes_on_after_a_stop(
         return found
 
     monkeypatch.setattr(ModelWork, "replies", counted)
-    summarise, embed, stopped = stages(project, decision_log, process, 4, Wanted(orders=1))
+    summarise, embed, stopped = stages(
+        project, decision_log, process, 4, PaperMeasurements(orders=1)
+    )
     goal_runs.run(project, [summarise, embed])
 
     def run_to_fifth_reply() -> None:
@@ -117,8 +123,8 @@ def test_goes_on_after_a_stop(
     with pytest.raises(Cancelled):
         run_to_fifth_reply()
     assert any(name == "paper-first-category" for name, *_ in answered)
-    *_, resumed = stages(project, decision_log, process, 4, Wanted(orders=1))
-    *_, again = stages(project, decision_log, process, 4, Wanted(orders=1))
+    *_, resumed = stages(project, decision_log, process, 4, PaperMeasurements(orders=1))
+    *_, again = stages(project, decision_log, process, 4, PaperMeasurements(orders=1))
     outcomes = goal_runs.run(project, [resumed, again])
     assert all(isinstance(one, JobDone) for one in outcomes), outcomes
     assert len(answered) == len(set(answered)) == 3 + 4
@@ -144,7 +150,7 @@ def test_a_reply_on_which_the_process_dies_once(
         return replies(work, items, prompt, report)
 
     monkeypatch.setattr(ModelWork, "replies", dying)
-    made = stages(project, decision_log, process, 4, Wanted())
+    made = stages(project, decision_log, process, 4, PaperMeasurements())
     outcomes = goal_runs.run(project, made)
     assert all(isinstance(one, JobDone) for one in outcomes), outcomes
     assert died == ["paper-label"]

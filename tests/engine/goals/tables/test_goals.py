@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.completeness.records.scores import StateCounts
+from engine.completeness.records import StateCounts
 from engine.goals.records import GoalDecision, PairAnswer
 from engine.goals.tables import clusterings, measurements, second_goals, vectors
 from engine.goals.tables import decisions as goal_answers

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from engine.base.errors import ProjectReadOnly, UsageError
-from engine.completeness.records.scoring_request import (
+from engine.completeness.records import (
     ScoringRequest,
 )
 from engine.completeness.stages.scoring import ScoringStage
-from engine.goals.records import (
+from engine.goals.requests import (
     ClusteringRequest,
 )
 from engine.goals.stages.proposing import ProposeStage

@@ -14,12 +14,15 @@ from engine.base.errors import ProjectError, ProjectReadOnly, UsageError
 from engine.base.outcomes import (
     Verdict,
 )
+from engine.completeness.tables import score_sets
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import (
     ConversationRow,
     ConversationService,
 )
-from engine.project import settings as project_settings
+from engine.project import (
+    settings as project_settings,
+)
 from engine.project.project import Project
 from engine.project.schema import migrate
 from engine.questions.records.triage import (
@@ -299,7 +302,7 @@ class TestQueue:
         assert page.items[0].why == (
             "disagreement: set 1 (tiny.gguf) says incomplete, set 2 (tiny.gguf) says complete"
         )
-        unfinished = project_settings.UNFINISHED
+        unfinished = score_sets.UNFINISHED
         project.write(lambda conn: project_settings.put(conn, unfinished, "config-b"))
         assert TriageService(project).queue("disagreement").total == 0
 

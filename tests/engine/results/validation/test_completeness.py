@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.completeness.records.scores import Mode
+from engine.completeness.records import Mode
 from engine.completeness.tables import generated_ends, score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry

@@ -8,15 +8,8 @@ import pytest
 
 from engine.base.errors import ProjectError, UsageError
 from engine.base.interval import Interval
-from engine.base.statistics.records import (
-    Classification,
-)
-from engine.results.records import (
-    CompletenessTable,
-    SeparationRow,
-    TruthRow,
-    TruthTable,
-)
+from engine.base.statistics.records import Classification
+from engine.results.records import CompletenessTable, SeparationRow, TruthRow, TruthTable
 from engine.results.validation.picture import save_picture
 
 SOME = Interval(0.8, 0.7, 0.9)

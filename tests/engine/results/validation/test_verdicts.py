@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.base.statistics.bootstrap import classify
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project.project import Project

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from engine.completeness.turns import by_turns
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.formats.coded.recllmsim import read, recognise
 from engine.model.asking import Ending, Scenario
@@ -18,6 +17,7 @@ from engine.model.prompt_files import (
     prompt_texts,
 )
 from engine.project.project import Project
+from engine.results.metrics.turns import by_turns
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import (
     MAX_TURNS,

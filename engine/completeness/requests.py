@@ -1,20 +1,40 @@
-"""The requests of conversations with completeness and goal."""
+"""Requests of conversations: where further ones begin by the curve of scores, and each with its completeness."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from engine.base.conversation import Message, turn_numbers
-from engine.completeness.records.requests import Request
-from engine.completeness.records.scores import CurvePoint, DecisionRule
-from engine.completeness.tables import requests, scores
+from engine.completeness.records import CurvePoint, DecisionRule, Request
+from engine.completeness.tables import requests, score_sets, scores
 from engine.conversations.tables.conversations import messages_of
-from engine.goals.tables import clusterings, groups
-from engine.project import settings
 from engine.project.sql import id_pages
+
+FALL = 0.2
+"""Least fall of the normalised score over a turn that begins a request."""
+
+
+def starts_by_curve(
+    messages: Sequence[Message], curve: Mapping[int, float], fall: float = FALL
+) -> list[int]:
+    """Returns the indices of the messages of the user that begin a further request, ascending.
+
+    Args:
+        curve: Normalised score (0 to 1) by the index of the message after which the conversation could end.
+        fall: Between the last boundary before a turn and the last one in it, in units of the score.
+    """
+    found = []
+    before: float | None = None
+    starts = [at for at, one in enumerate(messages) if one.role == "user"]
+    for at, end in zip(starts, [*starts[1:], len(messages)], strict=True):
+        after = next((curve[one] for one in range(end - 1, at - 1, -1) if one in curve), before)
+        if before is not None and after is not None and before - after > fall:
+            found.append(at)
+        before = after
+    return found
+
 
 _PAGE = 200
 
@@ -22,23 +42,17 @@ _PAGE = 200
 def requests_of(
     conn: sqlite3.Connection, wanted: Sequence[int] | None
 ) -> Iterator[tuple[int, list[Request]]]:
-    """Yields each conversation with its requests; one that was never looked at has one.
+    """Yields each conversation with its requests, without their goals; one that was never looked at has one.
 
     Conversations without a message of a user are left out.
     """
-    rule, clustering = settings.rule(conn), clusterings.shown(conn)
+    rule = score_sets.rule(conn)
     for page in id_pages(conn, wanted, _PAGE):
         found, curves = requests.starts(conn, page), scores.current(conn, page)
-        whole = groups.first_goals(conn, page)
-        goals = {} if clustering is None else requests.goals(conn, clustering, list(found))
         for key in page:
             score = curves.get(key)
             curve = () if score is None else score.curve
             parts = split(messages_of(conn, key), found.get(key, ()), curve, rule)
-            if len(parts) == 1:
-                parts = [replace(parts[0], goal=whole.get(key))]
-            elif parts:
-                parts = [replace(one, goal=goals.get((key, one.first, one.last))) for one in parts]
             if parts:
                 yield key, parts
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.completeness.service.estimate import ScoringRun, estimate_scoring
+from engine.completeness.service.runs import ScoringRun, estimate_scoring
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.stages.importing import ImportStage
 from engine.jobs.runner import JobRunner

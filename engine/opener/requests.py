@@ -1,18 +1,44 @@
-"""Requests of conversations: finds where further ones begin, and takes a person's word on it."""
+"""Requests of conversations with their goals: read, found, marked by a person, and exported each as a conversation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from engine.completeness.records.requests import Request, UndoneMark
-from engine.completeness.request_view import requests_of
-from engine.completeness.starts_by_curve import FALL, starts_by_curve
+from engine.base.conversation import Conversation
+from engine.completeness.records import Request, UndoneMark
+from engine.completeness.requests import FALL, requests_of, starts_by_curve
 from engine.completeness.tables import requests, scores
 from engine.conversations.tables import conversations
+from engine.goals.tables import clusterings, groups
 from engine.project.project import Project
+from engine.project.sql import id_pages
 
 _PAGE = 200
+
+
+def requests_with_goals(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None
+) -> Iterator[tuple[int, list[Request]]]:
+    """Yields each conversation with its requests; the only request of a conversation has the goal of all of it.
+
+    Conversations without a message of a user are left out.
+    """
+    clustering = clusterings.shown(conn)
+    for page in id_pages(conn, wanted, _PAGE):
+        starts, whole = requests.starts(conn, page), groups.first_goals(conn, page)
+        goals = {} if clustering is None else requests.goals(conn, clustering, list(starts))
+        for key, parts in requests_of(conn, page):
+            if len(parts) == 1:
+                yield key, [replace(parts[0], goal=whole.get(key))]
+            else:
+                yield (
+                    key,
+                    [replace(one, goal=goals.get((key, one.first, one.last))) for one in parts],
+                )
 
 
 class RequestService:
@@ -25,12 +51,12 @@ class RequestService:
     def of_conversation(self, conversation_id: int) -> list[Request]:
         """Quick. The requests of one conversation, in order; none where no user speaks."""
         with self._project.reading() as conn:
-            return next((found for _, found in requests_of(conn, [conversation_id])), [])
+            return next((found for _, found in requests_with_goals(conn, [conversation_id])), [])
 
     def of_conversations(self, wanted: Sequence[int]) -> list[tuple[int, list[Request]]]:
         """The requests of these conversations, of each in order; those where no user speaks are left out."""
         with self._project.reading() as conn:
-            return list(requests_of(conn, wanted))
+            return list(requests_with_goals(conn, wanted))
 
     def mark(
         self, conversation_id: int, message: int, annotator: str = "", *, begins: bool
@@ -79,3 +105,29 @@ class RequestService:
         self._project.write(lambda conn: requests.put_found(conn, found))
         self._changed()
         return sum(map(len, starts.values()))
+
+
+def request_conversations(
+    conn: sqlite3.Connection, wanted: Sequence[int] | None
+) -> Iterator[tuple[Conversation, str, dict[str, Any]]]:
+    """Yields each request as a conversation without truth, named `ID#NUMBER`, with the label of its source, and what
+    the project knows of it: whose request it is, its completeness and goal."""
+    for page in id_pages(conn, wanted, _PAGE):
+        found = dict(requests_with_goals(conn, page))
+        for key, source, whole in conversations.export_conversations(conn, page):
+            for one in found.get(key, ()):
+                part = replace(
+                    whole,
+                    external_id=f"{whole.external_id}#{one.number}",
+                    messages=whole.messages[one.first : one.last + 1],
+                    truth=None,
+                )
+                known = {
+                    "conversation": whole.external_id,
+                    "request": one.number,
+                    "requests": len(found[key]),
+                    "goal": one.goal,
+                    "p": one.p,
+                    "state": one.state,
+                }
+                yield part, source, known

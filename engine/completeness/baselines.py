@@ -1,11 +1,15 @@
-"""The keyword baseline for completeness: patterns in the last words of a conversation, without a model."""
+"""Baselines for completeness that read no model: patterns in the last words, and where a boundary lies."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from engine.base.conversation import LogPiece
+from engine.completeness import probe
+from engine.completeness.probe import CrossFit, Ints
 
 TAIL = 400
 """Number of characters at the end of a step that are searched."""
@@ -64,3 +68,32 @@ def sounds_complete(steps: Sequence[LogPiece]) -> bool:
         return True
     asked = answer.rstrip().endswith("?") and not _ANYTHING_ELSE.search(answer)
     return bool(_USER.search(user)) and not asked
+
+
+STRENGTHS = (1.0,)
+"""Three numbers need hardly any regularisation."""
+
+Position = tuple[int, int, int]
+"""Number of the boundary in its conversation from 0, characters of the log up to it, characters of its last step."""
+
+
+def by_position(
+    curves: Sequence[Sequence[Position]], group: Ints, on_fold: Callable[[], None] = lambda: None
+) -> CrossFit:
+    """Scores every boundary from its position, made like the probe: out of fold and calibrated.
+
+    Args:
+        curves: The boundaries of each conversation, in order.
+        group: The group of each conversation; nearly equal ones share it.
+        on_fold: See `probe.cross_fit`.
+
+    Returns:
+        Scores of all boundaries, those of each conversation in order.
+
+    Raises:
+        ValueError: There are too few groups for the folds.
+    """
+    counts = [len(curve) for curve in curves]
+    rows = np.array([place for curve in curves for place in curve], dtype=np.float32)
+    end = np.concatenate([np.arange(count) == count - 1 for count in counts])
+    return probe.cross_fit(np.log1p(rows), end, np.repeat(group, counts), on_fold, STRENGTHS)

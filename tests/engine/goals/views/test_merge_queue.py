@@ -1,8 +1,4 @@
-"""The neighbours of a clustering's conversations: for many of them an index is stored, and used only for its own
-vectors.
-"""
-
-from __future__ import annotations
+"""The merge queue: its settings, and the stored index of neighbors, used only for its own vectors."""
 
 from pathlib import Path
 
@@ -14,7 +10,14 @@ from engine.goals.clusters.neighbors import NearestRows
 from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views import merge_queue
 from engine.goals.views.decision_log import DecisionLog
-from engine.goals.views.merge_queue import MergeQueueCache
+from engine.goals.views.merge_queue import (
+    SETTING,
+    MergeQueueCache,
+    put_least_similarity,
+    put_order,
+    queue_settings,
+)
+from engine.project import settings
 from engine.project.project import Project
 from tests.engine.goals import goal_runs
 
@@ -59,3 +62,14 @@ class TestNeighbours:
         found = near(project, decision_log, tmp_path / "cache" / "neighbours", 48, built)
         assert built
         assert (found.rows == near(project, decision_log, None, 48, []).rows).all()
+
+
+def test_settings_are_stored_side_by_side(tmp_path: Path) -> None:
+    """A new order keeps the least similarity, and the other way round."""
+    with Project.open(tmp_path / "p.wb", create=True) as project:
+        project.write(lambda conn: settings.put(conn, SETTING, {"order": "informative"}))
+        project.write(lambda conn: put_order(conn, "similarity"))
+        project.write(lambda conn: put_least_similarity(conn, 0.5))
+        with project.reading() as conn:
+            assert settings.get(conn, "desk", {}) == {"order": "similarity", "floor": 0.5}
+            assert queue_settings(conn) == ("similarity", 0.5)

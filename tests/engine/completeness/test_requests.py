@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.base.conversation import Message
-from engine.completeness.starts_by_curve import starts_by_curve
+from engine.completeness.requests import starts_by_curve
 
 TALK = [Message("assistant" if at % 2 else "user", "text") for at in range(8)]
 """Four turns, with boundaries after messages 1, 3, 5 and 7."""

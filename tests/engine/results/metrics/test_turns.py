@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.completeness.turns import Mean, by_turns, figures
+from engine.results.metrics.turns import Mean, by_turns, figures
 
 
 def test_rows_by_turns() -> None:

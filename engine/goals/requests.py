@@ -1,0 +1,92 @@
+"""What a person asks of a clustering run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from engine.base.request_options import (
+    MODEL,
+    Option,
+    check,
+    choice,
+    declared,
+    share,
+    switch,
+    whole_number,
+)
+from engine.conversations.filters import FILTER, Filter
+from engine.goals.records import DECIDE_THRESHOLD, DEFAULT_TEXT, Decide, GoalText
+
+ASK = 24
+"""Pairs that one run asks the model about: some minutes of work, and more than a person decides meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringRequest:
+    """A run that clusters goals.
+
+    Attributes:
+        text: The text that a conversation is clustered by.
+        embedder: `tfidf`, `minilm`, `mixed` (both), the path of a GGUF embedding model, or the URL of an endpoint.
+        k: Number of clusters, an overestimate; None proposes one from the data.
+        decide: Who decides on merges.
+        threshold: Merge probability from which `auto` merges.
+        ask: Pairs that the model is asked about before a person decides.
+        largest: Clusters with more members are split again; None splits none.
+        model: Name or path; None is the one that the project uses for goals.
+        labels: Let the model write labels, unless it is the built-in one, and answer about pairs; else none is asked.
+        near: Show the model the texts nearest to a cluster outside it; else any.
+        filter: Which conversations.
+        limit: The first so many of them.
+
+    Raises:
+        UsageError: A value cannot be used.
+    """
+
+    text: GoalText = choice(
+        DEFAULT_TEXT,
+        "what stands for a goal: what the user wrote, what both sides wrote, or a model's summary",
+        get_args(GoalText),
+    )
+    embedder: str = declared(
+        "tfidf",
+        Option(
+            "what makes vectors: tfidf, minilm, mixed (both), a GGUF embedding model, or a URL",
+            metavar="E",
+        ),
+    )
+    k: int | None = whole_number(
+        None,
+        "clusters to begin with, an overestimate",
+        words="proposed from the data",
+        flag="k1",
+        metavar="K",
+    )
+    largest: int | None = whole_number(None, "split clusters of more than N conversations")
+    seed: int = declared(0, Option("seed of everything random", convert=int, must="a whole number"))
+    model: str | None = declared(None, MODEL)
+    decide: Decide = choice(
+        "ask",
+        "who decides on merges: a person at the merge desk, the merge probability, the model's answer"
+        " alone as in Soroka et al., or nobody",
+        get_args(Decide),
+    )
+    threshold: float = share(
+        DECIDE_THRESHOLD, "merge probability from which `--decide auto` merges", metavar="P"
+    )
+    ask: int = whole_number(
+        ASK,
+        "pairs that the model is asked about for `--decide ask`; the merge desk asks about more",
+    )
+    labels: bool = switch("ask no model", default=True, flag="no-labels")
+    near: bool = switch(
+        "show the model any texts outside a cluster, not those nearest to it",
+        default=True,
+        flag="any-others",
+    )
+    filter: Filter = declared(Filter(), FILTER)
+    limit: int | None = whole_number(None, "only the first N conversations", metavar="")
+
+    def __post_init__(self) -> None:
+        check(self)
