@@ -57,7 +57,7 @@ def test_pickles_are_read_in_one_place() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Import) and any(name.name == "pickle" for name in node.names)
     }
-    assert reading == {"engine/simulate/sharded/packed_tests.py"}
+    assert reading == {"engine/simulate/sharded/code.py"}
 
 
 def test_nothing_listens() -> None:
