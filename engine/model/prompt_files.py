@@ -13,11 +13,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.base.conversation import STEP_OPENING
 from engine.base.errors import NotFound, UsageError
-from engine.model.interface import Tokenizer
+
+if TYPE_CHECKING:
+    from engine.model.interface import Tokenizer  # which imports numpy
 
 _LOG_MARK = "\x1eLOG\x1e"
 
