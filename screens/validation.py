@@ -14,9 +14,7 @@ from textual.widgets import Static
 
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.number_format import signed
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.base.report_table import Plot, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, parse_filter
@@ -24,14 +22,8 @@ from engine.opener.open_project import OpenProject
 from engine.results.records import Missing, ValidationProgress, ValidationReport
 from engine.results.table_rendering import tab_separated
 from screens.shell.exporting import ask_file, copy
-from screens.shell.title_line import (
-    TitleLine,
-)
-from screens.shell.workbench_screen import (
-    Figure,
-    WorkbenchScreen,
-    choose_figure,
-)
+from screens.shell.title_line import TitleLine
+from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
 from screens.widgets.empty_state import EmptyState
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.line_plot import Line, LinePlot, Scale

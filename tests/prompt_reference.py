@@ -6,17 +6,8 @@ import re
 import sys
 from pathlib import Path
 
-from engine.model.prompt_files import (
-    places,
-    prompt_kinds,
-    prompt_names,
-    prompt_text,
-    prompt_texts,
-)
-from engine.model.service.run_setup import (
-    names,
-    shipped,
-)
+from engine.model.prompt_files import places, prompt_kinds, prompt_names, prompt_text, prompt_texts
+from engine.model.service.run_setup import names, shipped
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "prompts.md"
 

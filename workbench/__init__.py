@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from engine.base.errors import WorkbenchError
-    from workbench.api.messages import (
-        ConversationScore,
-        Probability,
-        complete,
-        end_model,
-        score,
-    )
+    from workbench.api.messages import ConversationScore, Probability, complete, end_model, score
     from workbench.api.project import ImportResult, Project, open
     from workbench.api.scorer_for_inspect import inspect_scorer
 

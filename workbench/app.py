@@ -25,15 +25,9 @@ from screens.shell.app_interface import Routes, Shell
 from screens.shell.base_app import CONTROL_GUARD, BaseApp, draw_when_continued
 from screens.shell.dialogs import ChoiceDialog, ErrorDialog, TextDialog
 from screens.shell.themes import DARK_TONES, LIGHT_TONES, THEMES, register_themes, theme_name
-from screens.shell.title_line import (
-    MODES,
-    TitleLine,
-    offline_notice,
-)
+from screens.shell.title_line import MODES, TitleLine, offline_notice
 from screens.shell.tour import TOUR, keys_of
-from screens.shell.workbench_screen import (
-    WorkbenchScreen,
-)
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import all_written, in_thread
 from screens.widgets.jobs import EngineFeed, EngineMessage
 from screens.widgets.keyed import Keyed

@@ -88,9 +88,7 @@ class ScreenOpener:
         return CalibrationScreen(self.services, self.feed, mode)
 
     def conversations_behind(self, filter: Filter, mode: str) -> Screen[Any]:
-        from screens.conversations.screen import (
-            ConversationsBehindScreen,
-        )
+        from screens.conversations.screen import ConversationsBehindScreen
 
         return ConversationsBehindScreen(self.services, self.feed, filter, mode)
 
@@ -100,8 +98,6 @@ class ScreenOpener:
         return GoalMembersScreen(self.services, self.feed, group_id, mode)
 
     def similar(self, conversation_id: int, name: str) -> Screen[ReadingOrder | None]:
-        from screens.goals.dialogs import (
-            SimilarDialog,
-        )
+        from screens.goals.dialogs import SimilarDialog
 
         return SimilarDialog(self.services.goals, conversation_id, name)

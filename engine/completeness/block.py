@@ -14,19 +14,10 @@ from engine.completeness.boundaries import BoundaryLogProbs, boundaries
 from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.packing import Segment
 from engine.completeness.remaining_tasks import InlineWriter, RemainingRequest
-from engine.completeness.scoring import (
-    BoundaryScorer,
-    Progress,
-    QuestionTokens,
-)
+from engine.completeness.scoring import BoundaryScorer, Progress, QuestionTokens
 from engine.model.generation import GenerativeModel, Stopped
 from engine.model.interface import HiddenState, Tokenizer
-from engine.model.log_windows import (
-    SMALLEST_ROOM,
-    Window,
-    pieces_within,
-    plan_windows,
-)
+from engine.model.log_windows import SMALLEST_ROOM, Window, pieces_within, plan_windows
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
 

@@ -16,9 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.completeness.probe import Calibration, Floats, States
-from engine.model.adapter_files import (
-    base_fingerprint,
-)
+from engine.model.adapter_files import base_fingerprint
 from engine.model.catalog import RunnableModel
 from engine.model.gguf_file import read_gguf
 

@@ -10,9 +10,7 @@ from engine.base.conversation import LogPiece, render_log
 from engine.completeness.block import LogItem, log_item
 from engine.conversations.tables import conversations
 from engine.model.catalog import RunnableModel
-from engine.model.memory_plan import (
-    busy,
-)
+from engine.model.memory_plan import busy
 from engine.model.model_work import ModelWork
 from engine.model.process.requests import Measure
 from engine.project.project import Project

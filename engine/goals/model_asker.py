@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.goals.questions import LogProb
-from engine.jobs.contract import (
-    OnProgress,
-)
+from engine.jobs.contract import OnProgress
 from engine.model.interface import Sampling
-from engine.model.process.requests import (
-    Generate,
-    LogProbs,
-    ModelClient,
-)
+from engine.model.process.requests import Generate, LogProbs, ModelClient
 from engine.model.prompt_files import Prompt
 
 

@@ -13,14 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from engine.model.generation import (
-    PARALLEL,
-    GenerativeModel,
-    Reply,
-    Task,
-    refuse_too_long,
-    write,
-)
+from engine.model.generation import PARALLEL, GenerativeModel, Reply, Task, refuse_too_long, write
 from engine.model.interface import Capacity, Span, TokenModel
 
 SHORTEST_PREFIX = 32

@@ -16,13 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import ModelFileError, NameTaken, NotFound, NotYet
-from engine.model.adapter_files import (
-    LARGEST,
-    MERGED,
-    AdapterOrigin,
-    card_of,
-    is_adapter,
-)
+from engine.model.adapter_files import LARGEST, MERGED, AdapterOrigin, card_of, is_adapter
 from engine.model.catalog_file import CatalogFile
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions

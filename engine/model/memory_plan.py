@@ -19,11 +19,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from engine.model.generation import PARALLEL
-from engine.model.gguf_file import (
-    GgufFile,
-    bytes_of,
-    read_gguf,
-)
+from engine.model.gguf_file import GgufFile, bytes_of, read_gguf
 from engine.model.interface import LoadOptions
 
 MOST_CONTEXT = 8192

@@ -12,14 +12,8 @@ from engine.base.errors import Cancelled, ModelCrashed, RequestRefused
 from engine.jobs.contract import OnProgress, Result, ThreadedWork
 from engine.model.catalog import DEFAULT_MODEL, ModelEntry, RunnableModel
 from engine.model.interface import Sampling
-from engine.model.process.process import (
-    ModelProcess,
-)
-from engine.model.process.requests import (
-    Generate,
-    ModelClient,
-    WrittenReply,
-)
+from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Generate, ModelClient, WrittenReply
 from engine.model.prompt_files import Prompt
 
 Item = TypeVar("Item")

@@ -12,17 +12,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from engine.jobs.contract import (
-    OnProgress,
-    Progress,
-    ThreadedWork,
-    config_hash,
-)
+from engine.jobs.contract import OnProgress, Progress, ThreadedWork, config_hash
 from engine.model.catalog import Catalog, ModelEntry
-from engine.model.model_work import (
-    ModelWork,
-    RunModel,
-)
+from engine.model.model_work import ModelWork, RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tune
 from engine.project import runs

@@ -24,9 +24,7 @@ from engine.base.files import make_folder, private_folder
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
 from engine.model.llamacpp import LlamaModel, gpu_offload, quantize
-from engine.model.memory_plan import (
-    busy,
-)
+from engine.model.memory_plan import busy
 
 FAITHFUL = 0.97
 CANDIDATES = ("bf16", "f16", "q8_0", "q4_0")

@@ -13,9 +13,7 @@ from engine.base.conversation import Conversation, Message, ToolCall, with_calls
 from engine.base.text import as_json
 from engine.conversations.service.line_files import ColumnType
 from engine.conversations.tables import conversations
-from engine.formats.messages.times import (
-    TIMES,
-)
+from engine.formats.messages.times import TIMES
 from engine.opener.table_export import TableColumns, column_type, table_lines
 from engine.project.sql import id_pages, utc_now
 from engine.questions.rating_scales import KNOWN

@@ -10,13 +10,7 @@ from typing import Any
 
 from engine.base.conversation import LogPiece, render_log
 from engine.base.outcomes import State, Verdict
-from engine.completeness.records import (
-    DecisionRule,
-    Histogram,
-    RemainingRow,
-    ScoreRow,
-    StateCounts,
-)
+from engine.completeness.records import DecisionRule, Histogram, RemainingRow, ScoreRow, StateCounts
 from engine.completeness.tables import remaining, score_sets, scores
 from engine.completeness.tables.fields import in_state
 from engine.conversations.filters import Filter, ListQuery

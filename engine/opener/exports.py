@@ -16,12 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.base.conversation import Conversation
-from engine.base.outcomes import (
-    State,
-)
-from engine.completeness.records import (
-    ScoreRow,
-)
+from engine.base.outcomes import State
+from engine.completeness.records import ScoreRow
 from engine.completeness.tables import scores
 from engine.conversations.service.line_files import new_file, write_file
 from engine.conversations.text_checks import Redactor
@@ -129,9 +125,7 @@ def export_lines(
             yield from goal_exports.decision_lines(conn)
     elif kind == "requests":
         from engine.opener.requests import request_conversations
-        from engine.questions.rating_scales import (
-            KNOWN,
-        )
+        from engine.questions.rating_scales import KNOWN
 
         for part, source, known in request_conversations(conn, wanted):
             yield {**conversation_line(part, source), KNOWN: known}
@@ -140,12 +134,8 @@ def export_lines(
 
         yield from transcript_lines(conn, wanted)
     else:
-        from engine.opener.conversation_forms import (
-            exported,
-        )
-        from engine.questions.rating_scales import (
-            KNOWN,
-        )
+        from engine.opener.conversation_forms import exported
+        from engine.questions.rating_scales import KNOWN
 
         for item in exported(conn, wanted, beside, truth=True):
             line = conversation_line(item.conversation, item.source)

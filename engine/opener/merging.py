@@ -27,11 +27,7 @@ from engine.base.files import replacing
 from engine.base.number_format import counted
 from engine.completeness.tables import score_sets
 from engine.conversations.tables import facets
-from engine.project import (
-    cjk_index,
-    project_id,
-    settings,
-)
+from engine.project import cjk_index, project_id, settings
 from engine.project.file.failures import translate_file_errors
 from engine.project.project import Project
 from engine.project.sql import MESSAGE_BITS

@@ -34,15 +34,9 @@ if TYPE_CHECKING:
     from engine.goals.views.merge_queue import MergeQueueCache
     from engine.jobs.contract import Stage
     from engine.model.catalog import Catalog
-    from engine.model.process.process import (
-        RoutedProcess,
-    )
+    from engine.model.process.process import RoutedProcess
     from engine.model.service.endpoints import Endpoints
-    from engine.model.service.run_setup import (
-        ModelsInUse,
-        ProjectPrompts,
-        RunSetup,
-    )
+    from engine.model.service.run_setup import ModelsInUse, ProjectPrompts, RunSetup
     from engine.model.service.service import ModelService
     from engine.opener.exports import ExportFiles
     from engine.opener.jobs import JobService
@@ -181,9 +175,7 @@ class OpenProject:
     @made_once
     def process(self) -> RoutedProcess:
         """Runs the models of this machine, and passes requests on to endpoints."""
-        from engine.model.process.process import (
-            RoutedProcess,
-        )
+        from engine.model.process.process import RoutedProcess
 
         return RoutedProcess(
             folders.log_dir() / "model.log",

@@ -11,10 +11,7 @@ from typing import Any
 from engine.base.errors import ModelFileError, UsageError
 from engine.model.catalog import Catalog
 from engine.model.gguf_file import GgufFile, read_gguf
-from engine.model.memory_plan import (
-    available_memory,
-    first_gpu,
-)
+from engine.model.memory_plan import available_memory, first_gpu
 from engine.training.presets import Shape
 
 GPU_SECONDS = 5.0

@@ -53,9 +53,7 @@ class Grace:
 
 def _count_gpus() -> int:
     # they bring numpy, which the first screen should not wait for
-    from engine.model.memory_plan import (
-        count_gpus,
-    )
+    from engine.model.memory_plan import count_gpus
     from engine.training.base import GPU_SECONDS
 
     return count_gpus(GPU_SECONDS)

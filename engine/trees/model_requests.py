@@ -8,9 +8,7 @@ from functools import cached_property
 
 from engine.base.errors import Cancelled
 from engine.model.interface import TokenModel
-from engine.model.log_windows import (
-    log_tokens,
-)
+from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request
 from engine.model.process.session import Handlers
 from engine.trees.growth import Budget, Grower, Work

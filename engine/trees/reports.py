@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.number_format import counted
-from engine.base.outcomes import (
-    State,
-)
+from engine.base.outcomes import State
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.trees.meaning import Meanings

@@ -33,10 +33,7 @@ from engine.trees.guarantee import OverConversations, guarantee, parse_predicate
 from engine.trees.meaning import AnswerMeanings
 from engine.trees.measures import Answer, answers, subtree_mass
 from engine.trees.places import At
-from engine.trees.record import (
-    TreeRecord,
-    restore,
-)
+from engine.trees.record import TreeRecord, restore
 from engine.trees.records import (
     AnswerRow,
     GroupedAnswers,

@@ -13,22 +13,10 @@ from engine.base.conversation import render_log
 from engine.base.errors import NotFound, UsageError
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
-from engine.jobs.contract import (
-    OnProgress,
-    Progress,
-    ThreadedWork,
-    blocks,
-)
-from engine.model.model_work import (
-    RunModel,
-)
-from engine.model.process.process import (
-    ModelProcess,
-)
-from engine.model.stages import (
-    BlockStage,
-    ModelStage,
-)
+from engine.jobs.contract import OnProgress, Progress, ThreadedWork, blocks
+from engine.model.model_work import RunModel
+from engine.model.process.process import ModelProcess
+from engine.model.stages import BlockStage, ModelStage
 from engine.project import runs
 from engine.project.project import Project
 from engine.trees import tables as trees
@@ -37,13 +25,8 @@ from engine.trees.measures import measure
 from engine.trees.model_requests import Grow, GrownTree, GrowOn
 from engine.trees.places import At, Place, places
 from engine.trees.record import TreeRecord, options_frame, record
-from engine.trees.records import (
-    TreeConfig,
-    TreeRow,
-)
-from engine.trees.tables import (
-    TreeEntry,
-)
+from engine.trees.records import TreeConfig, TreeRow
+from engine.trees.tables import TreeEntry
 from engine.trees.tree import Tree, TreeOptions
 
 ANSWER_KEYS = ("answer", "answer_log_probs")

@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
-from engine.opener.conversations import (
-    ConversationRow,
-)
+from engine.opener.conversations import ConversationRow
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 from screens.widgets.row_table import Column, Piece
 

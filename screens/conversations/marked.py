@@ -7,9 +7,7 @@ from typing import Any
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.opener.conversations import (
-    ConversationRow,
-)
+from engine.opener.conversations import ConversationRow
 from screens.shell.exporting import copy_names
 from screens.shell.marking import TagDialog
 from screens.shell.workbench_screen import WorkbenchScreen

@@ -11,19 +11,12 @@ from textual.dom import DOMNode
 
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
-from engine.base.outcomes import (
-    State,
-)
+from engine.base.outcomes import State
 from engine.base.text import one_line
-from engine.completeness.records import (
-    DecisionRule,
-)
+from engine.completeness.records import DecisionRule
 from engine.conversations.filter_fields import TEXT, SortKey
 from engine.conversations.filters import Filter, ListQuery
-from engine.opener.conversations import (
-    ConversationRow,
-    Counts,
-)
+from engine.opener.conversations import ConversationRow, Counts
 from engine.opener.open_project import OpenProject
 from screens.widgets.background import background
 from screens.widgets.empty_state import EmptyState

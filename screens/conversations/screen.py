@@ -17,9 +17,7 @@ from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, ListQuery
-from engine.opener.conversations import (
-    ConversationRow,
-)
+from engine.opener.conversations import ConversationRow
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
 from screens.conversations.columns import COLUMN_TITLES, DEFAULT_COLUMNS, FIXED, ListColumns

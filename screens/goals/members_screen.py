@@ -16,9 +16,7 @@ from engine.base.text import display_safe
 from engine.goals.records import GoalDecision, GoalGroup, MemberOrder, MemberRow
 from engine.opener.open_project import OpenProject
 from screens.goals.columns import member_columns
-from screens.goals.dialogs import (
-    SimilarDialog,
-)
+from screens.goals.dialogs import SimilarDialog
 from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import ChoiceDialog
 from screens.shell.exporting import copy_names

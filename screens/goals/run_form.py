@@ -11,14 +11,8 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from engine.goals.records import (
-    ClusteringRow,
-    Decide,
-    GoalText,
-)
-from engine.goals.requests import (
-    ClusteringRequest,
-)
+from engine.goals.records import ClusteringRow, Decide, GoalText
+from engine.goals.requests import ClusteringRequest
 from engine.goals.service.service import GoalService
 from engine.project.records import ClusteringEstimate
 from screens.shell.run_form import KEYS, RunForm, field_line, whole_number

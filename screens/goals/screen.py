@@ -25,9 +25,7 @@ from engine.goals.records import (
     Proposal,
     SplitProposal,
 )
-from engine.goals.requests import (
-    ClusteringRequest,
-)
+from engine.goals.requests import ClusteringRequest
 from engine.opener.exports import ExportKind
 from engine.opener.open_project import OpenProject
 from screens.goals.columns import ORDERS, Listed, group_columns, ordered, rate_of

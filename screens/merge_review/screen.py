@@ -39,15 +39,10 @@ from screens.merge_review.dialogs import (
     ask_pair,
 )
 from screens.merge_review.history_screen import MergeHistoryScreen
-from screens.merge_review.panes import (
-    MergedPane,
-    SidePane,
-)
+from screens.merge_review.panes import MergedPane, SidePane
 from screens.shell.dialogs import ask_which_first
 from screens.shell.goal_dialogs import DecisionScreen, ask_label, split_group
-from screens.shell.title_line import (
-    TitleLine,
-)
+from screens.shell.title_line import TitleLine
 from screens.widgets.background import write_in_order
 from screens.widgets.groups import label_of, proposed_label
 from screens.widgets.jobs import EngineFeed

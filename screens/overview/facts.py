@@ -9,9 +9,7 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.errors import FilterError
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
@@ -20,9 +18,7 @@ from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.conversations.service.imports import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import ClusteringRow, GoalGroup, LowestGoal
-from engine.opener.conversations import (
-    Counts,
-)
+from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import Agreement, CalibrationReport
 from engine.training.process import missing_libraries

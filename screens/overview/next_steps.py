@@ -10,15 +10,11 @@ from typing import Literal
 
 from engine.base import number_format
 from engine.base.interval import Interval
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.base.text import one_line
 from engine.completeness.records import ScoreSet
 from engine.goals.records import LowestGoal
-from engine.opener.conversations import (
-    Counts,
-)
+from engine.opener.conversations import Counts
 from engine.project.records import Estimate, RunRow
 from engine.questions.records.calibration import MIN_VERDICTS, Proposal
 from screens.widgets.jobs import stage_name, work_of

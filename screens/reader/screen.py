@@ -15,26 +15,15 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records import CurvePoint, UndoneMark
-from engine.opener.conversations import (
-    ConversationRow,
-)
+from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
-from screens.reader.exporting import (
-    ProgramKind,
-    copy_log,
-    copy_message,
-    open_in_program,
-)
+from screens.reader.exporting import ProgramKind, copy_log, copy_message, open_in_program
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog
 from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import TextDialog
 from screens.shell.goal_dialogs import judge_second_goals
-from screens.shell.title_line import (
-    TitleLine,
-)
-from screens.shell.workbench_screen import (
-    WorkbenchScreen,
-)
+from screens.shell.title_line import TitleLine
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.curve import Curve, steepest
 from screens.widgets.evidence import (

@@ -15,9 +15,7 @@ from textual.binding import Binding
 from textual.keys import Keys, format_key
 
 import screens
-from screens.shell.title_line import (
-    MODES,
-)
+from screens.shell.title_line import MODES
 from screens.widgets.keyed import Keyed, place_of, shown_key
 
 _FIRST = ("app", *(name for name, _, _ in MODES), "reader")

@@ -12,14 +12,7 @@ from typing import Any, ClassVar, cast
 from textual import events, work
 from textual.app import App, ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.command import (
-    CommandList,
-    CommandPalette,
-    DiscoveryHit,
-    Hit,
-    Hits,
-    Provider,
-)
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.fuzzy import Matcher

@@ -18,9 +18,7 @@ from engine.base.events import DataChanged, Event
 from engine.base.text import one_line
 from engine.completeness.records import Mode
 from engine.conversations.filters import Filter
-from engine.opener.conversations import (
-    Counts,
-)
+from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
 from screens.shell.app_interface import NamedConversations, RoutedApp, Routes

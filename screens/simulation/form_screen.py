@@ -22,12 +22,8 @@ from engine.simulate.request import SimulationOffers
 from engine.simulate.service.person import PersonSession
 from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
 from screens.shell.run_form import KEYS, field_line
-from screens.shell.title_line import (
-    TitleLine,
-)
-from screens.shell.workbench_screen import (
-    WorkbenchScreen,
-)
+from screens.shell.title_line import TitleLine
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.simulation import formatting
 from screens.widgets.controls import Cycle, LineInput
 from screens.widgets.jobs import EngineFeed

@@ -15,12 +15,8 @@ from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.simulate.records import PlayItem, TranscriptLine
 from screens.shell.exporting import copy
-from screens.shell.title_line import (
-    TitleLine,
-)
-from screens.shell.workbench_screen import (
-    WorkbenchScreen,
-)
+from screens.shell.title_line import TitleLine
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.simulation import formatting
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import ItemTable, RowTable

@@ -17,12 +17,8 @@ from engine.opener.open_project import OpenProject
 from engine.simulate.draft import Candidate, Draft, State
 from engine.simulate.service.sharded import DraftsFile
 from screens.shell.dialogs import TextDialog
-from screens.shell.title_line import (
-    TitleLine,
-)
-from screens.shell.workbench_screen import (
-    WorkbenchScreen,
-)
+from screens.shell.title_line import TitleLine
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import write_in_order
 from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, ItemTable, Piece, RowTable

@@ -22,9 +22,7 @@ from engine.trees.records import AnswerRow, GroupedAnswers, NodeColumns, TreeIte
 from engine.trees.service import TreeService
 from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.exporting import copy
-from screens.trees.columns import (
-    whole_count,
-)
+from screens.trees.columns import whole_count
 from screens.trees.tree_view import KIND_LOOKS, shown_text
 from screens.widgets.background import background
 from screens.widgets.row_table import Column, Piece, RowTable

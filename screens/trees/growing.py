@@ -18,12 +18,7 @@ from engine.base.events import Event, JobEnded, JobProgress, JobStarted
 from engine.base.text import display_safe, one_line
 from engine.opener.jobs import JobService
 from engine.project.records import Estimate
-from engine.trees.records import (
-    OpenTree,
-    TreeConfig,
-    TreeItem,
-    TreeRequest,
-)
+from engine.trees.records import OpenTree, TreeConfig, TreeItem, TreeRequest
 from engine.trees.service import TreeService
 from screens.shell.dialogs import Dialog, TextDialog, hint_line
 from screens.shell.run_form import refusal_content

@@ -18,12 +18,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.trees.records import (
-    TreeConfig,
-    TreeItem,
-    TreeRequest,
-    TreeRow,
-)
+from engine.trees.records import TreeConfig, TreeItem, TreeRequest, TreeRow
 from engine.trees.reports import Deciles
 from screens.shell.dialogs import ChoiceDialog, ask_order
 from screens.shell.workbench_screen import WorkbenchScreen, edit_filter

@@ -14,9 +14,7 @@ from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project.records import Estimate
 from engine.trees.places import At
-from engine.trees.records import (
-    TreeRequest,
-)
+from engine.trees.records import TreeRequest
 from engine.trees.service import TreeService
 from engine.trees.tree import ALPHA_HELP, Growth
 from screens.shell.run_form import KEYS, RunForm, field_line

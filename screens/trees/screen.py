@@ -18,30 +18,13 @@ from engine.trees.compare import TreeComparison
 from engine.trees.records import OpenTree, PropertyBounds, TreeConfig, TreeRow
 from screens.shell.dialogs import ChoiceDialog, TextDialog
 from screens.shell.exporting import ask_file, copy
-from screens.shell.title_line import (
-    TitleLine,
-)
-from screens.shell.workbench_screen import (
-    WorkbenchScreen,
-)
-from screens.trees.columns import (
-    between_content,
-    format_config,
-    tabs_content,
-)
-from screens.trees.dialogs import (
-    AnswersDialog,
-    TokensDialog,
-)
-from screens.trees.growing import (
-    GrowthLine,
-    TreeGrower,
-)
+from screens.shell.title_line import TitleLine
+from screens.shell.workbench_screen import WorkbenchScreen
+from screens.trees.columns import between_content, format_config, tabs_content
+from screens.trees.dialogs import AnswersDialog, TokensDialog
+from screens.trees.growing import GrowthLine, TreeGrower
 from screens.trees.layout import Folding
-from screens.trees.pane import (
-    TreePane,
-    TurnLine,
-)
+from screens.trees.pane import TreePane, TurnLine
 from screens.trees.tree_view import TreeView
 from screens.widgets.finding import FindLine
 from screens.widgets.jobs import EngineFeed

@@ -10,9 +10,7 @@ from textual.widget import Widget
 
 from engine.base import number_format
 from engine.base.interval import Interval, Share
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.base.text import one_line
 from engine.questions.records.calibration import (
     MIN_OF_EACH,

@@ -12,27 +12,17 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.base.errors import FilterError
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import CalibrationReport
 from screens.shell.dialogs import TextDialog
-from screens.shell.title_line import (
-    TitleLine,
-)
-from screens.shell.workbench_screen import (
-    Figure,
-    WorkbenchScreen,
-    choose_figure,
-)
+from screens.shell.title_line import TitleLine
+from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
 from screens.triage import calibration_formatting as words
-from screens.triage.calibration_formatting import (
-    Reliability,
-)
+from screens.triage.calibration_formatting import Reliability
 from screens.widgets.background import write_in_order
 from screens.widgets.jobs import EngineFeed
 

@@ -14,29 +14,18 @@ from textual.widgets import Static
 
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.events import DataChanged, Event
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import Agreement
-from engine.questions.records.triage import (
-    QueueOrder,
-    TriagePlace,
-    VerdictRow,
-)
+from engine.questions.records.triage import QueueOrder, TriagePlace, VerdictRow
 from screens.shell.app_interface import NamedConversations
 from screens.shell.dialogs import ChoiceDialog, ask_which_first
 from screens.shell.exporting import copy
 from screens.shell.goal_dialogs import judge_second_goals
-from screens.shell.title_line import (
-    TitleLine,
-)
-from screens.shell.workbench_screen import (
-    WorkbenchScreen,
-    edit_filter,
-)
+from screens.shell.title_line import TitleLine
+from screens.shell.workbench_screen import WorkbenchScreen, edit_filter
 from screens.triage import formatting
 from screens.triage.calibration_screen import CalibrationScreen
 from screens.triage.formatting import ORDERS, TriageStatus

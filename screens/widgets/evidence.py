@@ -15,14 +15,9 @@ from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe, one_line
 from engine.completeness.records import DecisionRule, RemainingRow, Request, ScoreRow
-from engine.conversations.records import (
-    LeakRow,
-    MessageRow,
-)
+from engine.conversations.records import LeakRow, MessageRow
 from engine.goals.records import GoalOfConversation
-from engine.opener.conversations import (
-    ConversationRow,
-)
+from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from engine.questions.records.triage import EarlierActs, VerdictRow
 from screens.widgets.curve import Curve, CurveData

@@ -281,13 +281,7 @@ def _tokens(text: str, language: str) -> Sequence[tuple[int, str]]:
         return tuple(_gaps(_json(text, 0), len(text)))
     # Imported when there is code to show: it would cost every start.
     from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped] # ships no types
-    from pygments.token import (  # type: ignore[import-untyped]
-        Comment,
-        Keyword,
-        Name,
-        Number,
-        String,
-    )
+    from pygments.token import Comment, Keyword, Name, Number, String  # type: ignore[import-untyped]
     from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
     try:

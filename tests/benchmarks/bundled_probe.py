@@ -21,9 +21,7 @@ from engine.completeness import probe
 from engine.completeness.bundled_probe import FILE, BundledProbe
 from engine.completeness.probe import Bools
 from engine.conversations.tables.conversations import truth_by_conversation
-from engine.model.adapter_files import (
-    base_fingerprint,
-)
+from engine.model.adapter_files import base_fingerprint
 from engine.model.catalog import embedded_model
 from engine.model.gguf_file import read_gguf
 from engine.project.project import Project

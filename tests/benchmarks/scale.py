@@ -28,9 +28,7 @@ import numpy as np
 
 from engine.base.conversation import Conversation, Message, render_log
 from engine.completeness.block import log_item
-from engine.completeness.records import (
-    ScoringRequest,
-)
+from engine.completeness.records import ScoringRequest
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.tables import imports, sources

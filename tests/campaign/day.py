@@ -31,9 +31,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation
 from engine.base.errors import UsageError
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.growing import GrowingFiles

@@ -43,17 +43,12 @@ from engine.conversations.tables import selecting
 from engine.formats.inputs import open_inputs
 from engine.formats.mappings.mapping import load_mapping
 from engine.model.catalog import embedded_model
-from engine.model.embedders.sentence import (
-    HttpEmbedder,
-)
+from engine.model.embedders.sentence import HttpEmbedder
 from engine.model.endpoints.client import EndpointModel
 from engine.model.gguf_file import read_gguf
 from engine.model.http import retry_waits
 from engine.model.http.address import parse_address
-from engine.model.http.client import (
-    EndpointClient,
-    served_models,
-)
+from engine.model.http.client import EndpointClient, served_models
 from engine.model.http.fleet import Fleet
 from engine.model.http.probe import probe
 from engine.model.interface import LoadOptions, Sampling

@@ -15,9 +15,7 @@ from textual.pilot import Pilot
 from textual.widget import AwaitMount
 from textual.worker import WorkerCancelled
 
-from screens.shell.title_line import (
-    MODES,
-)
+from screens.shell.title_line import MODES
 from tests.screens.project import ScreenProject
 from workbench.app import WorkbenchApp
 

@@ -28,10 +28,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.run_setup import RunSetup
 from engine.model.service.service import ModelService
-from engine.opener.conversations import (
-    ConversationRow,
-    ConversationService,
-)
+from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.exports import ExportFiles
 from engine.opener.open_project import OpenProject
 from engine.opener.project_file import ProjectFileService

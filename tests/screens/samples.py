@@ -14,9 +14,7 @@ from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations.tables import imports, sources
 from engine.formats.records import Leak, Parsed
-from engine.project import (
-    runs,
-)
+from engine.project import runs
 from engine.project.project import Project
 
 CONFIG = "5f0c1d"

@@ -13,10 +13,7 @@ from engine.completeness.service.runs import ScoringRuns
 from engine.conversations.filters import Filter
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
-from engine.opener.conversations import (
-    ConversationRow,
-    ConversationService,
-)
+from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.jobs import JobService
 from engine.project.project import Project
 from engine.project.records import Estimate, RunRow

@@ -7,9 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.completeness.tables import remaining, score_sets, scores
 from engine.completeness.tables.remaining import RemainingEntry
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -17,9 +15,7 @@ from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations.stages.importing import ImportStage
 from engine.conversations.tables import conversations
 from engine.jobs.runner import JobRunner
-from engine.project import (
-    runs,
-)
+from engine.project import runs
 from engine.project.project import Project
 from engine.questions.tables import verdicts
 from tests.engine.project.support import mark

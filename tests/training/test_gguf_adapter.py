@@ -14,11 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine.base.errors import ModelError, ModelFileError
-from engine.model.adapter_files import (
-    AdapterOrigin,
-    base_fingerprint,
-    refuse_other_base,
-)
+from engine.model.adapter_files import AdapterOrigin, base_fingerprint, refuse_other_base
 from engine.model.gguf_file import F16, F32, read_gguf
 from engine.model.interface import LoadOptions, Logits, Span
 from engine.model.llamacpp import LlamaModel

@@ -7,11 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import ModelFileError
-from engine.model.adapter_files import (
-    KEPT,
-    AdapterOrigin,
-    merge,
-)
+from engine.model.adapter_files import KEPT, AdapterOrigin, merge
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import quantize

@@ -10,10 +10,7 @@ from pathlib import Path
 import gguf
 import pytest
 
-from engine.model.adapter_files import (
-    AdapterOrigin,
-    base_fingerprint,
-)
+from engine.model.adapter_files import AdapterOrigin, base_fingerprint
 from engine.model.catalog import embedded_model
 from engine.model.gguf_file import read_gguf
 from engine.training.config import TrainConfig

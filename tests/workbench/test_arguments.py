@@ -8,15 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from engine.base.errors import FilterError, UsageError
-from engine.base.request_options import (
-    Option,
-    check,
-    choice,
-    declared,
-    share,
-    switch,
-    whole_number,
-)
+from engine.base.request_options import Option, check, choice, declared, share, switch, whole_number
 from engine.conversations.filters import FILTER, Filter, parse_filter
 from workbench.arguments import PROJECT, one_of, read_request, request_arguments, takes, titled
 from workbench.arguments import argument as word

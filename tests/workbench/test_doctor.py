@@ -25,22 +25,14 @@ from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.pulls import PullPlan
 from engine.model.manifest import PULLED, Manifest, PartFile
-from engine.model.service.facts import (
-    MachineMemory,
-)
+from engine.model.service.facts import MachineMemory
 from engine.project import runs
 from engine.project.network import NetworkService
 from engine.project.project import Project
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
 from tests.engine.project.support import REPOSITORY, fill, in_child, talk
-from workbench.doctor import (
-    Check,
-    folder_check,
-    network_checks,
-    report,
-    terminal_check,
-)
+from workbench.doctor import Check, folder_check, network_checks, report, terminal_check
 
 NOBODY = 65534
 

@@ -18,15 +18,10 @@ import pytest
 from engine.base import folders
 from engine.base.conversation import Conversation
 from engine.base.errors import Cancelled
-from engine.base.outcomes import (
-    State,
-)
+from engine.base.outcomes import State
 from engine.completeness import bundled_probe
 from engine.completeness.bundled_probe import BundledProbe
-from engine.completeness.records import (
-    CurvePoint,
-    ScoreRow,
-)
+from engine.completeness.records import CurvePoint, ScoreRow
 from engine.completeness.stages import fitting
 from engine.project.records import Estimate
 from engine.simulate.demo.samples import sample_conversations, write_jsonl

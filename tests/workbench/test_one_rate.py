@@ -11,20 +11,12 @@ from typing import Any
 
 import pytest
 
-from engine.base.outcomes import (
-    State,
-)
+from engine.base.outcomes import State
 from engine.completeness.boundaries import NO_TEXT
-from engine.completeness.records import (
-    DecisionRule,
-)
+from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from screens.conversations.query import (
-    Listing,
-    read_counts,
-    summary_content,
-)
+from screens.conversations.query import Listing, read_counts, summary_content
 from screens.goals.columns import rate_of
 from screens.overview.facts import (
     load_goals,

@@ -20,9 +20,7 @@ from typing import Any
 import pytest
 
 from engine.project.project import Project
-from screens.shell.title_line import (
-    MODES,
-)
+from screens.shell.title_line import MODES
 from tests.engine.training.training_project import fill_with_talks
 from tests.terminal.pty import Session
 

@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import WorkbenchError
-from engine.completeness.records import (
-    Mode,
-    ScoringRequest,
-)
+from engine.completeness.records import Mode, ScoringRequest
 from engine.completeness.service.one_conversation import ConversationScore
 from engine.opener.open_project import OpenProject
 

@@ -13,40 +13,21 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from engine.base.errors import NotFound, UsageError, WorkbenchError
 from engine.base.events import Event, JobProgress, Listener
-from engine.base.outcomes import (
-    Verdict,
-)
-from engine.completeness.records import (
-    Mode,
-    ScoreSet,
-    ScoringRequest,
-)
+from engine.base.outcomes import Verdict
+from engine.completeness.records import Mode, ScoreSet, ScoringRequest
 from engine.completeness.service.sets import in_force
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
 from engine.conversations.selection import check_limit
 from engine.conversations.service.imports import import_stages
-from engine.goals.records import (
-    DEFAULT_TEXT,
-    Decide,
-    GoalDecision,
-    GoalGroup,
-    GoalText,
-    Proposal,
-)
-from engine.goals.requests import (
-    ClusteringRequest,
-)
+from engine.goals.records import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal
+from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.opener.exports import ExportKind, export_lines
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
-from engine.questions.records.triage import (
-    VerdictRow,
-)
-from engine.trees.records import (
-    TreeRequest,
-)
+from engine.questions.records.triage import VerdictRow
+from engine.trees.records import TreeRequest
 from workbench.arguments import read_filter
 
 if TYPE_CHECKING:

@@ -31,11 +31,7 @@ from engine.simulate.service.ratings import (
     tag_ratings,
     truths_of,
 )
-from engine.simulate.service.result_tables import (
-    aptitude_json,
-    aptitude_table,
-    form_model_table,
-)
+from engine.simulate.service.result_tables import aptitude_json, aptitude_table, form_model_table
 from engine.simulate.service.simulations import Simulation
 from workbench.arguments import (
     FILTER,

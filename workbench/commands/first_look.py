@@ -19,30 +19,20 @@ from typing import Any
 
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability
-from engine.base.outcomes import (
-    State,
-)
+from engine.base.outcomes import State
 from engine.base.text import one_line
-from engine.completeness.records import (
-    LEAST_FOR_PROBE,
-    ScoreRow,
-    ScoringRequest,
-)
+from engine.completeness.records import LEAST_FOR_PROBE, ScoreRow, ScoringRequest
 from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery
 from engine.conversations.service.imports import account_lines, import_stages
 from engine.conversations.stages.importing import ImportStage
-from engine.goals.requests import (
-    ClusteringRequest,
-)
+from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft
 from engine.model.stages import TuningStage
-from engine.opener.conversations import (
-    ConversationRow,
-)
+from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from workbench.commands.goal_runs import shown_clustering

@@ -10,12 +10,8 @@ from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.text import one_line
-from engine.goals.records import (
-    SplitProposal,
-)
-from engine.goals.requests import (
-    ClusteringRequest,
-)
+from engine.goals.records import SplitProposal
+from engine.goals.requests import ClusteringRequest
 from engine.goals.service.run_results import (
     assignment_result,
     clustering_result,

@@ -23,9 +23,7 @@ from engine.model.hub.pulls import (
 )
 from engine.model.hub.repositories import HubRepository, look_at, search
 from engine.model.recommended import RecommendedSet, recommended_sets, set_for
-from engine.model.service.facts import (
-    machine_memory,
-)
+from engine.model.service.facts import machine_memory
 from engine.model.service.pulls import Rate
 from engine.model.service.service import hub_of
 from workbench.arguments import argument, positive, takes

@@ -30,14 +30,7 @@ from engine.simulate.service.result_tables import (
 )
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
 from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, Condition, place_of
-from workbench.arguments import (
-    PROJECT,
-    Argument,
-    argument,
-    read_request,
-    request_arguments,
-    takes,
-)
+from workbench.arguments import PROJECT, Argument, argument, read_request, request_arguments, takes
 from workbench.narration import narrate, run_stages
 from workbench.result import DONE, WITH_GAPS, Result
 from workbench.text_tables import cell_lines, table_lines

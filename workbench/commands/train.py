@@ -23,11 +23,7 @@ from engine.training import adapter_in_use, process
 from engine.training.events import Event, read_events
 from engine.training.history import RunHistory
 from engine.training.records import TrainingEstimate, TrainingRun
-from engine.training.request import (
-    OPTIONS,
-    TrainingRequest,
-    read_settings,
-)
+from engine.training.request import OPTIONS, TrainingRequest, read_settings
 from engine.training.service import TrainingRuns
 from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
 from workbench.narration import ask_first, narrate, print_result

@@ -9,25 +9,14 @@ from typing import get_args
 
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import figure
-from engine.base.statistics.records import (
-    Contrast,
-)
+from engine.base.statistics.records import Contrast
 from engine.completeness.records import Mode
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.results.metrics import conclusions
-from engine.results.records import (
-    CompletenessTable,
-)
-from engine.results.validation import (
-    completeness_report,
-    goals,
-    picture,
-    trees,
-)
-from engine.results.validation import (
-    service as all_metrics,
-)
+from engine.results.records import CompletenessTable
+from engine.results.validation import completeness_report, goals, picture, trees
+from engine.results.validation import service as all_metrics
 from engine.results.validation import verdicts as validation_of_verdicts
 from engine.results.validation.completeness import completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_validation

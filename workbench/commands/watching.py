@@ -14,13 +14,7 @@ from engine.conversations.growing import Growing, GrowingLines
 from engine.opener.open_project import OpenProject
 from engine.results.watch.service import WatchRequest, growing_files
 from engine.results.watch.signals import Rules
-from workbench.arguments import (
-    MOST_UNPACKED,
-    argument,
-    read_request,
-    request_arguments,
-    takes,
-)
+from workbench.arguments import MOST_UNPACKED, argument, read_request, request_arguments, takes
 from workbench.narration import narrate, run_stages
 from workbench.result import DONE
 

@@ -12,9 +12,7 @@ import numpy.typing as npt
 
 from engine.base.interval import Z95, Interval
 from engine.base.statistics.ranking import corrected, resampled
-from engine.base.statistics.records import (
-    Contrast,
-)
+from engine.base.statistics.records import Contrast
 
 LABEL_DRAWS = 2_000
 LABEL_SEED = 20_240_917

@@ -18,9 +18,7 @@ from engine.base.statistics.ranking import (
     ratio,
     resampled,
 )
-from engine.base.statistics.records import (
-    Classification,
-)
+from engine.base.statistics.records import Classification
 
 Ints = npt.NDArray[np.int64]
 

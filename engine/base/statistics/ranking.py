@@ -10,10 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.interval import Z95, Interval
-from engine.base.statistics.records import (
-    Contrast,
-    Curve,
-)
+from engine.base.statistics.records import Contrast, Curve
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

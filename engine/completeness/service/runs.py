@@ -13,11 +13,7 @@ from engine.completeness.block import Question
 from engine.completeness.boundaries import boundaries
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.endpoint_scoring import refuse_curve
-from engine.completeness.records import (
-    LEAST_FOR_PROBE,
-    Mode,
-    ScoringRequest,
-)
+from engine.completeness.records import LEAST_FOR_PROBE, Mode, ScoringRequest
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.remaining import RemainingStage

@@ -25,12 +25,8 @@ from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.model_work import RunModel
-from engine.model.process.process import (
-    ModelProcess,
-)
-from engine.model.stages import (
-    BlockStage,
-)
+from engine.model.process.process import ModelProcess
+from engine.model.stages import BlockStage
 from engine.project import runs
 from engine.project.project import Project
 

@@ -17,13 +17,9 @@ from engine.completeness.tables.remaining import RemainingEntry
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.model_work import RunModel
-from engine.model.process.process import (
-    ModelProcess,
-)
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import (
-    BlockStage,
-)
+from engine.model.stages import BlockStage
 from engine.project.project import Project
 
 

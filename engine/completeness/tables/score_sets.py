@@ -9,9 +9,7 @@ from typing import Any
 
 from engine.base.interval import Interval
 from engine.completeness.records import DecisionRule, EndingTest, ScoreSet, SetMode
-from engine.project import (
-    settings,
-)
+from engine.project import settings
 from engine.project.sql import to_json
 
 RULE = "rule"

@@ -21,13 +21,7 @@ from engine.formats.inputs import open_inputs, sample_records
 from engine.formats.mappings import fields as of
 from engine.formats.mappings.arranging import arranged
 from engine.formats.mappings.guessing import Guess, below, guesses
-from engine.formats.mappings.mapping import (
-    DESTINATIONS,
-    BadMapping,
-    Mapping,
-    as_toml,
-    read_mapping,
-)
+from engine.formats.mappings.mapping import DESTINATIONS, BadMapping, Mapping, as_toml, read_mapping
 from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
 from engine.formats.parse_record import parse_record

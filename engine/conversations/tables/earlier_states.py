@@ -15,9 +15,7 @@ from engine.completeness.tables import score_sets
 from engine.conversations.records import EarlierState
 from engine.conversations.tables import facets
 from engine.conversations.tables.conversations import COLUMNS, message_of
-from engine.project import (
-    cjk_index,
-)
+from engine.project import cjk_index
 from engine.project.sql import message_ids, to_json, utc_now
 
 _KEEP = (

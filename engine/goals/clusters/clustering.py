@@ -21,9 +21,7 @@ from engine.goals.clusters.kmeans import (
     solve,
     sums_of,
 )
-from engine.model.embedders.tfidf import (
-    one_thread,
-)
+from engine.model.embedders.tfidf import one_thread
 from engine.model.embedders.vectors import (
     Floats,
     Indices,

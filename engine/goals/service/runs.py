@@ -11,10 +11,7 @@ from engine.base.errors import UsageError
 from engine.conversations.filters import Filter
 from engine.conversations.selection import ALL, Selection
 from engine.goals.questions import with_context
-from engine.goals.requests import (
-    ASK,
-    ClusteringRequest,
-)
+from engine.goals.requests import ASK, ClusteringRequest
 from engine.goals.stages.as_paper import PaperMeasurements, PaperStage
 from engine.goals.stages.assigning import AssignRequestsStage, AssignStage
 from engine.goals.stages.clustering import ClusterStage, LabelStage
@@ -31,9 +28,7 @@ from engine.model.embedders.vectors import Vectors
 from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel
 from engine.model.process.requests import Embed
-from engine.model.service.records import (
-    ModelRequest,
-)
+from engine.model.service.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs, settings
 from engine.project.idset import IdSet

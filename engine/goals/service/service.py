@@ -35,9 +35,7 @@ from engine.goals.records import (
     SplitProposal,
     UndoneJudgement,
 )
-from engine.goals.requests import (
-    ClusteringRequest,
-)
+from engine.goals.requests import ClusteringRequest
 from engine.goals.service import decisions as new_decisions
 from engine.goals.service.runs import GoalStages
 from engine.goals.stages.deciding import settle_moves

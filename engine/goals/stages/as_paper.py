@@ -41,13 +41,9 @@ from engine.jobs.contract import OnProgress, Progress
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
 from engine.model.model_work import ModelWork, RunModel
-from engine.model.process.process import (
-    ModelProcess,
-)
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import (
-    ModelStage,
-)
+from engine.model.stages import ModelStage
 from engine.project import replies as model_replies
 from engine.project import runs
 from engine.project.project import Project

@@ -36,9 +36,7 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.embedders.vectors import Vectors, blocks
 from engine.model.model_work import RunModel
-from engine.model.process.process import (
-    ModelProcess,
-)
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
 from engine.project import runs

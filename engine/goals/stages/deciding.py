@@ -37,13 +37,7 @@ from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.clustering_view import ClusteringView
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache, QueueSnapshot
-from engine.jobs.contract import (
-    CpuStage,
-    Lane,
-    OnProgress,
-    Progress,
-    ThreadedWork,
-)
+from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress, ThreadedWork
 from engine.model.embedders.vectors import Mask
 from engine.project import runs
 from engine.project.project import Project

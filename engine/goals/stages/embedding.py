@@ -28,9 +28,7 @@ from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress, blocks
 from engine.model.embedders.embedder import Embedder, embedder_from_state
 from engine.model.embedders.vectors import Vectors, has_vector, same_space
 from engine.model.model_work import RunModel
-from engine.model.process.process import (
-    ModelProcess,
-)
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
 from engine.project import runs

@@ -38,13 +38,9 @@ from engine.goals.views.merge_queue import MergeQueueCache
 from engine.goals.views.splitting import as_if_split, split_candidates
 from engine.jobs.contract import OnProgress, Progress
 from engine.model.model_work import RunModel
-from engine.model.process.process import (
-    ModelProcess,
-)
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import (
-    ModelStage,
-)
+from engine.model.stages import ModelStage
 from engine.project import runs
 from engine.project.project import Project
 

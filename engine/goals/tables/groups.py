@@ -18,12 +18,8 @@ from statistics import median
 from typing import Any, Literal
 
 from engine.base.errors import WorkbenchError
-from engine.base.outcomes import (
-    State,
-)
-from engine.completeness.records import (
-    StateCounts,
-)
+from engine.base.outcomes import State
+from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import state_sql
 from engine.conversations.filter_fields import ANY, NONE, NOVEL

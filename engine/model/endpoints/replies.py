@@ -15,17 +15,9 @@ from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.endpoints.log_probs import Raw, Reader
 from engine.model.generation import Stopped
 from engine.model.http.capabilities import Capabilities, no_laid_out
-from engine.model.http.dialects import (
-    Step,
-    Written,
-    without_controls,
-    written,
-)
+from engine.model.http.dialects import Step, Written, without_controls, written
 from engine.model.interface import Sampling
-from engine.model.log_windows import (
-    log_tokens,
-    plan_windows,
-)
+from engine.model.log_windows import log_tokens, plan_windows
 from engine.model.process.chat import left_out_note, without_oldest
 from engine.model.process.requests import Generate, WrittenReply
 from engine.model.prompt_files import Prompt

@@ -14,11 +14,7 @@ from engine.base.files import make_folder, write_atomically
 from engine.model.catalog import RunnableModel
 from engine.model.http.address import Address, parse_address
 from engine.model.http.capabilities import Capabilities
-from engine.model.http.client import (
-    REQUEST_SECONDS,
-    EndpointClient,
-    with_model,
-)
+from engine.model.http.client import REQUEST_SECONDS, EndpointClient, with_model
 from engine.model.http.fleet import Fleet, Prices, Replies
 from engine.model.http.probe import PROBE_SECONDS, probe
 from engine.model.interface import LoadOptions

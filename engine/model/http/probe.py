@@ -11,18 +11,8 @@ from engine.base.errors import EndpointAway, EndpointError, RequestRefused
 from engine.base.text import one_line
 from engine.model.http.address import Address
 from engine.model.http.capabilities import Capabilities, Prefill, Template, Tokens
-from engine.model.http.client import (
-    BackgroundRun,
-    EndpointClient,
-)
-from engine.model.http.dialects import (
-    Step,
-    Written,
-    grammar_for,
-    laid_out,
-    token_ids,
-    written,
-)
+from engine.model.http.client import BackgroundRun, EndpointClient
+from engine.model.http.dialects import Step, Written, grammar_for, laid_out, token_ids, written
 
 if TYPE_CHECKING:
     import httpx

@@ -19,22 +19,12 @@ from numpy.typing import NDArray
 
 from engine.base.errors import Cancelled, ContextTooSmall, ModelError, ModelFileError, OutOfMemory
 from engine.model.adapter_files import refuse_other_base, refuse_without_numbers
-from engine.model.batched_replies import (
-    apart,
-    widest,
-)
+from engine.model.batched_replies import apart, widest
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import Capacity, Cells, LoadOptions, Logits, Sampling, Span
-from engine.model.llamacpp.batch import (
-    BatchBuffers,
-    HiddenStates,
-)
+from engine.model.llamacpp.batch import BatchBuffers, HiddenStates
 from engine.model.llamacpp.chat_rendering import ChatRenderer
-from engine.model.llamacpp.files import (
-    forward_log,
-    metadata_of,
-    refuse_if_too_large,
-)
+from engine.model.llamacpp.files import forward_log, metadata_of, refuse_if_too_large
 from engine.model.llamacpp.sampling import Sampler
 from engine.model.memory_plan import (
     ALL_F32,

@@ -16,11 +16,7 @@ from engine.model.batched_replies import generate
 from engine.model.chat import Call, ChatMessage, Completion, Speaker
 from engine.model.generation import GenerativeModel, Task
 from engine.model.interface import Tokenizer
-from engine.model.log_windows import (
-    GAP,
-    SMALLEST_ROOM,
-    clip,
-)
+from engine.model.log_windows import GAP, SMALLEST_ROOM, clip
 from engine.model.prompt_files import started
 
 # Whitespace that no template writes is put around each mark: if it is missing, the template trims contents.

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.model.adapter_files import (
-    merge,
-)
+from engine.model.adapter_files import merge
 from engine.model.batched_replies import generate
 from engine.model.chat import Completion
 from engine.model.generation import alike
@@ -19,10 +17,7 @@ from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_i
 from engine.model.log_windows import log_tokens
 from engine.model.memory_plan import with_layers_that_fit
 from engine.model.process.chat import chat_replies
-from engine.model.process.log_probs import (
-    prompted_log_probs,
-    read_tokens,
-)
+from engine.model.process.log_probs import prompted_log_probs, read_tokens
 from engine.model.process.requests import (
     Chat,
     CountTokens,

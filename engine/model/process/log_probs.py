@@ -15,9 +15,7 @@ import numpy as np
 from engine.base.errors import ContextTooSmall
 from engine.model.generation import LIVE_CELLS
 from engine.model.interface import Span, TokenModel, log_probs
-from engine.model.log_windows import (
-    log_tokens,
-)
+from engine.model.log_windows import log_tokens
 from engine.model.process.requests import TokenDistribution
 from engine.model.prompt_files import Prompt, frame
 

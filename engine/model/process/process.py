@@ -27,9 +27,7 @@ from engine.base.errors import Cancelled, ModelCrashed, ModelError, WorkbenchErr
 from engine.base.files import make_file, make_folder
 from engine.base.network_guard import child_environment
 from engine.base.number_format import duration
-from engine.jobs.contract import (
-    OnProgress,
-)
+from engine.jobs.contract import OnProgress
 from engine.model.catalog import RunnableModel
 from engine.model.endpoints.client import EndpointModel
 from engine.model.interface import LoadOptions
@@ -45,10 +43,7 @@ from engine.model.process.protocol import (
     Stopped,
     Working,
 )
-from engine.model.process.requests import (
-    Load,
-    ModelClient,
-)
+from engine.model.process.requests import Load, ModelClient
 
 log = logging.getLogger(__name__)
 

@@ -14,13 +14,7 @@ from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntr
 from engine.model.gguf_file import GgufFile, read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.manifest import Manifest, read_manifest
-from engine.model.memory_plan import (
-    GpuPlan,
-    MemoryEstimate,
-    estimate,
-    free_gpu,
-    plan_layers,
-)
+from engine.model.memory_plan import GpuPlan, MemoryEstimate, estimate, free_gpu, plan_layers
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,11 @@ import numpy as np
 
 from engine.base.interval import Interval
 from engine.base.number_format import counted, figure, figure_range
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.base.statistics.agreement import LabelAgreement, agree, alpha, shared
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.records.triage import (
-    NO_NAME,
-    Opinion,
-)
+from engine.questions.records.triage import NO_NAME, Opinion
 from engine.questions.tables import second_verdicts
 
 LEAST_FOR_KAPPA = 10

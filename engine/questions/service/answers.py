@@ -14,14 +14,10 @@ from typing import Any, Literal, get_args
 from engine.base.conversation import without_surrogates
 from engine.base.errors import FormatError
 from engine.base.number_format import counted
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.conversations.tables import conversations
 from engine.project.project import Project
-from engine.questions.records.triage import (
-    VerdictRow,
-)
+from engine.questions.records.triage import VerdictRow
 from engine.questions.service.answer_files import Answer, answers_of, records_of
 from engine.questions.tables import second_verdicts, verdicts
 from engine.questions.tables.verdicts import Act

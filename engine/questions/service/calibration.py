@@ -11,15 +11,9 @@ import numpy.typing as npt
 
 from engine.base.errors import WorkbenchError
 from engine.base.number_format import figure, figure_range
-from engine.base.outcomes import (
-    State,
-    Verdict,
-)
+from engine.base.outcomes import State, Verdict
 from engine.base.statistics.ranking import auroc
-from engine.completeness.records import (
-    DecisionRule,
-    RuleSource,
-)
+from engine.completeness.records import DecisionRule, RuleSource
 from engine.completeness.tables import score_sets
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.service.saved import SavedViews

@@ -6,19 +6,12 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.completeness.tables import hidden_states
 from engine.conversations.filters import ListQuery
 from engine.project import settings
 from engine.project.project import Project
-from engine.questions.records.triage import (
-    QueueOrder,
-    TriagePage,
-    TriagePlace,
-    VerdictRow,
-)
+from engine.questions.records.triage import QueueOrder, TriagePage, TriagePlace, VerdictRow
 from engine.questions.tables import second_verdicts, triage_queue, verdicts
 from engine.questions.tables.verdicts import Act
 

@@ -13,9 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.base.interval import Interval, Share
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.project.sql import chunks, placeholders, to_json
 from engine.questions.records.calibration import CompletionRate
 from engine.questions.records.example_probes import (

@@ -28,20 +28,14 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from engine.base.outcomes import (
-    State,
-)
-from engine.completeness.records import (
-    DecisionRule,
-)
+from engine.base.outcomes import State
+from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import state_sql
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.conversations.tables import selecting
-from engine.project import (
-    settings,
-)
+from engine.project import settings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.records.example_probes import SUCCESS

@@ -16,9 +16,7 @@ from engine.formats.form_scores import Field, fields, is_field
 from engine.model import asking
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
-from engine.model.prompt_files import (
-    filled,
-)
+from engine.model.prompt_files import filled
 from engine.simulate.forms.form import Profile, facts_for
 from engine.simulate.play import RunOver
 

@@ -14,9 +14,7 @@ from typing import Any, Literal
 from engine.formats.form_scores import fields, form_scores
 from engine.model.asking import Ending, Play
 from engine.model.chat import Call, ChatMessage, Completion
-from engine.model.prompt_files import (
-    filled,
-)
+from engine.model.prompt_files import filled
 from engine.simulate.forms.form import Form, Profile, copy_answers, right_fields
 from engine.simulate.forms.form_session import (
     TEXT,

@@ -16,9 +16,7 @@ from typing import Any, Literal
 from engine.model.asking import Ending, Play, seed_from
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
-from engine.model.prompt_files import (
-    filled,
-)
+from engine.model.prompt_files import filled
 from engine.simulate.recsim.people import ADVISED, TASKS, Language, Profile, Situation
 
 FORMAT = "recllmsim"

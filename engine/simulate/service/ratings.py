@@ -31,9 +31,7 @@ from engine.model.asking import (
 )
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.interface import Sampling
-from engine.model.prompt_files import (
-    filled,
-)
+from engine.model.prompt_files import filled
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.rating_scales import RATING, RATINGS, TAGS_OF_PEOPLE

@@ -10,9 +10,7 @@ from engine.conversations.tables import conversations
 from engine.model.asking import TRIES, Ending, Play, ask_json, dialogue, object_schema, seed_from
 from engine.model.chat import Call, ChatMessage
 from engine.model.interface import Sampling
-from engine.model.prompt_files import (
-    filled,
-)
+from engine.model.prompt_files import filled
 from engine.project.project import Project
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationOptions

@@ -10,9 +10,7 @@ from engine.jobs.contract import Stage
 from engine.model.asking import Scenario
 from engine.model.chat import Role
 from engine.model.interface import Sampling
-from engine.model.service.records import (
-    ModelRequest,
-)
+from engine.model.service.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.simulate import tables as plays
 from engine.simulate.live import Person

@@ -15,9 +15,7 @@ from typing import Any
 from engine.model.asking import TRIES, Ending, Play, Scenario, ask_json, object_schema
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.interface import Sampling
-from engine.model.prompt_files import (
-    filled,
-)
+from engine.model.prompt_files import filled
 from engine.simulate.sharded.instruction import Shard
 from engine.simulate.sharded.scenario import CATEGORIES, FORMAT, ONE_TURN, Case, Category, Trace
 from engine.simulate.sharded.task import Evaluation, Task

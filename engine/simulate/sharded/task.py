@@ -18,9 +18,7 @@ import msgspec
 
 from engine.base.errors import BadInstruction
 from engine.model.chat import Call, Completion
-from engine.model.prompt_files import (
-    filled,
-)
+from engine.model.prompt_files import filled
 from engine.simulate.sharded.instruction import Instruction, Shard
 
 T = TypeVar("T")

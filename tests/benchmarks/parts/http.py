@@ -27,11 +27,7 @@ from engine.model.http.client import EndpointClient
 from engine.model.http.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import (
-    Generate,
-    ModelClient,
-    WrittenReply,
-)
+from engine.model.process.requests import Generate, ModelClient, WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.simulate.demo.samples import sample_conversations
 from tests.benchmarks.parts.tuning import tuned_entry

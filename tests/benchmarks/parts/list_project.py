@@ -11,15 +11,11 @@ from itertools import accumulate, islice
 from pathlib import Path
 
 from engine.base.conversation import Conversation, Message, Role
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.tables import imports, sources
 from engine.formats.records import Parsed
-from engine.project import (
-    runs,
-)
+from engine.project import runs
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 

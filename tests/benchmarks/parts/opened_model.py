@@ -7,9 +7,7 @@ from contextlib import contextmanager
 
 from engine.model.catalog import RunnableModel
 from engine.model.llamacpp import LlamaModel, gpu_offload
-from engine.model.memory_plan import (
-    with_layers_that_fit,
-)
+from engine.model.memory_plan import with_layers_that_fit
 
 
 @contextmanager

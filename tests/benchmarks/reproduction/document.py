@@ -12,10 +12,7 @@ from engine.base.number_format import counted
 from engine.base.report_table import ReportTable
 from engine.results.document import Block, Document, Paragraph, Plot, Section, Table
 from engine.results.paper_figures import against_length, largest_goals, scatter, side_by_side
-from engine.results.table_rendering import (
-    row_as_json,
-    table_block,
-)
+from engine.results.table_rendering import row_as_json, table_block
 from engine.trees.records import TreeItem
 from tests.benchmarks.reproduction.data_sets import DataSet
 from tests.benchmarks.reproduction.tables import tables

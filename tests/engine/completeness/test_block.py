@@ -22,9 +22,7 @@ from engine.completeness.block import (
 from engine.completeness.boundaries import BoundaryLogProbs
 from engine.completeness.packing import Group, Segment, plan_groups
 from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
-from engine.model.log_windows import (
-    GAP,
-)
+from engine.model.log_windows import GAP
 from engine.model.prompt_files import Prompt
 from tests.engine.model.toy import END, ROOMY, START, TURN, ToyModel, log_prob
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.base.conversation import Message, Role, ToolCall, render_log
-from engine.completeness.boundaries import (
-    NO_BOUNDARY,
-    NO_TEXT,
-    boundaries,
-    no_boundary_reason,
-)
+from engine.completeness.boundaries import NO_BOUNDARY, NO_TEXT, boundaries, no_boundary_reason
 
 LETTERS: dict[str, Role] = {
     "s": "system",

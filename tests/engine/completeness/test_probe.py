@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
-from engine.completeness.probe import (
-    MOST_ROWS,
-    STEPS,
-    Calibration,
-    cross_fit,
-    even_weights,
-)
+from engine.completeness.probe import MOST_ROWS, STEPS, Calibration, cross_fit, even_weights
 
 Labels = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 Made = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.int64]]

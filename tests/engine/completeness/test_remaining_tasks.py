@@ -16,10 +16,7 @@ from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
 from engine.model.batched_replies import generate
 from engine.model.generation import alike
 from engine.model.interface import Capacity, Sampling
-from engine.model.log_windows import (
-    SMALLEST_ROOM,
-    log_tokens,
-)
+from engine.model.log_windows import SMALLEST_ROOM, log_tokens
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from tests.engine.model.toy import ROOMY, START, ToyModel
 

@@ -12,11 +12,7 @@ from engine.base.errors import Cancelled, ModelError
 from engine.completeness.boundaries import BoundaryLogProbs
 from engine.completeness.kept_logs import KeptLogs
 from engine.completeness.packing import Segment
-from engine.completeness.scoring import (
-    PREFIX_SEQUENCE,
-    BoundaryScorer,
-    QuestionTokens,
-)
+from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer, QuestionTokens
 from engine.model.interface import Capacity, Span
 from tests.engine.model.toy import END, ROOMY, ToyModel, log_prob, next_logits
 

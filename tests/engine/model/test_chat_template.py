@@ -8,9 +8,7 @@ import pytest
 
 from engine.base.errors import ModelError
 from engine.model.chat import ChatMessage, Speaker
-from engine.model.process.chat import (
-    chat_tokens,
-)
+from engine.model.process.chat import chat_tokens
 from tests.engine.model.toy import END, START, TURN, ToyModel
 
 TALK = (

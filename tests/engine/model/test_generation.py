@@ -10,10 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import Cancelled, ModelError
-from engine.model.batched_replies import (
-    SHORTEST,
-    generate,
-)
+from engine.model.batched_replies import SHORTEST, generate
 from engine.model.generation import PARALLEL, Reply, alike
 from engine.model.interface import Capacity, Sampling
 from tests.engine.model.toy import ROOMY, ToyModel, next_logits

@@ -10,14 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import ModelFileError
-from engine.model.gguf_file import (
-    BLOCKS,
-    GgufFile,
-    Unsound,
-    bytes_of,
-    check_layout,
-    read_gguf,
-)
+from engine.model.gguf_file import BLOCKS, GgufFile, Unsound, bytes_of, check_layout, read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.llamacpp import LlamaModel
 from engine.model.memory_plan import estimate, plan_layers

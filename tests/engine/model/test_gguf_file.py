@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from engine.base.errors import ModelFileError
-from engine.model.adapter_files import (
-    base_fingerprint,
-)
+from engine.model.adapter_files import base_fingerprint
 from engine.model.gguf_file import BF16, F16, F32, read_gguf
 from tests.engine.model.tiny import write_recurrent, write_sliding
 

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from engine.base.errors import Cancelled, ModelError, ModelFileError
-from engine.model.batched_replies import (
-    STEP,
-)
+from engine.model.batched_replies import STEP
 from engine.model.interface import LoadOptions, Logits, Span
 from engine.model.llamacpp import LlamaModel
 from engine.model.prompt_files import frame, opening_tokens, parse_prompt, prompt_text

@@ -7,11 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.model.batched_replies import (
-    SHORTEST_PREFIX,
-    generate,
-    share_prefixes,
-)
+from engine.model.batched_replies import SHORTEST_PREFIX, generate, share_prefixes
 from engine.model.generation import Task, write
 from engine.model.interface import Sampling
 from tests.engine.model.toy import ROOMY, ToyModel

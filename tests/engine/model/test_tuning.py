@@ -10,13 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.model.tuning import (
-    CLEAR_GAIN,
-    MOST_ROUNDS,
-    by_turns,
-    choose_format,
-    choose_threads,
-)
+from engine.model.tuning import CLEAR_GAIN, MOST_ROUNDS, by_turns, choose_format, choose_threads
 
 
 def measured(speeds: dict[int, float], slowdowns: list[float]) -> Callable[[int], float]:

@@ -11,9 +11,7 @@ import pytest
 
 from engine.base.conversation import Conversation, Message, ToolCall
 from engine.base.errors import WorkbenchError
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.completeness.tables import remaining
 from engine.completeness.tables.remaining import RemainingEntry
 from engine.conversations.filter_fields import FIELDS
@@ -26,13 +24,8 @@ from engine.questions.service.triage import TriageService
 from engine.questions.tables.verdicts import repeat, undo
 from engine.results.comparison.field_values import conversations_by_value
 from engine.trees import tables as trees
-from engine.trees.records import (
-    TreeConfig,
-    TreeRow,
-)
-from engine.trees.tables import (
-    TreeEntry,
-)
+from engine.trees.records import TreeConfig, TreeRow
+from engine.trees.tables import TreeEntry
 from tests.engine.project.support import fill, give_scores, talk
 from tests.screens.goals.goal_project import clustered, group_id
 

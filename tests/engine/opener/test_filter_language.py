@@ -10,9 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from engine.base.errors import FilterError, WorkbenchError
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.conversations.filter_fields import DOTTED, FIELDS
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 
 from engine.base.errors import ProjectError
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.completeness.tables import requests, score_sets, scores
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations.filters import ListQuery, parse_filter

@@ -18,14 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.conversation import count_turns
-from engine.base.outcomes import (
-    State,
-    Verdict,
-)
-from engine.completeness.records import (
-    DecisionRule,
-    Histogram,
-)
+from engine.base.outcomes import State, Verdict
+from engine.completeness.records import DecisionRule, Histogram
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import normalised
 from engine.conversations.filter_fields import ANY, NONE, SortKey

@@ -26,10 +26,7 @@ from engine.model.catalog import RunnableModel
 from engine.model.chat import Call, Completion, Role
 from engine.model.model_work import RunModel
 from engine.model.process import requests
-from engine.model.process.process import (
-    ModelProcess,
-    RoutedProcess,
-)
+from engine.model.process.process import ModelProcess, RoutedProcess
 from engine.model.process.protocol import Request
 from engine.opener.conversations import ConversationService
 from engine.project import runs

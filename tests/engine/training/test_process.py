@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
-from engine.model.memory_plan import (
-    count_gpus,
-)
+from engine.model.memory_plan import count_gpus
 from engine.training import process
 from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory, locked, read_events

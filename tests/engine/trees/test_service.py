@@ -19,10 +19,7 @@ from engine.model.llamacpp import LlamaModel
 from engine.opener.open_project import OpenProject
 from engine.project import runs
 from engine.simulate.demo.samples import write_jsonl
-from engine.trees.records import (
-    TreeItem,
-    TreeRequest,
-)
+from engine.trees.records import TreeItem, TreeRequest
 from tests.engine.model.weights import SMALL, write_adapter
 
 

@@ -6,9 +6,7 @@ from rich.segment import Segment
 from textual import events
 from textual.pilot import Pilot
 
-from engine.opener.conversations import (
-    ConversationRow,
-)
+from engine.opener.conversations import ConversationRow
 from screens.conversations.screen import ConversationsScreen
 from screens.widgets.row_table import RowTable
 from tests.screens.driving import press, settle

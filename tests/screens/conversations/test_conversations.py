@@ -10,9 +10,7 @@ from textual.widgets import Input
 
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged
-from engine.base.outcomes import (
-    State,
-)
+from engine.base.outcomes import State
 from engine.formats.mappings.mapping import load_mapping
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen

@@ -6,9 +6,7 @@ from typing import get_args
 
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.opener.conversations import (
-    Counts,
-)
+from engine.opener.conversations import Counts
 from screens.conversations.columns import COLUMN_TITLES, ListColumns
 from screens.conversations.query import (
     SORT_TITLES,

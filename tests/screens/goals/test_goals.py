@@ -12,14 +12,10 @@ from textual.screen import Screen
 from engine.base.errors import WorkbenchError
 from engine.base.events import JobProgress
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.goals.requests import (
-    ClusteringRequest,
-)
+from engine.goals.requests import ClusteringRequest
 from engine.goals.service.service import GoalService
 from engine.project.records import ClusteringEstimate
-from screens.conversations.screen import (
-    ConversationsBehindScreen,
-)
+from screens.conversations.screen import ConversationsBehindScreen
 from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm, estimate_content

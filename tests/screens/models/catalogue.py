@@ -29,9 +29,7 @@ from engine.model.hub.pulls import PullPlan
 from engine.model.manifest import PULLED as PULLED_FOLDER
 from engine.model.manifest import Manifest, PartFile
 from engine.model.service import service
-from engine.model.service.facts import (
-    MachineMemory,
-)
+from engine.model.service.facts import MachineMemory
 from engine.model.service.records import Fact, HubPage, ModelRow, PullRow
 from engine.model.service.service import ModelService
 from tests.engine.model.small_adapters import adapter_file

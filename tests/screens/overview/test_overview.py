@@ -15,9 +15,7 @@ from engine.base.conversation import Conversation, Message
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged, JobEnded, JobProgress
 from engine.base.interval import Interval
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.completeness.records import EndingTest
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -27,10 +25,7 @@ from engine.conversations.tables import shared_text, sources
 from engine.formats.records import Parsed, Rejected
 from engine.project import runs
 from engine.project.records import Estimate, RunRow
-from screens.conversations.screen import (
-    ConversationsBehindScreen,
-    ConversationsScreen,
-)
+from screens.conversations.screen import ConversationsBehindScreen, ConversationsScreen
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.run_form import GoalRunForm
 from screens.goals.screen import GoalsScreen

@@ -8,9 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from engine.base import network_guard
-from screens.shell.title_line import (
-    TitleLine,
-)
+from screens.shell.title_line import TitleLine
 from tests.screens.driving import lines, opened, press, settle, text
 from tests.screens.project import project
 

@@ -25,21 +25,9 @@ from screens.shell.app_interface import RecentProject, Shell
 from screens.shell.dialogs import ErrorDialog
 from screens.shell.keymap import key_table
 from screens.shell.palette import HelpScreen, JumpScreen
-from screens.shell.themes import (
-    DARK,
-    HIGH_CONTRAST,
-    LIGHT,
-)
-from screens.shell.title_line import (
-    MODES,
-    SHORT_TITLES,
-    TABS,
-    TIGHT_TITLES,
-    TitleLine,
-)
-from screens.shell.workbench_screen import (
-    WorkbenchScreen,
-)
+from screens.shell.themes import DARK, HIGH_CONTRAST, LIGHT
+from screens.shell.title_line import MODES, SHORT_TITLES, TABS, TIGHT_TITLES, TitleLine
+from screens.shell.workbench_screen import WorkbenchScreen
 from screens.triage.screen import TriageScreen
 from screens.watch.screen import WatchScreen
 from screens.widgets.controls import MOST_TYPED, Card

@@ -7,13 +7,7 @@ from textual.color import Color
 from textual.theme import Theme
 
 from screens.shell.app_interface import Shell
-from screens.shell.themes import (
-    ANSI,
-    DARK,
-    HIGH_CONTRAST,
-    LIGHT,
-    THEMES,
-)
+from screens.shell.themes import ANSI, DARK, HIGH_CONTRAST, LIGHT, THEMES
 from tests.screens.driving import press, settle, text
 from tests.screens.shell.test_shell import app_with
 

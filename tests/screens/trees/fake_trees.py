@@ -10,9 +10,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.service.endpoints import Endpoints
 from engine.model.service.run_setup import RunSetup
 from engine.project.project import Project
-from engine.trees.records import (
-    TreeRequest,
-)
+from engine.trees.records import TreeRequest
 from engine.trees.service import TreeRuns, TreeService
 
 

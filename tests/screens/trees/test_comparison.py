@@ -14,9 +14,7 @@ from engine.base import number_format
 from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.tree import Transform, TreeOptions
-from screens.trees.growing import (
-    ComparisonDialog,
-)
+from screens.trees.growing import ComparisonDialog
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.exploring import LAST, explored, panes, view
 from tests.screens.trees.tree_growth import GrowableProject

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from engine.base import number_format
 from engine.trees.records import LEAF_KINDS, NodeColumns, NodeKind
-from screens.trees.dialogs import (
-    token_rows,
-)
+from screens.trees.dialogs import token_rows
 from screens.trees.layout import OPEN_LINES, Folding, TreeLayout
 from screens.trees.scatter import CURSOR, Point, nearest, plot
 

@@ -16,11 +16,7 @@ from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.project.records import Estimate
 from engine.trees import tables as stored
-from engine.trees.records import (
-    TreeItem,
-    TreeRequest,
-    TreeRow,
-)
+from engine.trees.records import TreeItem, TreeRequest, TreeRow
 from engine.trees.reports import FEWEST, Deciles, unusual
 from engine.trees.reports import lines as lines_of
 from engine.trees.stages import tree_row

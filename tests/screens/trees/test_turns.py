@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.trees.records import TreeItem
-from screens.trees.columns import (
-    MEASURES,
-    by_conversation,
-    turn_blocks,
-    worst_turns,
-)
+from screens.trees.columns import MEASURES, by_conversation, turn_blocks, worst_turns
 from screens.widgets.curve import spread
 from tests.screens.driving import lines, press, text
 from tests.screens.exploring import explored

@@ -12,26 +12,19 @@ from engine.base.events import Event, Listener
 from engine.completeness.records import Mode
 from engine.completeness.service.runs import ScoringRuns
 from engine.goals.tables.groups import first_goals
-from engine.jobs.contract import (
-    OnProgress,
-    Stage,
-)
+from engine.jobs.contract import OnProgress, Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import Catalog, ModelEntry, RunnableModel
 from engine.model.interface import LoadOptions
 from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.protocol import Request
-from engine.model.process.requests import (
-    ModelClient,
-)
+from engine.model.process.requests import ModelClient
 from engine.opener.jobs import JobService
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.trees.model_requests import Grow, GrowOn, grow_on, grow_trees
-from engine.trees.records import (
-    TreeRequest,
-)
+from engine.trees.records import TreeRequest
 from engine.trees.service import TreeRuns, TreeService
 from engine.trees.stages import TreeStage
 from tests.screens.test_real_store import services as stored_services

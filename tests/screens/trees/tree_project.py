@@ -16,14 +16,10 @@ from engine.trees import tables as trees
 from engine.trees.growth import Budget, Grower
 from engine.trees.model_requests import GrownTree
 from engine.trees.record import record
-from engine.trees.records import (
-    TreeConfig,
-)
+from engine.trees.records import TreeConfig
 from engine.trees.roster import Job
 from engine.trees.stages import answer_frame, tree_row
-from engine.trees.tables import (
-    TreeEntry,
-)
+from engine.trees.tables import TreeEntry
 from engine.trees.tree import Tree, TreeOptions
 from tests.engine.model.toy import ToyModel, next_logits
 

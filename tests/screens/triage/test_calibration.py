@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 
 from engine.base.interval import Interval, wilson
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.questions.records.calibration import ReliabilityBin
-from screens.conversations.screen import (
-    ConversationsBehindScreen,
-)
+from screens.conversations.screen import ConversationsBehindScreen
 from screens.triage.calibration_formatting import (
     axis_line,
     format_estimate,

@@ -10,9 +10,7 @@ import pytest
 from engine.conversations.filters import ListQuery
 from engine.results.watch.service import WatchRequest
 from engine.results.watch.watching import Event
-from screens.conversations.screen import (
-    ConversationsBehindScreen,
-)
+from screens.conversations.screen import ConversationsBehindScreen
 from screens.reader.screen import ReaderScreen
 from screens.watch.formatting import completion_figures, goal_figures
 from screens.watch.screen import WatchDialog, WatchScreen

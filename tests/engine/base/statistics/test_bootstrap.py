@@ -24,9 +24,7 @@ from engine.base.statistics.bootstrap import (
     figures,
 )
 from engine.base.statistics.ranking import auroc, rejection, reliability, roc
-from engine.base.statistics.records import (
-    Classification,
-)
+from engine.base.statistics.records import Classification
 from engine.questions.calibration import reliability as reliability_bins
 from tests.benchmarks.reproduction.paper import TABLE_2
 

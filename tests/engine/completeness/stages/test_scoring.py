@@ -16,13 +16,9 @@ from typing import Any
 import pytest
 
 from engine.base.errors import UsageError
-from engine.base.outcomes import (
-    State,
-)
+from engine.base.outcomes import State
 from engine.completeness.boundaries import NO_BOUNDARY
-from engine.completeness.records import (
-    DecisionRule,
-)
+from engine.completeness.records import DecisionRule
 from engine.completeness.stages.scoring import question_for
 from engine.completeness.tables import generated_ends, score_sets, scores
 from engine.conversations.filters import ListQuery, parse_filter
@@ -34,9 +30,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import parse_prompt, prompt_text
 from engine.opener import conversations
 from engine.opener.conversations import ConversationService
-from engine.project import (
-    runs,
-)
+from engine.project import runs
 from engine.project.project import Project
 from tests.engine.completeness import scored
 from tests.engine.model.weights import FIRST_TEN, write_shallow

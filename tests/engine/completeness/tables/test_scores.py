@@ -8,20 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.base.outcomes import (
-    State,
-)
-from engine.completeness.records import (
-    DecisionRule,
-)
+from engine.base.outcomes import State
+from engine.completeness.records import DecisionRule
 from engine.completeness.tables import remaining, score_sets, scores
 from engine.completeness.tables.remaining import RemainingEntry
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.opener.conversations import ConversationService
-from engine.project import (
-    runs,
-)
+from engine.project import runs
 from engine.project.project import Project
 from tests.engine.project.support import fill, give_scores, talk
 

@@ -35,10 +35,7 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.runner import JobDone, JobRunner
 from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
-from engine.opener.conversations import (
-    ConversationRow,
-    ConversationService,
-)
+from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project.project import Project
 from engine.questions.records.triage import EarlierActs
 from engine.questions.service.triage import TriageService

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from engine.goals.clusters import validation as stability
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.validation import (
-    DISSOLVED,
-    STABLE,
-    Kind,
-    Repetition,
-    stability_run,
-)
+from engine.goals.clusters.validation import DISSOLVED, STABLE, Kind, Repetition, stability_run
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
 from tests.engine.goals.groups import grouped
 

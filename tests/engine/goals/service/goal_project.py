@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from engine.goals.requests import (
-    ClusteringRequest,
-)
+from engine.goals.requests import ClusteringRequest
 from engine.goals.service.runs import GoalStages
 from engine.goals.service.service import GoalService
 from engine.goals.views.decision_log import DecisionLog

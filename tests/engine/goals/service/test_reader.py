@@ -9,13 +9,8 @@ import numpy as np
 import pytest
 
 from engine.base.errors import UsageError
-from engine.base.outcomes import (
-    State,
-)
-from engine.completeness.records import (
-    DecisionRule,
-    StateCounts,
-)
+from engine.base.outcomes import State
+from engine.completeness.records import DecisionRule, StateCounts
 from engine.goals.service.service import GoalService
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import TOPIC, members, stored_goals, texts

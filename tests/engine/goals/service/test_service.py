@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
-from engine.goals.requests import (
-    ClusteringRequest,
-)
+from engine.goals.requests import ClusteringRequest
 from engine.goals.service.service import GoalService
 from engine.goals.tables import clusterings
 from engine.project.project import Project

@@ -22,9 +22,7 @@ from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobDone
 from engine.model.embedders.embedder import embedder_for
 from engine.model.model_work import ModelWork, RunModel
-from engine.model.process.process import (
-    ModelProcess,
-)
+from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.project.project import Project
 from tests.engine.completeness import scored

@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 
 from engine.base.errors import UsageError
-from engine.model.embedders import (
-    embedder,
-    sentence,
-)
+from engine.model.embedders import embedder, sentence
 from engine.model.embedders.embedder import Embedder, embedder_for, embedder_from_state
 from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import Vectors, unit_rows

@@ -14,9 +14,7 @@ import pytest
 from engine.base.errors import ModelError, UsageError
 from engine.model.embedders import sentence
 from engine.model.embedders.embedder import Served, embedder_for
-from engine.model.embedders.vectors import (
-    BATCH,
-)
+from engine.model.embedders.vectors import BATCH
 from tests.engine.project.support import REPOSITORY
 
 

@@ -15,12 +15,8 @@ import pytest
 
 from engine.base.errors import ModelError, UsageError
 from engine.model.embedders.embedder import embedder_for
-from engine.model.embedders.sentence import (
-    HttpEmbedder,
-)
-from engine.model.embedders.vectors import (
-    BATCH,
-)
+from engine.model.embedders.sentence import HttpEmbedder
+from engine.model.embedders.vectors import BATCH
 from engine.model.http.client import ATTEMPTS
 from engine.model.http.retry_waits import JITTER, LONGEST_WAIT
 from tests.engine.project.support import REPOSITORY

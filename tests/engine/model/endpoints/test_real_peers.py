@@ -19,10 +19,7 @@ from engine.model.http.fleet import Fleet
 from engine.model.http.probe import probe
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import (
-    Generate,
-    ModelClient,
-)
+from engine.model.process.requests import Generate, ModelClient
 from engine.model.prompt_files import Prompt
 from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
 from engine.simulate.demo.samples import sample_conversations

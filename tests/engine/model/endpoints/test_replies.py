@@ -13,9 +13,7 @@ from engine.model.batched_replies import generate
 from engine.model.endpoints.client import EndpointModel
 from engine.model.generation import alike
 from engine.model.interface import Sampling
-from engine.model.log_windows import (
-    log_tokens,
-)
+from engine.model.log_windows import log_tokens
 from engine.model.process.requests import CountTokens, Generate, LogProbs, WrittenReply
 from engine.model.prompt_files import Prompt, frame
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint

@@ -11,17 +11,8 @@ import pytest
 
 from engine.base.errors import ModelError, UsageError
 from engine.model.http.address import parse_address
-from engine.model.http.capabilities import (
-    Capabilities,
-    no_curve,
-    no_reading,
-    no_tree,
-    no_writing,
-)
-from engine.model.http.client import (
-    EndpointClient,
-    with_model,
-)
+from engine.model.http.capabilities import Capabilities, no_curve, no_reading, no_tree, no_writing
+from engine.model.http.client import EndpointClient, with_model
 from engine.model.http.probe import probe
 from engine.model.prompt_files import parse_prompt, prompt_text
 from tests.engine.model.http.toy_peer import MODEL, NAMES, Manner, ToyPeer, drips, running, says

@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 from engine.base.errors import RequestRefused
 from engine.model.http.address import parse_address
-from engine.model.http.dialects import (
-    without_controls,
-    written,
-)
+from engine.model.http.dialects import without_controls, written
 from engine.model.http.request_limit import MOST, RequestLimit
 from engine.model.http.retry_waits import JITTER, LONGEST_WAIT, wait_after, wait_for_quota
 

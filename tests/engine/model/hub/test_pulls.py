@@ -15,14 +15,7 @@ from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Pause
 from engine.model.gguf_file import read_gguf
 from engine.model.hub import download, pulls
 from engine.model.hub.access import Hub
-from engine.model.hub.pulls import (
-    PullPlan,
-    PullProgress,
-    carry_out,
-    forget,
-    plan_pull,
-    unfinished,
-)
+from engine.model.hub.pulls import PullPlan, PullProgress, carry_out, forget, plan_pull, unfinished
 from engine.model.hub.repositories import look_at
 from engine.model.manifest import (
     PartFile,

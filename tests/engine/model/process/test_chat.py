@@ -15,9 +15,7 @@ from engine.base.errors import ModelError
 from engine.model.chat import Call, ChatMessage, Speaker
 from engine.model.interface import Sampling
 from engine.model.llamacpp import LlamaModel
-from engine.model.log_windows import (
-    GAP,
-)
+from engine.model.log_windows import GAP
 from engine.model.process.chat import chat_replies, fitted
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Chat

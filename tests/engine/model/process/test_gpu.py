@@ -8,13 +8,7 @@ import pytest
 
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.memory_plan import (
-    GPU_OVERHEAD,
-    Gpu,
-    free_gpu,
-    plan_layers,
-    with_layers_that_fit,
-)
+from engine.model.memory_plan import GPU_OVERHEAD, Gpu, free_gpu, plan_layers, with_layers_that_fit
 
 
 @pytest.fixture

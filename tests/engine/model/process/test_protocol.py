@@ -12,13 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.completeness.block import (
-    BoundaryProbability,
-    ItemScore,
-    LogItem,
-    Question,
-    WrittenOn,
-)
+from engine.completeness.block import BoundaryProbability, ItemScore, LogItem, Question, WrittenOn
 from engine.completeness.model_requests import Score
 from engine.model.chat import Call, ChatMessage
 from engine.model.interface import LoadOptions, Sampling

@@ -12,9 +12,7 @@ from engine.model.gguf_file import F32, read_gguf
 from engine.model.interface import LoadOptions, Span, log_probs
 from engine.model.llamacpp import LlamaModel, quantize
 from engine.model.process import protocol
-from engine.model.process.log_probs import (
-    read_tokens,
-)
+from engine.model.process.log_probs import read_tokens
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Expand, ReadTokens, Tokenize
 from tests.engine.model.process.test_protocol import crossed

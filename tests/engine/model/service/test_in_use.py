@@ -10,13 +10,9 @@ from typing import Any
 import pytest
 
 from engine.base.errors import ProjectReadOnly, UsageError
-from engine.completeness.records import (
-    ScoringRequest,
-)
+from engine.completeness.records import ScoringRequest
 from engine.completeness.stages.scoring import ScoringStage
-from engine.goals.requests import (
-    ClusteringRequest,
-)
+from engine.goals.requests import ClusteringRequest
 from engine.goals.stages.proposing import ProposeStage
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL
@@ -24,13 +20,9 @@ from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointEntry
 from engine.model.interface import LoadOptions
 from engine.model.process.requests import Tune
-from engine.model.service.records import (
-    ModelRequest,
-)
+from engine.model.service.records import ModelRequest
 from engine.opener.open_project import OpenProject
-from engine.trees.records import (
-    TreeRequest,
-)
+from engine.trees.records import TreeRequest
 from engine.trees.stages import TreeStage
 from engine.trees.tree import TreeOptions
 from tests.command_line import data, workbench

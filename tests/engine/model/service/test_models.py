@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.model.adapter_files import (
-    AdapterOrigin,
-    base_fingerprint,
-)
+from engine.model.adapter_files import AdapterOrigin, base_fingerprint
 from engine.model.catalog import DEFAULT_MODEL, embedded_model
 from engine.model.gguf_file import read_gguf
 from tests.command_line import data, workbench

@@ -25,9 +25,7 @@ from engine.model.manifest import read_manifest
 from engine.model.process.process import ModelProcess
 from engine.model.service import service
 from engine.model.service.endpoints import Endpoints
-from engine.model.service.facts import (
-    MachineMemory,
-)
+from engine.model.service.facts import MachineMemory
 from engine.model.service.pulls import Rate
 from engine.model.service.records import ModelRow, PullRow, PullState
 from engine.model.service.run_setup import RunSetup

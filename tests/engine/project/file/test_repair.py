@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import ProjectError
-from engine.base.outcomes import (
-    Verdict,
-)
+from engine.base.outcomes import Verdict
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.project.file.repair import repair

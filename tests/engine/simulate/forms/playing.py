@@ -9,9 +9,7 @@ from typing import Any
 
 from engine.formats.form_scores import fields
 from engine.model.chat import Call, Completion
-from engine.model.prompt_files import (
-    prompt_texts,
-)
+from engine.model.prompt_files import prompt_texts
 from engine.simulate.forms.form import Form, Profile, read_form
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES

@@ -13,9 +13,7 @@ from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.runner import JobCancelled, JobDone, JobRunner
 from engine.model.chat import Role
 from engine.model.model_work import RunModel
-from engine.model.prompt_files import (
-    prompt_texts,
-)
+from engine.model.prompt_files import prompt_texts
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.simulate import tables as plays

@@ -13,9 +13,7 @@ import pytest
 
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.model.chat import Call, Completion
-from engine.model.prompt_files import (
-    prompt_texts,
-)
+from engine.model.prompt_files import prompt_texts
 from engine.opener.annotation_tasks import argilla_settings, labeling_config
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project

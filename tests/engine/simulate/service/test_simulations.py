@@ -11,15 +11,8 @@ import pytest
 from engine.base.errors import UsageError
 from engine.model.chat import Role
 from engine.model.interface import Sampling
-from engine.model.prompt_files import (
-    places,
-    prompt_kinds,
-    prompt_texts,
-)
-from engine.model.service.run_setup import (
-    names,
-    shipped,
-)
+from engine.model.prompt_files import places, prompt_kinds, prompt_texts
+from engine.model.service.run_setup import names, shipped
 from engine.opener.open_project import OpenProject
 from engine.simulate.request import SimulationOptions, SimulationRequest
 from engine.simulate.service.simulations import Simulation

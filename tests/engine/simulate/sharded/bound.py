@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.model.chat import Call, Completion
-from engine.model.prompt_files import (
-    prompt_texts,
-)
+from engine.model.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import as_instruction
 from engine.simulate.sharded.task import Evaluation, Task
 from engine.simulate.sharded.tasks import task_for

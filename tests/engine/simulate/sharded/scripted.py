@@ -9,9 +9,7 @@ from typing import Any
 
 from engine.model.asking import Ending, Scenario
 from engine.model.chat import Call, Completion
-from engine.model.prompt_files import (
-    prompt_texts,
-)
+from engine.model.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Case, Condition, Setting

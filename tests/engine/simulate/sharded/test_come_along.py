@@ -9,14 +9,8 @@ from typing import Any
 import pytest
 
 from engine.model.chat import Call, Completion
-from engine.model.prompt_files import (
-    prompt_texts,
-)
-from engine.simulate.sharded.instruction import (
-    BUNDLED,
-    Instruction,
-    bundled_instructions,
-)
+from engine.model.prompt_files import prompt_texts
+from engine.simulate.sharded.instruction import BUNDLED, Instruction, bundled_instructions
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import CONDITIONS, Case, Condition
 from engine.simulate.sharded.tasks import task_for

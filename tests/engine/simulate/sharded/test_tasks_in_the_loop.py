@@ -12,15 +12,9 @@ import pytest
 
 from engine.formats.coded import sharded_logs
 from engine.model.chat import Call, Completion
-from engine.model.prompt_files import (
-    prompt_texts,
-)
+from engine.model.prompt_files import prompt_texts
 from engine.simulate.play import Played
-from engine.simulate.sharded.instruction import (
-    BUNDLED,
-    Instruction,
-    bundled_instructions,
-)
+from engine.simulate.sharded.instruction import BUNDLED, Instruction, bundled_instructions
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, Case, Condition
 from engine.simulate.sharded.tasks import task_for
