@@ -297,9 +297,9 @@ def rank_pairs(
         masses: Weight of each pair, shape (pairs,).
     """
     if order == "similarity":
-        keys = similarities
+        priorities = similarities
     elif order == "probability":
-        keys = model.probabilities(features)
+        priorities = model.probabilities(features)
     else:
-        keys = expected_error_reduction(model, features, masses)
-    return list(map(int, np.argsort(-keys, kind="stable")))
+        priorities = expected_error_reduction(model, features, masses)
+    return list(map(int, np.argsort(-priorities, kind="stable")))
