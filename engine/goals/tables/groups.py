@@ -22,7 +22,7 @@ from engine.base.outcomes import State
 from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import state_sql
-from engine.conversations.filter_fields import ANY, NONE, NOVEL
+from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL
 from engine.goals.records import LEAST_SHARE, GoalOfConversation
 from engine.goals.tables import clusterings
 from engine.project.idset import IdSet, read_ids
@@ -153,7 +153,7 @@ def conversations(
     order = _order(conn)
     matching = among - among
     for value in goals:
-        if value.lower() in (ANY, NONE, NOVEL):
+        if value.lower() in (ANY_VALUE, NO_VALUE, NOVEL):
             matching |= _with_special_value(conn, order[0], value.lower(), among, second=second)
             continue
         clustering_id, groups = _find_groups(conn, order, value)
@@ -313,7 +313,7 @@ def _with_special_value(
         if value == NOVEL:
             raise WorkbenchError("“novel” is no value of “also”.", "Write goal:novel.")
         having = among.of(read_ids(conn, f"SELECT conversation_id FROM ({SECOND_GOALS})", values))
-        return having if value == ANY else among - having
+        return having if value == ANY_VALUE else among - having
     moved = among.of(read_ids(conn, _MOVED, values))
     without = "SELECT conversation_id FROM {} WHERE clustering_id = ? AND {} IS {}"
     if value == NOVEL:
@@ -324,7 +324,7 @@ def _with_special_value(
         | among.of(read_ids(conn, without.format("assignment", "group_id", "NOT NULL"), values))
     ) - moved
     having |= among.of(read_ids(conn, without.format("goal_move", "group_id", "NOT NULL"), values))
-    return having if value == ANY else among - having
+    return having if value == ANY_VALUE else among - having
 
 
 # Counts of groups
