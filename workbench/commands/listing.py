@@ -16,7 +16,12 @@ from rich.cells import cell_len
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted, probability
 from engine.base.text import as_json, one_line
-from engine.conversations.filter_fields import ANY, COUNTED, DOTTED, SortKey
+from engine.conversations.filter_fields import (
+    ANY_VALUE,
+    COUNTABLE_FIELDS,
+    FIELDS_WITH_KEYS,
+    SortKey,
+)
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.open_project import OpenProject
@@ -163,15 +168,15 @@ def _count(
         UsageError: Conversations cannot be counted by the field.
         WorkbenchError: No conversation has this field of metadata or truth.
     """
-    if field not in COUNTED:
-        if field.partition(".")[0] not in DOTTED or not field.partition(".")[2]:
-            near = get_close_matches(field, COUNTED, 3)
+    if field not in COUNTABLE_FIELDS:
+        if field.partition(".")[0] not in FIELDS_WITH_KEYS or not field.partition(".")[2]:
+            near = get_close_matches(field, COUNTABLE_FIELDS, 3)
             raise UsageError(
                 f"Conversations cannot be counted by “{field}”.",
                 (f"Do you mean {' or '.join(near)}? " if near else "")
-                + f"Fields: {', '.join(COUNTED)}, meta.KEY, truth.KEY.",
+                + f"Fields: {', '.join(COUNTABLE_FIELDS)}, meta.KEY, truth.KEY.",
             )
-        workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY,)),))))
+        workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY_VALUE,)),))))
     values = workspace.conversations.values(field, filter)[:limit]
     if json:
         for value, count in values:

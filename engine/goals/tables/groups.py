@@ -22,7 +22,7 @@ from engine.base.outcomes import State
 from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import state_sql
-from engine.conversations.filter_fields import ANY, NONE, NOVEL
+from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL
 from engine.goals.records import LEAST_SHARE, GoalOfConversation
 from engine.goals.tables import clusterings
 from engine.project.idset import IdSet, read_ids
@@ -148,7 +148,7 @@ def conversations(
     order = _order(conn)
     found = among - among
     for value in wanted:
-        if value.lower() in (ANY, NONE, NOVEL):
+        if value.lower() in (ANY_VALUE, NO_VALUE, NOVEL):
             found |= _special(conn, order[0], value.lower(), among, second=second)
             continue
         clustering_id, groups = _named(conn, order, value)
@@ -292,7 +292,7 @@ def _special(
         if value == NOVEL:
             raise WorkbenchError("“novel” is no value of “also”.", "Write goal:novel.")
         having = among.of(read_ids(conn, f"SELECT conversation_id FROM ({SECOND})", at))
-        return having if value == ANY else among - having
+        return having if value == ANY_VALUE else among - having
     moved = among.of(read_ids(conn, _MOVED, at))
     without = "SELECT conversation_id FROM {} WHERE clustering_id = ? AND {} IS {}"
     if value == NOVEL:
@@ -303,7 +303,7 @@ def _special(
         | among.of(read_ids(conn, without.format("assignment", "group_id", "NOT NULL"), at))
     ) - moved
     having |= among.of(read_ids(conn, without.format("goal_move", "group_id", "NOT NULL"), at))
-    return having if value == ANY else among - having
+    return having if value == ANY_VALUE else among - having
 
 
 # Counts of groups
