@@ -220,5 +220,5 @@ def _count_rare(size: Ints) -> Ints:
 
 
 def _min_in_common(both: Ints) -> NDArray[np.floating[Any]]:
-    """Returns how many common shingles make two conversations nearly equal, given the sum of their counts of shingles."""
+    """Returns how many common shingles make two conversations nearly equal, given how many they have together."""
     return MIN_SHARED / (1 + MIN_SHARED) * both - 1e-9
