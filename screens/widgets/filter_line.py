@@ -26,7 +26,7 @@ from engine.conversations.filters import (
     term_at_cursor,
 )
 from screens.widgets.background import background
-from screens.widgets.controls import MOST_TYPED, LineInput
+from screens.widgets.controls import MAX_TYPED_CHARACTERS, LineInput
 from screens.widgets.keyed import Keyed
 
 TYPING_REST = 0.2
@@ -182,7 +182,7 @@ class FilterLine(Vertical):
             self._show_mistake(error)
 
     def _write(self, value: str) -> None:
-        value = display_safe(" ".join(value.split("\n")))[:MOST_TYPED]
+        value = display_safe(" ".join(value.split("\n")))[:MAX_TYPED_CHARACTERS]
         with self._input.prevent(Input.Changed):
             self._input.value = value
             self._input.cursor_position = len(value)

@@ -37,9 +37,9 @@ from workbench.arguments import (
     switch,
     takes,
 )
+from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.commands.summaries import counts_json, headline, narrate_set, set_lines, sets_json
 from workbench.narration import narrate
-from workbench.result import DONE, Result
 
 BATCH = 500
 """Rows read at once; the columns of the table are as wide as the first of these need."""
@@ -62,7 +62,7 @@ COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
 
 
 @takes(PROJECT, FILTER)
-def status(arguments: argparse.Namespace) -> Result:
+def status(arguments: argparse.Namespace) -> CommandResult:
     """Gives the counts of a project, or of the conversations that match a filter, and its runs."""
     filter: Filter = arguments.filter
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
@@ -107,7 +107,7 @@ def status(arguments: argparse.Namespace) -> Result:
             {"source": row.source, "line": row.line, "reason": row.reason} for row in quarantined
         ],
     }  # fmt: skip
-    return Result(lines, document)
+    return CommandResult(lines, document)
 
 
 RUN_FIELDS = (
@@ -156,7 +156,7 @@ def list_conversations(arguments: argparse.Namespace) -> int:
                 _print_table(_batches(conversations, ids))
         sys.stdout.flush()
         narrate_set(workspace.score_sets)
-    return DONE
+    return EXIT_DONE
 
 
 def _count(
@@ -264,7 +264,7 @@ def matching(workspace: OpenProject, filter: Filter) -> Sequence[int]:
         argument("--delete", metavar="NAME", help="delete a saved filter"),
     ),
 )
-def saved_filters(arguments: argparse.Namespace) -> Result:
+def saved_filters(arguments: argparse.Namespace) -> CommandResult:
     """Saves or deletes a filter, if asked to, and lists all that are saved.
 
     Raises:
@@ -287,4 +287,4 @@ def saved_filters(arguments: argparse.Namespace) -> Result:
             saved.delete_filter(arguments.delete)
         filters = saved.filters()
     lines = [f"{one_line(name)}: {text}" for name, text in filters.items()]
-    return Result(lines or ["No filters are saved."], {"filters": filters})
+    return CommandResult(lines or ["No filters are saved."], {"filters": filters})

@@ -15,8 +15,8 @@ from engine.opener.open_project import OpenProject
 from engine.results.watch.service import WatchRequest, files_to_watch
 from engine.results.watch.signals import Rules
 from workbench.arguments import MOST_UNPACKED, argument, read_request, request_arguments, takes
+from workbench.command_result import EXIT_DONE
 from workbench.narration import narrate, run_stages
-from workbench.result import DONE
 
 STDIN = "-"
 
@@ -51,7 +51,7 @@ def watch(arguments: argparse.Namespace) -> int:
             if not stage.reported and not stage.ended:
                 raise
     narrate(stage.summary())
-    return DONE
+    return EXIT_DONE
 
 
 def _watched_input(arguments: argparse.Namespace) -> WatchedInput:
