@@ -92,7 +92,7 @@ class ToGroupsStage(CpuStage):
             runs.count(conn, run_id, done, total)
 
         learned: list[tuple[list[str], Membership]] = []
-        for _, note in self._live(self._membership, learned.append):
+        for _, note in self._run_on_thread(self._membership, learned.append):
             yield Progress(0, total, note)
         groups, membership = learned[0]
         for start in range(0, total, size):
@@ -100,7 +100,7 @@ class ToGroupsStage(CpuStage):
             batch = items[start : start + size]
             found: list[Sequence[Entry]] = []
             work = partial(assign_batch, batch, groups, membership)
-            for _ in self._live(work, found.append):
+            for _ in self._run_on_thread(work, found.append):
                 yield Progress(done, total)
             (entries,) = found
             done += len(batch)
