@@ -178,11 +178,13 @@ class FittingStage(CpuStage):
         yield Progress(0, total)
         found: list[_Fitted] = []
         done = 0
-        for count, note in self._live(partial(self._fit, read), found.append):
+        for count, note in self._run_on_thread(partial(self._fit, read), found.append):
             done += count
             yield Progress(min(done, total), total, note)
         (fitted,) = found
-        for _, note in self._live(partial(self._store, run_id, key, read, fitted), self._count):
+        for _, note in self._run_on_thread(
+            partial(self._store, run_id, key, read, fitted), self._count
+        ):
             yield Progress(total, total, note)
         self._summary = fitted.in_words()
         yield Progress(total, total)
