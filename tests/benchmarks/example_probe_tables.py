@@ -22,7 +22,8 @@ import numpy as np
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import Bools, Floats, Ints, States
+from engine.completeness.probe import States
+from engine.completeness.probe_calibration import Bools, Floats, Ints
 from engine.completeness.tables import hidden_states
 from engine.conversations import shingle_overlap
 from engine.project.project import Project

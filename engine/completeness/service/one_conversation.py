@@ -103,7 +103,7 @@ class ConversationScorer:
         run = self._runs.run(replace(request, mode=mode, tune=False))
         probe = None
         if run.question.states:
-            probe = bundled_probe.of_model(run.model.model)
+            probe = bundled_probe.bundled_probe_for(run.model.model)
             if probe is None:
                 raise NotFound(
                     f"There is no probe for {run.model.model.label} outside a project.",

@@ -263,7 +263,7 @@ class ScoringRuns:
         if adapter is not None and adapter.parent != BUNDLED_ADAPTERS:
             return "tuned"
         bare = setup.models.resolve(replace(request, mode="probe").model_request)
-        if bundled_probe.of_model(bare.model) is not None:
+        if bundled_probe.bundled_probe_for(bare.model) is not None:
             return "probe"
         return "tuned" if adapter is not None else "base"
 

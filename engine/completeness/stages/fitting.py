@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from engine.base.errors import NotYet
 from engine.base.number_format import counted, figure, figure_range
 from engine.base.statistics.ranking import auroc
-from engine.completeness import bundled_probe, probe
-from engine.completeness.baselines import by_position, sounds_complete
+from engine.completeness import bundled_probe, probe, probe_calibration
+from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
 from engine.completeness.bundled_probe import BundledProbe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import Floats
+from engine.completeness.probe_calibration import Floats
 from engine.completeness.records import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import StateEntry
@@ -109,9 +109,9 @@ class _Fitted:
 
 
 class FittingStage(CpuStage):
-    """Fits the probe anew to the conversations that were read, at most `probe.MOST` of them, and scores each
-    conversation by a probe that never saw it. Too few for a fit are scored by the bundled probe, where the model is the
-    built-in one.
+    """Fits the probe anew to the conversations that were read, at most `probe.MAX_CONVERSATIONS` of them, and scores
+    each conversation by a probe that never saw it. Too few for a fit are scored by the bundled probe, where
+    the model is the built-in one.
     """
 
     name = "fit"
@@ -150,7 +150,11 @@ class FittingStage(CpuStage):
             ids = hidden_states.ids(conn, states)
             known = hidden_states.fingerprint(conn, ids)
         found = {"probe": probe.VERSION, "states": states, "conversations": known}
-        return {**found, "drawn": probe.MOST} if len(ids) > probe.MOST else found
+        return (
+            {**found, "drawn": probe.MAX_CONVERSATIONS}
+            if len(ids) > probe.MAX_CONVERSATIONS
+            else found
+        )
 
     def waiting(self) -> int:
         """Number of conversations that were read and have no scores of a probe fitted to all that were read."""
@@ -240,7 +244,7 @@ class FittingStage(CpuStage):
         different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
         bundled = None
         if different < LEAST_FOR_PROBE:
-            bundled = bundled_probe.of_model(self._model.model)
+            bundled = bundled_probe.bundled_probe_for(self._model.model)
             if bundled is None or not read.usable:
                 raise NotYet(
                     f"A probe needs {LEAST_FOR_PROBE} conversations that could end in two places,"
@@ -256,13 +260,13 @@ class FittingStage(CpuStage):
             fitted = _Fitted(by_samples(read.states), by_samples, drawn, None, SAMPLES_PROBE)
         else:
             fit = probe.cross_fit(read.states, end, group, lambda: report(1, "fitting"))
-            fitted = _Fitted(fit.p, fit.of_others, drawn, fit.spread)
-        if different < probe.FOLDS:
+            fitted = _Fitted(fit.p, fit.score_unseen, drawn, fit.spread)
+        if different < probe_calibration.FOLDS:
             return fitted
-        position = by_position(
+        position = cross_fit_by_position(
             [
                 [
-                    (number, place.chars, place.step_chars)
+                    Position(number, place.chars, place.step_chars)
                     for number, place in zip(known, one.places, strict=True)
                 ]
                 for known, one in zip(numbers, read.usable, strict=True)
@@ -341,7 +345,9 @@ def _by_bundled(bundled: BundledProbe, states: NDArray[np.float16]) -> Floats:
 def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
     with snapshot(conn):
         ids = hidden_states.ids(conn, states_key)
-        entries = list(hidden_states.of_conversations(conn, states_key, probe.drawn(ids)))
+        entries = list(
+            hidden_states.of_conversations(conn, states_key, probe.sample_conversations(ids))
+        )
     # One array, filled row by row; the bytes of each row are dropped at once, since states can take gigabytes.
     states = np.empty(_shape(entries), dtype="<f2")
     first = 0

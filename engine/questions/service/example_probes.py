@@ -19,7 +19,8 @@ from engine.base.errors import NotYet, WorkbenchError
 from engine.base.interval import wilson
 from engine.base.statistics.ranking import auroc
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import SEED, Floats, Ints, States
+from engine.completeness.probe import States
+from engine.completeness.probe_calibration import SEED, Floats, Ints
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import hidden_states
 from engine.conversations import shingle_overlap

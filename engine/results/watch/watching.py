@@ -19,7 +19,8 @@ from engine.base.errors import Cancelled, FormatError, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import Floats, Ints, States
+from engine.completeness.probe import States
+from engine.completeness.probe_calibration import Floats, Ints
 from engine.completeness.records import LEAST_FOR_PROBE, DecisionRule
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import hidden_states, score_sets
@@ -185,7 +186,7 @@ class WatchStage:
                 for key, count in counts.items()
                 if count and key not in running and (key in reported or not reported)
             ]
-            learned = probe.drawn(ended, verdicts)
+            learned = probe.sample_conversations(ended, verdicts)
             past = list(hidden_states.of_conversations(conn, self._reading.config_hash, learned))
         yield Progress(0, None, "fitting a probe to past conversations")
         fitted, curves, group = self._fit(past)

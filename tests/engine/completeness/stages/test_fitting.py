@@ -241,7 +241,7 @@ class TestFitting:
         drawn, and the set has another key than one that learned from all."""
         give_states(project, list(range(1, COUNT + 1)), ends=True)
         of_all = fitting(project).config_hash
-        monkeypatch.setattr(probe, "MOST", 24)
+        monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 24)
         monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
         outcome = run(project, fitting(project))
         assert isinstance(outcome, JobDone)
