@@ -22,8 +22,14 @@ from engine.base.conversation import without_surrogates
 from engine.base.errors import Cancelled, OutputLost, UsageError, WorkbenchError
 from engine.base.folders import version
 from engine.base.text import as_json, display_safe
+from workbench.command_result import (
+    EXIT_CANCELLED,
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_USAGE,
+    CommandResult,
+)
 from workbench.command_table import COMMANDS, GROUPS, Command
-from workbench.result import CANCELLED, DONE, FAILED, USAGE, Result
 from workbench.surroundings import checked, like_ctrl_c, on_terminal
 
 DESCRIPTION = """\
@@ -256,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 if output is None or output.lost is None:
                     return _print_error(error, json)
                 if output.unread:
-                    return DONE
+                    return EXIT_DONE
                 return _print_error(output.lost, json)
     finally:
         os.umask(mask)
@@ -285,15 +291,15 @@ def _run(words: list[str], topic: list[str], offline: bool) -> int:
         return int(stop.code or 0)
     if arguments.version:
         print(version_line())
-        return DONE
+        return EXIT_DONE
     if arguments.command is None:
         print(MAIN_PATH)
-        return DONE
+        return EXIT_DONE
     if offline or arguments.offline:
         os.environ[network_guard.VARIABLE] = network_guard.FLAG
     try:
         result = arguments.run(arguments)
-        if isinstance(result, Result):
+        if isinstance(result, CommandResult):
             from workbench.narration import print_result
 
             print_result(result, arguments.json)
@@ -333,11 +339,11 @@ def _print_error(error: WorkbenchError | KeyboardInterrupt, json: bool) -> int:
     if isinstance(error, KeyboardInterrupt):
         error = Cancelled("cancelled")
     code = (
-        USAGE
+        EXIT_USAGE
         if isinstance(error, UsageError)
-        else CANCELLED
+        else EXIT_CANCELLED
         if isinstance(error, Cancelled)
-        else FAILED
+        else EXIT_FAILED
     )
     if json:
         report = {

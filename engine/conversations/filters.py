@@ -19,43 +19,61 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import FilterError
 from engine.base.request_options import Option
 from engine.conversations.filter_fields import (
-    ANY,
-    DOTTED,
+    ANY_VALUE,
     FIELDS,
-    NONE,
+    FIELDS_WITH_KEYS,
+    NO_VALUE,
     NOVEL,
-    TEXT,
+    WORD_FIELD,
+    CountedValues,
     Field,
     SortKey,
 )
 
 Op = Literal[":", "<", "<=", ">", ">="]
 
-_OPS = re.compile(r"(?P<field>[A-Za-z_]+)(?P<op>:|>=|<=|>|<|=)")
-_OP = re.compile(r":|>=|<=|>|<|=")
-_DOTTED = re.compile(rf"({'|'.join(DOTTED)})\.", re.IGNORECASE)
-_SHORT: Mapping[str, Op] = {"since": ">=", "until": "<="}
+_FIELD_AND_SIGN = re.compile(r"(?P<field>[A-Za-z_]+)(?P<op>:|>=|<=|>|<|=)")
+"""A field name and the sign after it, as in `turns>5`."""
+
+_SIGN = re.compile(r":|>=|<=|>|<|=")
+
+_FIELD_WITH_KEY = re.compile(rf"({'|'.join(FIELDS_WITH_KEYS)})\.", re.IGNORECASE)
+"""The beginning of a term on a field with a key, as in `meta.channel:web`."""
+
+_DATE_ALIASES: Mapping[str, Op] = {"since": ">=", "until": "<="}
+"""Fields that stand for a comparison of `date`, with its sign."""
+
+_P_ALIAS = "p_end"
+"""Another name by which a filter can call the field `p`."""
+
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?$")
-_PLAIN = re.compile(r"[^\s\",]+$")
+
 _NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
-_PLAIN_KEY = re.compile(r"[^\s:<>=\",]+$")
+
+_NEEDS_NO_QUOTES = re.compile(r"[^\s\",]+$")
+"""A value that is read back unchanged without quotation marks, unless it looks like a negation, a term or a range."""
+
+_KEY_NEEDS_NO_QUOTES = re.compile(r"[^\s:<>=\",]+$")
+"""A key, as in `meta.KEY`, that is read back unchanged without quotation marks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One condition.
+    """One condition of a filter. `str()` gives text that parses to the same term.
 
     Attributes:
-        field: A name of `FIELDS`, or `TEXT`.
-        values: Alternatives; two numbers or dates under `span`; exactly one under a comparison.
-        span: The values are the ends of a range.
-        whole: A quoted text, found as a phrase and not as the beginning of a word.
+        field: The name of a field in `FIELDS`, with its key where it has one (`meta.channel`); or `WORD_FIELD`.
+        op: The sign between field and values; `:` also for what was written with `=`, and for words.
+        values: Alternatives under `:`; the two ends of a range under `span`; exactly one value under a comparison.
+        negated: Whether the term is to match the conversations for which its condition does not hold.
+        span: Whether `values` are the two ends of a range of numbers or dates.
+        whole: Whether the text was quoted, so that it is found as a phrase and not as the beginning of a word.
     """
 
     field: str
@@ -67,20 +85,22 @@ class Term:
 
     def __str__(self) -> str:
         sign = "-" if self.negated else ""
-        if self.field == TEXT:
+        if self.field == WORD_FIELD:
             return sign + (f'"{self.values[0]}"' if self.whole else self.values[0])
-        values = "..".join(self.values) if self.span else ",".join(_quoted(v) for v in self.values)
-        return f"{sign}{_quoted_field(self.field)}{self.op}{values}"
+        values = (
+            "..".join(self.values) if self.span else ",".join(_quote_value(v) for v in self.values)
+        )
+        return f"{sign}{_quote_key(self.field)}{self.op}{values}"
 
     @property
     def key(self) -> str:
-        """Of a term on the metadata or the truth, the name of the field there; else empty."""
+        """The name after the dot in a term on the metadata or the truth; empty for other terms."""
         return self.field.partition(".")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Terms that must all hold; without any it matches everything. `str()` gives text that parses to the same."""
+    """Terms that must all hold; no terms match everything. `str()` gives text that parses to the same filter."""
 
     terms: tuple[Term, ...] = ()
 
@@ -91,22 +111,30 @@ class Filter:
         return bool(self.terms)
 
     def of(self, field: str) -> tuple[Term, ...]:
-        """The terms on one field."""
+        """Returns the terms on one field, in their order."""
         return tuple(term for term in self.terms if term.field == field)
 
     def without(self, *fields: str) -> Filter:
-        """The filter without the terms on these fields."""
+        """Returns the filter without the terms on these fields."""
         return Filter(tuple(term for term in self.terms if term.field not in fields))
 
     def with_choice(self, field: str, value: str | None) -> Filter:
-        """The filter with `field:value` in place of its terms on that field; None only takes them out."""
-        kept = self.without(field).terms
-        return Filter(kept if value is None else (*kept, Term(field, ":", (value,))))
+        """Returns the filter with `field:value` in place of its terms on that field; None only takes those out."""
+        other_terms = self.without(field).terms
+        if value is None:
+            return Filter(other_terms)
+        return Filter((*other_terms, Term(field, ":", (value,))))
 
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """Which conversations, in which order; those without a value come last in either direction."""
+    """Says which conversations a list shows, and in which order.
+
+    Attributes:
+        filter: Selects the conversations.
+        sort: What they are ordered by; conversations without a value of it come last in either direction.
+        descending: Whether the largest value comes first.
+    """
 
     filter: Filter = Filter()
     sort: SortKey = "id"
@@ -114,151 +142,232 @@ class ListQuery:
 
 
 def parse_filter(text: str) -> Filter:
-    """Reads a filter.
+    """Returns the filter that a text stands for.
 
     Raises:
-        FilterError: With the place in the text and what would be right.
+        FilterError: The text is no filter. The error has the position of the mistake and says what would be right.
     """
-    for at, (letter, stored) in enumerate(zip(text, without_surrogates(text), strict=True)):
+    for position, (letter, stored) in enumerate(zip(text, without_surrogates(text), strict=True)):
         if letter != stored:
             raise FilterError(
                 "This letter is not in the encoding of the terminal.",
                 "Use UTF-8, for instance with LC_ALL=C.UTF-8.",
-                at,
+                position,
             )
-    return Filter(tuple(_term(word) for word in _words(text)))
+    return Filter(tuple(_parse_term(word) for word in _split_words(text)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word of the line: its text without quotes, where it begins, and which characters were quoted."""
+    """A part of a filter between spaces, which is to become a term.
+
+    Attributes:
+        text: Its text without quotation marks.
+        quoted: Whether each character of `text` was between quotation marks.
+        start: Position of its first character in the filter.
+    """
 
     text: str
     quoted: tuple[bool, ...]
-    at: int
+    start: int
 
 
-def _words(text: str) -> list[_Word]:
+def _split_words(text: str) -> list[_Word]:
+    """Returns the parts of a filter between spaces that are not quoted.
+
+    Raises:
+        FilterError: A quotation mark is not closed.
+    """
     words: list[_Word] = []
-    at = 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
+    position = 0
+    while position < len(text):
+        if text[position].isspace():
+            position += 1
             continue
-        start, inside = at, False
+        start, inside = position, False
         chars: list[str] = []
         quoted: list[bool] = []
-        while at < len(text) and (inside or not text[at].isspace()):
-            if text[at] == '"':
+        while position < len(text) and (inside or not text[position].isspace()):
+            if text[position] == '"':
                 inside = not inside
-                opened = at
+                opened = position
             else:
-                chars.append(text[at])
+                chars.append(text[position])
                 quoted.append(inside)
-            at += 1
+            position += 1
         if inside:
             raise FilterError("A quotation mark is not closed.", 'Add a " at the end.', opened)
-        if start + 1 < at or chars:
+        if start + 1 < position or chars:
             words.append(_Word("".join(chars), tuple(quoted), start))
     return words
 
 
-def _term(word: _Word) -> Term:
-    text, quoted, at = word.text, word.quoted, word.at
+def _parse_term(word: _Word) -> Term:
+    """Returns the term that a word stands for.
+
+    Raises:
+        FilterError: The word is no term.
+    """
+    text, quoted, start = word.text, word.quoted, word.start
     negated = text.startswith("-") and not quoted[0]
     if negated:
-        text, quoted, at = text[1:], quoted[1:], at + 1
+        text, quoted, start = text[1:], quoted[1:], start + 1
         if not text or (text.startswith("-") and not quoted[0]):
             raise FilterError(
                 "A - stands before the term that does not hold, without a space.",
                 f'Like -tag:spam. To search for the text itself, quote it: "-{text}".',
-                at - 1,
+                start - 1,
             )
-    head = _head(text, quoted)
+    head = _split_field_and_sign(text, quoted)
     if head is None:
         if not text.replace("\0", " ").strip():
-            raise FilterError("Nothing is between the quotation marks.", "Write a word there.", at)
-        return Term(TEXT, ":", (text,), negated, whole=any(quoted))
-    written, sign, end = head
-    field, name = _field(written, text, at)
-    op: Op = ":" if sign == "=" else sign  # type: ignore[assignment]
-    at += end
-    raw = _split(text[end:], quoted[end:])
-    if not raw or not all(raw):
-        raise FilterError(f"“{name}{sign}” needs a value.", _expects(field), at)
-    short = field.name in ("has", *_SHORT)
-    no_comparison = field.kind in ("choice", "text") or short
-    if (op != ":" and (no_comparison or len(raw) != 1)) or (short and len(raw) != 1):
-        raise FilterError(f"“{name}” cannot be compared so.", _expects(field), at - len(sign))
+            raise FilterError(
+                "Nothing is between the quotation marks.", "Write a word there.", start
+            )
+        return Term(WORD_FIELD, ":", (text,), negated, whole=any(quoted))
+    field, name = _find_field(head.field, text, start)
+    values_start = start + head.end
+    values = _split_values(text[head.end :], quoted[head.end :])
+    if not values or not all(values):
+        raise FilterError(f"“{name}{head.sign}” needs a value.", _usage_hint(field), values_start)
+    return _term_on_field(field, name, head, values, any(quoted[head.end :]), negated, values_start)
+
+
+def _term_on_field(
+    field: Field,
+    name: str,
+    head: _FieldAndSign,
+    values: Sequence[str],
+    any_quoted: bool,
+    negated: bool,
+    start: int,
+) -> Term:
+    """Returns the term on a field with some values.
+
+    Args:
+        name: Name of the field, in the form of `Term.field`.
+        values: The alternatives between commas; at least one, and none empty.
+        any_quoted: Whether a part of the values was quoted.
+        start: Position of the values in the filter.
+
+    Raises:
+        FilterError: The field cannot be compared so, or cannot have such a value.
+    """
+    op: Op = ":" if head.sign == "=" else head.sign  # type: ignore[assignment]
+    is_alias = field.name in ("has", *_DATE_ALIASES)
+    no_comparison = field.kind in ("choice", "text") or is_alias
+    if (op != ":" and (no_comparison or len(values) != 1)) or (is_alias and len(values) != 1):
+        raise FilterError(
+            f"“{name}” cannot be compared so.", _usage_hint(field), start - len(head.sign)
+        )
     if field.name == "has":
-        return _has(raw[0], at, negated)
-    if field.name in _SHORT:
-        return Term("date", _SHORT[field.name], (_value(field, raw[0], at),), negated)
-    ends = tuple(raw[0].split("..")) if len(raw) == 1 and op == ":" else ()
-    is_literal = field.kind == "anything" and any(quoted[end:])
-    if len(ends) == 2 and all(ends) and _has_ranges(field, ends) and not is_literal:
-        return Term(name, op, tuple(_value(field, v, at) for v in ends), negated, span=True)
-    if field.name == "draw" and op == ":":
-        raise FilterError("“draw” is never just that number.", _expects(field), at)
-    return Term(name, op, tuple(_value(field, v, at) for v in raw), negated)
+        return _parse_has(values[0], start, negated)
+    if field.name in _DATE_ALIASES:
+        date = _check_value(field, values[0], start)
+        return Term("date", _DATE_ALIASES[field.name], (date,), negated)
+    ends = tuple(values[0].split("..")) if len(values) == 1 and op == ":" else ()
+    is_literal = field.kind == "anything" and any_quoted
+    if len(ends) == 2 and all(ends) and _can_be_range(field, ends) and not is_literal:
+        checked_ends = tuple(_check_value(field, end, start) for end in ends)
+        return Term(name, op, checked_ends, negated, span=True)
+    if (
+        field.name == "draw" and op == ":"
+    ):  # a random number from 0 to 1, of which only parts are of use
+        raise FilterError("“draw” is never just that number.", _usage_hint(field), start)
+    return Term(name, op, tuple(_check_value(field, value, start) for value in values), negated)
 
 
-def _head(text: str, quoted: Sequence[bool]) -> tuple[str, str, int] | None:
-    """(field as written, sign, where the values begin); None for words to search for."""
-    dotted = _DOTTED.match(text)
-    if dotted is not None and not any(quoted[: dotted.end()]):
-        for sign in _OP.finditer(text, dotted.end()):
+class _FieldAndSign(NamedTuple):
+    """The beginning of a term before its values.
+
+    Attributes:
+        field: Name of the field as it was written, perhaps with a key.
+        sign: The sign after it.
+        end: Number of characters before the values.
+    """
+
+    field: str
+    sign: str
+    end: int
+
+
+def _split_field_and_sign(text: str, quoted: Sequence[bool]) -> _FieldAndSign | None:
+    """Returns the field and the sign at the beginning of a term; None where the term is words to search for.
+
+    Args:
+        text: The term without quotation marks and without the sign of negation.
+        quoted: Whether each character of it was quoted.
+    """
+    with_key = _FIELD_WITH_KEY.match(text)
+    if with_key is not None and not any(quoted[: with_key.end()]):
+        for sign in _SIGN.finditer(text, with_key.end()):
             if not any(quoted[sign.start() : sign.end()]):
-                return text[: sign.start()], sign[0], sign.end()
+                return _FieldAndSign(text[: sign.start()], sign[0], sign.end())
         return None
-    match = _OPS.match(text)
+    match = _FIELD_AND_SIGN.match(text)
     if match is None or any(quoted[: match.end()]):
         return None
-    return match["field"], match["op"], match.end()
+    return _FieldAndSign(match["field"], match["op"], match.end())
 
 
-def _field(written: str, text: str, at: int) -> tuple[Field, str]:
-    """The field of a name, and the name in the form of `Term.field`."""
+def _find_field(written: str, text: str, start: int) -> tuple[Field, str]:
+    """Returns the field with a name, and the name in the form of `Term.field`.
+
+    Args:
+        written: The name as it was written.
+        text: The whole term, for the hint of the error.
+        start: Position of the term in the filter.
+
+    Raises:
+        FilterError: There is no such field, or the key that it needs is missing.
+    """
     name, dot, key = written.partition(".")
     name = name.lower()
-    field = FIELDS.get("p" if name == "p_end" else name)
+    field = FIELDS.get("p" if name == _P_ALIAS else name)
     if field is None:
-        near = get_close_matches(name, FIELDS, 3)
+        similar_names = get_close_matches(name, FIELDS, 3)
         raise FilterError(
             f"There is no field “{written}”.",
-            (f"Do you mean {' or '.join(near)}? " if near else "")
+            (f"Do you mean {' or '.join(similar_names)}? " if similar_names else "")
             + f'Fields are {", ".join(FIELDS)}. To search for the text itself, quote it: "{text}".',
-            at,
+            start,
         )
-    if field.name in DOTTED:
+    if field.name in FIELDS_WITH_KEYS:
         if not key:
-            raise FilterError(f"“{field.name}” needs the name of a field.", _expects(field), at)
+            raise FilterError(
+                f"“{field.name}” needs the name of a field.", _usage_hint(field), start
+            )
         return field, f"{field.name}{dot}{key}"
     return field, field.name
 
 
-def _has(name: str, at: int, negated: bool) -> Term:
-    """`has:tag` is `tag:any`."""
-    field, name = _field(name, name, at)
+def _parse_has(name: str, start: int, negated: bool) -> Term:
+    """Returns the term that `has:NAME` is short for, which is `NAME:any`.
+
+    Raises:
+        FilterError: There is no such field, or every conversation has a value of it.
+    """
+    field, name = _find_field(name, name, start)
     if not field.optional:
         raise FilterError(f"Every conversation has “{name}”, or it is no field to ask for.",
-                          _expects(FIELDS["has"]), at)  # fmt: skip
-    return Term(name, ":", (ANY,), negated)
+                          _usage_hint(FIELDS["has"]), start)  # fmt: skip
+    return Term(name, ":", (ANY_VALUE,), negated)
 
 
-def _has_ranges(field: Field, ends: Sequence[str]) -> bool:
+def _can_be_range(field: Field, ends: Sequence[str]) -> bool:
+    """Returns whether a field can be asked for a range with these two ends."""
     if field.kind == "anything":
         return all(map(is_number, ends)) or all(map(_DATE.match, ends))
     return field.kind in ("number", "date")
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a finite number."""
+    """Returns whether a text is a finite number."""
     return _NUMBER.fullmatch(text) is not None
 
 
-def _split(text: str, quoted: Sequence[bool]) -> list[str]:
-    """The alternatives between commas that are not quoted."""
+def _split_values(text: str, quoted: Sequence[bool]) -> list[str]:
+    """Returns the alternatives between commas that are not quoted."""
     parts, start = [], 0
     for index, char in enumerate(text):
         if char == "," and not quoted[index]:
@@ -267,15 +376,20 @@ def _split(text: str, quoted: Sequence[bool]) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _value(field: Field, value: str, at: int) -> str:
-    wrong = FilterError(f"“{value}” is no value of “{field.name}”.", _expects(field), at)
+def _check_value(field: Field, value: str, start: int) -> str:
+    """Returns a value in the form of `Term.values`: a choice in lower case, others as they are.
+
+    Raises:
+        FilterError: The field cannot have this value.
+    """
+    wrong = FilterError(f"“{value}” is no value of “{field.name}”.", _usage_hint(field), start)
     if field.kind == "choice":
         if value.lower() not in field.choices:
             raise wrong
         return value.lower()
     if field.kind == "number":
         try:
-            if not float(value) >= field.least:
+            if not float(value) >= field.minimum:
                 raise wrong
         except ValueError:
             raise wrong from None
@@ -284,7 +398,8 @@ def _value(field: Field, value: str, at: int) -> str:
     return value
 
 
-def _expects(field: Field) -> str:
+def _usage_hint(field: Field) -> str:
+    """Returns the sentence that shows how a field is used, for errors."""
     if field.example:
         return f"Like {field.example}."
     example = {
@@ -296,50 +411,61 @@ def _expects(field: Field) -> str:
     return example[field.kind] + "."
 
 
-def _quoted(value: str) -> str:
-    plain = _PLAIN.match(value) and not value.startswith("-") and not _OPS.match(value)
-    return value if (plain and ".." not in value) or is_number(value) else f'"{value}"'
+def _quote_value(value: str) -> str:
+    """Returns a value as it is written in a filter, in quotation marks where it needs them."""
+    plain = (
+        _NEEDS_NO_QUOTES.match(value)
+        and not value.startswith("-")
+        and not _FIELD_AND_SIGN.match(value)
+    )
+    return value if (plain and ".." not in value) or is_number(value) else _in_quotes(value)
 
 
-def _quoted_field(name: str) -> str:
+def _quote_key(name: str) -> str:
+    """Returns the name of a field as it is written in a filter, with its key in quotation marks where it needs them."""
     before, dot, key = name.partition(".")
-    return f"{before}{dot}{key if _PLAIN_KEY.match(key) else _wrapped(key)}" if dot else name
+    if not dot:
+        return name
+    return f"{before}{dot}{key if _KEY_NEEDS_NO_QUOTES.match(key) else _in_quotes(key)}"
 
 
-def _wrapped(text: str) -> str:
+def _in_quotes(text: str) -> str:
     return f'"{text}"'
 
 
-Known = Mapping[str, Sequence[tuple[str, int | None]]]
-"""Values that occur, by field, each with the number of conversations, None if it was not counted. Those of `meta` and
-`truth` are the keys."""
+KnownValues = Mapping[str, CountedValues]
+"""Values that occur in the project, by field, each with the number of conversations that have it; None if it was not
+counted. Under `meta` and `truth` are their keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A replacement for the text from `start` to the cursor; `help` explains it.
+    """A proposal to complete the term at the cursor.
 
     Attributes:
-        goes_on: Whether the term is not at its end with it.
+        start: Position from which the text up to the cursor is replaced.
+        text: What replaces it.
+        help: Explains the field.
+        is_partial: Whether the term is still incomplete after the replacement.
         count: Number of conversations with this value; None where it is not known.
     """
 
     start: int
     text: str
     help: str
-    goes_on: bool = False
+    is_partial: bool = False
     count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class TermAtCursor:
     """The term that is being written.
 
     Attributes:
-        field: Its field as `Term.field`, or `meta` or `truth` while the key is written; None while it is a word.
-        start: Where the text begins that a completion replaces.
-        typed: That text, without quotation marks.
-        rest: The other terms; without the ones that cannot be understood.
+        field: Its field as in `Term.field`, or `meta` or `truth` while the key is written; None while it is a word.
+        start: Position of the text that a completion replaces.
+        typed: That text up to the cursor, without quotation marks.
+        rest: The other terms of the filter, without those that cannot be parsed.
     """
 
     field: str | None
@@ -348,75 +474,81 @@ class Unfinished:
     rest: Filter
 
 
-def unfinished(text: str, cursor: int) -> Unfinished | None:
-    """What is being written at the cursor; None inside quoted words, and where the field is not known."""
+def term_at_cursor(text: str, cursor: int) -> TermAtCursor | None:
+    """Returns the term that is being written at the cursor.
+
+    Returns None inside of quoted words, and where there is no such field.
+    """
     start, inside = 0, False
-    for at, char in enumerate(text[:cursor]):
+    for position, char in enumerate(text[:cursor]):
         if char == '"':
             inside = not inside
         elif char.isspace() and not inside:
-            start = at + 1
-    end = next((at for at in range(cursor, len(text)) if text[at].isspace()), len(text))
-    rest = _understood(f"{text[:start]} {'' if inside else text[end:]}")
+            start = position + 1
+    end = next((i for i in range(cursor, len(text)) if text[i].isspace()), len(text))
+    rest = _parse_leniently(f"{text[:start]} {'' if inside else text[end:]}")
     if text[start:cursor].startswith("-"):
         start += 1
-    places = [at for at in range(start, cursor) if text[at] != '"']
-    chars = "".join(text[at] for at in places)
-    quoted = [text[start:at].count('"') % 2 == 1 for at in places]
-    head = _head(chars, quoted)
+    positions = [i for i in range(start, cursor) if text[i] != '"']  # of the characters of `typed`
+    typed = "".join(text[position] for position in positions)
+    quoted = [text[start:position].count('"') % 2 == 1 for position in positions]
+    head = _split_field_and_sign(typed, quoted)
     if head is None:
         if '"' in text[start:cursor]:
             return None
-        dotted = _DOTTED.match(chars)
-        return Unfinished(dotted[1].lower() if dotted else None, start, chars, rest)
+        with_key = _FIELD_WITH_KEY.match(typed)
+        return TermAtCursor(with_key[1].lower() if with_key else None, start, typed, rest)
     try:
-        _, name = _field(head[0], chars, start)
+        _, name = _find_field(head.field, typed, start)
     except FilterError:
         return None
-    value = head[2]
-    for index in range(value, len(chars)):
-        if chars[index] == "," and not quoted[index]:
-            value = index + 1
-    last = places[value - 1] + 1
-    return Unfinished(name, last, chars[value:], rest)
+    value_start = head.end
+    for index in range(head.end, len(typed)):
+        if typed[index] == "," and not quoted[index]:
+            value_start = index + 1
+    position_of_value = positions[value_start - 1] + 1
+    return TermAtCursor(name, position_of_value, typed[value_start:], rest)
 
 
-def _understood(text: str) -> Filter:
-    """The terms of a line that can be read."""
+def _parse_leniently(text: str) -> Filter:
+    """Returns the filter of those terms of a text that can be parsed."""
     try:
-        words = _words(text)
+        words = _split_words(text)
     except FilterError:
         return Filter()
     terms = []
     for word in words:
         try:
-            terms.append(_term(word))
+            terms.append(_parse_term(word))
         except FilterError:
             continue
     return Filter(tuple(terms))
 
 
-def completions(text: str, cursor: int, known: Known) -> list[Completion]:
-    """Completions at the cursor: field names, or values of the field that is being written.
+def completions(text: str, cursor: int, known: KnownValues) -> list[Completion]:
+    """Returns the completions at the cursor: names of fields, or values of the field that is being written.
 
     Args:
+        text: The filter as far as it is written.
+        cursor: Position of the cursor in it.
         known: Values that occur in the project.
     """
-    wanted = unfinished(text, cursor)
-    if wanted is None:
+    term = term_at_cursor(text, cursor)
+    if term is None:
         return []
-    start, typed = wanted.start, wanted.typed.lower()
-    if wanted.field is None:
-        found = [
-            Completion(start, _begun(field), field.help, goes_on=True) for field in FIELDS.values()
+    start, typed = term.start, term.typed.lower()
+    if term.field is None:
+        names = [
+            Completion(start, _completion_text(field), field.help, is_partial=True)
+            for field in FIELDS.values()
         ]
-        return [c for c in found if c.text.startswith(typed) and c.text != typed]
-    name = wanted.field
+        return [c for c in names if c.text.startswith(typed) and c.text != typed]
+    name = term.field
     field = FIELDS[name.partition(".")[0]]
-    if name in DOTTED:
+    if name in FIELDS_WITH_KEYS:
         keys = [(f"{name}.{key}", count) for key, count in known.get(name, ())]
         return [
-            Completion(start, f"{_quoted_field(key)}:", field.help, goes_on=True, count=count)
+            Completion(start, f"{_quote_key(key)}:", field.help, is_partial=True, count=count)
             for key, count in keys
             if key.lower().startswith(typed)
         ]
@@ -427,24 +559,29 @@ def completions(text: str, cursor: int, known: Known) -> list[Completion]:
     if name == "goal":
         values.append(NOVEL)
     if name == "has":
-        values = [one.name for one in FIELDS.values() if one.optional and one.name not in DOTTED]
+        values = [
+            other.name
+            for other in FIELDS.values()
+            if other.optional and other.name not in FIELDS_WITH_KEYS
+        ]
     if field.optional and not field.choices:
-        values += [ANY, NONE]
+        values += [ANY_VALUE, NO_VALUE]
     return [
-        Completion(start, _quoted(value), field.help, count=counts.get(value))
+        Completion(start, _quote_value(value), field.help, count=counts.get(value))
         for value in dict.fromkeys(values)
-        if _begins(value.lower(), typed) and value.lower() != typed
+        if _has_word_beginning(value.lower(), typed) and value.lower() != typed
     ]
 
 
-def _begun(field: Field) -> str:
-    if field.name in DOTTED:
+def _completion_text(field: Field) -> str:
+    """Returns what completes the name of a field: the name, with the sign after it where only one is usual."""
+    if field.name in FIELDS_WITH_KEYS:
         return f"{field.name}."
     return field.name if field.kind == "number" else f"{field.name}:"
 
 
-def _begins(value: str, typed: str) -> bool:
-    """Whether a word of the value begins with what was typed."""
+def _has_word_beginning(value: str, typed: str) -> bool:
+    """Returns whether a word of the value begins with what was typed."""
     return value.startswith(typed) or f" {typed}" in value
 
 
@@ -453,4 +590,4 @@ FILTER = Option(
     metavar="F",
     convert=parse_filter,
 )
-"""How a request asks which conversations it is about."""
+"""The option by which a request says which conversations it is about."""

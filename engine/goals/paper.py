@@ -34,12 +34,17 @@ Note = Callable[[str], None]
 """Called with what is done next; may raise to stop the work."""
 
 _NO = re.compile(r"\b(?:no|not|separate(?:ly)?|distinct)\b|n['’]t\b", re.I)
+"""What makes the first sentence of a reply a refusal."""
 _YES = re.compile(r"\b(?:yes|(?:should|can|could|may) be (?:merged|combined)|merged? )\b", re.I)
+"""What makes it an agreement, if nothing refuses."""
 _ECHO = re.compile(r"\b(?:whether|if|suppose|determine)\b", re.I)
 """A reply that repeats the question decides nothing."""
 _FIRST_WORD = re.compile(r"\W*(yes|no)\b", re.I)
+"""A reply that begins with its verdict."""
 _DESCRIPTION = re.compile(r"\bdescription\b[^:\n]{0,40}:\s*", re.I)
+"""What stands before the description of the merged group."""
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+|\n+")
+"""The end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +91,23 @@ class PaperClusters:
 
     @property
     def asked(self) -> int:
-        """Pairs that the model was asked about."""
+        """The number of pairs that the model was asked about."""
         return len(self._pairs)
 
     @property
     def merged(self) -> int:
-        """Pairs that it merged."""
-        return sum(one.merge is True for one in self._pairs)
+        """The number of pairs that it merged."""
+        return sum(question.merge is True for question in self._pairs)
 
     @property
     def unread(self) -> int:
-        """Replies that said neither yes nor no; they count as refusals."""
-        return sum(one.merge is None for one in self._pairs)
+        """The number of replies that said neither yes nor no; they count as refusals."""
+        return sum(question.merge is None for question in self._pairs)
 
     @property
     def _pairs(self) -> list[Question]:
-        return [one for one in self.questions if len(one.clusters) == 2]
+        """The questions about two clusters."""
+        return [question for question in self.questions if len(question.clusters) == 2]
 
 
 def paper_clusters(
@@ -114,7 +120,7 @@ def paper_clusters(
     seed: int,
     note: Note = lambda what: None,
 ) -> PaperClusters:
-    """Clusters, describes and merges.
+    """Returns the clusters with their descriptions after all merges of the algorithm.
 
     Args:
         texts: The summaries.
@@ -128,33 +134,34 @@ def paper_clusters(
     """
     first = _k_means(vectors, k, seed)
     groups = [np.flatnonzero(first == n).tolist() for n in range(int(first.max()) + 1)]
-    placed = np.flatnonzero(first >= 0).tolist()
+    clustered = np.flatnonzero(first >= 0).tolist()
     questions: list[Question] = []
     undescribed = 0
 
     def ask_about(prompt: Prompt, *clusters: int) -> str:
-        """Asks with a sample of each cluster and of what is in none of them, drawn for this question."""
+        """Returns the reply to a question with a sample of each cluster and of what is in none of them, drawn for this
+        question."""
         rng = np.random.default_rng([seed, *clusters])
-        inside = [groups[number] for number in clusters]
-        others = sorted(set(placed).difference(*inside))
+        asked_groups = [groups[number] for number in clusters]
+        others = sorted(set(clustered).difference(*asked_groups))
         shown = tuple(
-            tuple(rng.permutation(rows)[:EXAMPLES].tolist()) for rows in (*inside, others)
+            tuple(rng.permutation(rows)[:EXAMPLES].tolist()) for rows in (*asked_groups, others)
         )
         questions.append(Question(clusters, shown))
         names = ("GROUP",) if len(clusters) == 1 else ("GROUP 1", "GROUP 2")
-        told = [[texts[row] for row in rows] for rows in shown]
-        return ask(prompt, lists(*zip((*names, "NOT IN GROUP"), told, strict=True)))
+        shown_texts = [[texts[row] for row in rows] for rows in shown]
+        return ask(prompt, lists(*zip((*names, "NOT IN GROUP"), shown_texts, strict=True)))
 
     names = []
     count = len(groups)
-    for at in range(count):
-        note(f"describing cluster {at + 1} of {count}")
-        names.append(" ".join(ask_about(prompts.label, at).split()))
+    for index in range(count):
+        note(f"describing cluster {index + 1} of {count}")
+        names.append(" ".join(ask_about(prompts.label, index).split()))
         undescribed += not names[-1]
     rows = embed(names)
     current = set(range(len(groups)))
     refused: set[tuple[int, int]] = set()
-    while pair := _most_similar(rows, current, refused):
+    while pair := _most_similar_pair(rows, current, refused):
         a, b = pair
         note(f"question {len(questions) - count + 1}: {len(current)} clusters of {count}")
         says, description = read_merge(ask_about(prompts.merge, a, b))
@@ -168,16 +175,17 @@ def paper_clusters(
         groups.append(sorted(groups[a] + groups[b]))
         rows = np.concatenate([rows, embed(names[-1:])])
         current = current - {a, b} | {len(groups) - 1}
-    order = sorted(current, key=lambda at: (-len(groups[at]), at))
+    order = sorted(current, key=lambda index: (-len(groups[index]), index))
     labels = np.full(len(texts), -1, dtype=np.int32)
-    for number, at in enumerate(order):
-        labels[groups[at]] = number
-    described = tuple(names[at] for at in order)
-    return PaperClusters(first, labels, described, tuple(questions), undescribed)
+    for number, index in enumerate(order):
+        labels[groups[index]] = number
+    descriptions = tuple(names[index] for index in order)
+    return PaperClusters(first, labels, descriptions, tuple(questions), undescribed)
 
 
 def lists(*named: tuple[str, Sequence[str]]) -> str:
-    """Lists of summaries as the paper prints them: `[NAME]`, then `- summary` with a blank line between summaries."""
+    """Returns lists of summaries as the paper prints them: `[NAME]`, then `- summary` with a blank line between
+    summaries."""
     return "\n\n".join(
         f"[{name}]\n" + "\n\n".join(f"- {text.strip()}" for text in texts) for name, texts in named
     )
@@ -190,39 +198,41 @@ def read_merge(reply: str) -> tuple[bool | None, str]:
         Whether the groups are to be merged, None if the reply does not say; and the description, empty without one.
     """
     text = reply.strip()
-    first = _FIRST_WORD.match(text)
-    opening, *rest = _SENTENCE.split(text, maxsplit=1)
+    first_word = _FIRST_WORD.match(text)
+    opening, *following = _SENTENCE.split(text, maxsplit=1)
     verdict: bool | None = None
-    if first:
-        verdict = first[1].casefold() == "yes"
+    if first_word:
+        verdict = first_word[1].casefold() == "yes"
     elif re.search(r"\bmerge", opening, re.I) and not _ECHO.search(opening):
         verdict = False if _NO.search(opening) else bool(_YES.search(opening)) or None
     if not verdict:
         return verdict, ""
-    named = _DESCRIPTION.split(text, maxsplit=1)
-    found = named[1] if len(named) > 1 else "".join(rest)
-    return True, " ".join(found.split())
+    around_description = _DESCRIPTION.split(text, maxsplit=1)
+    description = around_description[1] if len(around_description) > 1 else "".join(following)
+    return True, " ".join(description.split())
 
 
 def _k_means(vectors: Vectors, k: int, seed: int) -> Numbers:
-    """Cluster of each row, -1 for a row of zeros. All others are placed, clusters of one row included."""
+    """Returns the cluster of each row, -1 for a row of zeros; raises NotYet if there is no other row. All others are
+    placed, clusters of one row included."""
     rows = np.flatnonzero(has_vector(vectors))
     if not len(rows):
         raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
     order = canonical_order(vectors, rows, seed)
-    found = solve(
+    solution = solve(
         vectors, order, min(k, len(rows)), seed, restarts=RESTARTS, note=lambda done, total: None
     )
-    near = closest(vectors[rows], found.centres)[0]
+    nearest_centres = closest(vectors[rows], solution.centres)[0]
     labels = np.full(len(vectors), -1, dtype=np.int32)
-    labels[rows] = np.unique(near, return_inverse=True)[1]
+    labels[rows] = np.unique(nearest_centres, return_inverse=True)[1]
     return labels
 
 
-def _most_similar(
+def _most_similar_pair(
     rows: Vectors, current: set[int], refused: set[tuple[int, int]]
 ) -> tuple[int, int] | None:
-    """The pair of current clusters with the most similar descriptions that was not refused; None if there is none."""
+    """Returns the pair of current clusters with the most similar descriptions that was not refused; None if there is
+    none."""
     keys = sorted(current)
     units = unit_rows(rows[keys])
     cosines = units @ units.T
@@ -257,22 +267,23 @@ class Distances:
 
 
 def own_distances(vectors: Vectors, labels: Numbers) -> Distances:
-    """Distances of rows to the centers of their own clusters; rows with a negative label are left out."""
+    """Returns the distances of rows to the centers of their own clusters; rows with a negative label are left out."""
     centres = _centres(vectors, labels)
-    inside = labels >= 0
-    return _measured(vectors[inside], centres[labels[inside]])
+    clustered = labels >= 0
+    return _mean_distances(vectors[clustered], centres[labels[clustered]])
 
 
 def assigned_distances(vectors: Vectors, labels: Numbers, others: Vectors) -> Distances:
-    """Distances of other rows to the nearest center by cosine; rows of zeros are left out."""
+    """Returns the distances of other rows to the nearest center by cosine; rows of zeros are left out."""
     centres = _centres(vectors, labels)
-    live = others[has_vector(others)]
-    nearest = (live @ unit_rows(centres).T).argmax(axis=1)
-    return _measured(live, centres[nearest])
+    nonzero_rows = others[has_vector(others)]
+    nearest = (nonzero_rows @ unit_rows(centres).T).argmax(axis=1)
+    return _mean_distances(nonzero_rows, centres[nearest])
 
 
 def pairwise_ari(runs: Sequence[Numbers]) -> list[float | None]:
-    """Adjusted Rand index of each pair of runs over the rows that both placed, in the order (0, 1), (0, 2), ...
+    """Returns the adjusted Rand index of each pair of runs over the rows that both placed, in the order (0, 1), (0, 2),
+    ...
 
     Args:
         runs: Cluster of each row, negative where a run does not have the row.
@@ -282,21 +293,27 @@ def pairwise_ari(runs: Sequence[Numbers]) -> list[float | None]:
     """
     from sklearn.metrics import adjusted_rand_score
 
-    found: list[float | None] = []
-    for at, one in enumerate(runs):
-        for other in runs[at + 1 :]:
-            both = (one >= 0) & (other >= 0)
-            enough = np.count_nonzero(both) > 1
-            found.append(float(adjusted_rand_score(one[both], other[both])) if enough else None)
-    return found
+    indices: list[float | None] = []
+    for number, run in enumerate(runs):
+        for other_run in runs[number + 1 :]:
+            placed_by_both = (run >= 0) & (other_run >= 0)
+            comparable = np.count_nonzero(placed_by_both) > 1
+            indices.append(
+                float(adjusted_rand_score(run[placed_by_both], other_run[placed_by_both]))
+                if comparable
+                else None
+            )
+    return indices
 
 
 def _centres(vectors: Vectors, labels: Numbers) -> Floats:
+    """Returns the mean of the rows of each cluster, shape (clusters, d)."""
     count = int(labels.max()) + 1
     return np.stack([vectors[labels == number].mean(axis=0) for number in range(count)])
 
 
-def _measured(rows: Vectors, centres: Floats) -> Distances:
+def _mean_distances(rows: Vectors, centres: Floats) -> Distances:
+    """Returns the mean distances of rows to the centers at the same index."""
     if not len(rows):
         return Distances(0, None, None)
     angles = 1 - np.einsum("ij,ij->i", rows, unit_rows(centres))
@@ -307,7 +324,7 @@ def _measured(rows: Vectors, centres: Floats) -> Distances:
 
 
 def _error(values: Floats) -> float | None:
-    """The standard error of a mean."""
+    """Returns the standard error of a mean; None with fewer than two values."""
     return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else None
 
 
@@ -319,23 +336,27 @@ AskCategories = Callable[[str, Sequence[str]], str]
 reply."""
 
 
-FIRST, NEXT = "paper-first-category", "paper-categories"
+FIRST_PROMPT, NEXT_PROMPT = "paper-first-category", "paper-categories"
+"""Names of the prompts for the first conversation and for all later ones."""
 
 
-_BETWEEN = re.compile(r"\n|,|;|\s\|\s")
+_SEPARATOR = re.compile(r"\n|,|;|\s\|\s")
+"""What separates the categories of a reply."""
 
 
-_EDGES = " \t\"'“”‘’*`#-–—:.[]()"
+_EDGE_PUNCTUATION = " \t\"'“”‘’*`#-–—:.[]()"
+"""Characters that are stripped from both ends of a category."""
 
 
-_LOG = re.compile(r"\bTURN \d")
+_LOG_LINE = re.compile(r"\bTURN \d")
 """A small model goes on with the log instead of answering; from there on its reply is no answer."""
 
 
-_NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
+_LIST_NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
+"""The number of a list item, which is no part of the category."""
 
 
-LONGEST = 10
+MAX_CATEGORY_WORDS = 10
 """Words above which a part of a reply is no category: five are asked for, and a model that rambles writes sentences."""
 
 
@@ -347,24 +368,31 @@ def categorise(ask: AskCategories, logs: Sequence[Sequence[str]]) -> Iterator[tu
     Args:
         logs: Pieces of each log.
     """
-    known: dict[str, str] = {}
+    category_by_key: dict[str, str] = {}
     lines: dict[str, None] = {}
     for log in logs:
-        listed = "".join(f"- {line}\n" for line in lines)
-        head = f"{listed}[USER INPUT LOG]\n"
-        reply = ask(NEXT if lines else FIRST, (head, *log))
-        found = {known.setdefault(_key(one), one): None for one in read_categories(reply)}
-        if found:
-            lines[", ".join(found)] = None
-        yield tuple(found)
+        earlier_answers = "".join(f"- {line}\n" for line in lines)
+        head = f"{earlier_answers}[USER INPUT LOG]\n"
+        reply = ask(NEXT_PROMPT if lines else FIRST_PROMPT, (head, *log))
+        categories = {
+            category_by_key.setdefault(_letters(category), category): None
+            for category in read_categories(reply)
+        }
+        if categories:
+            lines[", ".join(categories)] = None
+        yield tuple(categories)
 
 
 def read_categories(reply: str) -> list[str]:
-    """The categories that a reply names, as they are written; none where it names none."""
-    answer = _LOG.split(reply, maxsplit=1)[0]
-    parts = (_NUMBER.sub("", part.strip(_EDGES)).strip(_EDGES) for part in _BETWEEN.split(answer))
-    return [part for part in parts if _key(part) and len(part.split()) <= LONGEST]
+    """Returns the categories that a reply names, as they are written; none where it names none."""
+    answer = _LOG_LINE.split(reply, maxsplit=1)[0]
+    parts = (
+        _LIST_NUMBER.sub("", part.strip(_EDGE_PUNCTUATION)).strip(_EDGE_PUNCTUATION)
+        for part in _SEPARATOR.split(answer)
+    )
+    return [part for part in parts if _letters(part) and len(part.split()) <= MAX_CATEGORY_WORDS]
 
 
-def _key(category: str) -> str:
+def _letters(category: str) -> str:
+    """Returns the letters and digits of a category, by which it is compared."""
     return "".join(filter(str.isalnum, category.casefold()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.completeness.tables import fields as completeness
-from engine.conversations.filter_fields import FIELDS, set_fields
+from engine.conversations.filter_fields import FIELDS, register_fields
 from engine.conversations.tables import fields as conversations
 from engine.goals.tables import fields as goals
 from engine.questions.tables import fields as questions
@@ -14,7 +14,7 @@ def declare_fields() -> None:
     """Makes every field known to the filter language, in the order in which they are offered; quick when it is done."""
     if FIELDS:
         return
-    set_fields(
+    register_fields(
         (
             completeness.STATE,
             questions.VERDICT,

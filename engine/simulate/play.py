@@ -1,4 +1,4 @@
-"""Runs simulated conversations ("plays"): each is a generator that yields one call of a model at a time.
+"""Runs plays in parallel: a play (mostly a simulated conversation) is a generator that yields one model call at a time.
 
 A play knows neither models nor files. Many are played side by side: all calls that wait for the same model are
 answered as one batch, so simulations of small models are as fast as the batches are wide.
@@ -16,8 +16,11 @@ from engine.model.chat import Call, Completion, Role
 
 _log = logging.getLogger(__name__)
 
-PARALLEL = 32
-"""Default number of plays at a time."""
+DEFAULT_PARALLEL_PLAYS = 32
+"""Default number of plays that run at once."""
+
+OVERRUN_SHARE = 0.25
+"""Share of its replies so far that is estimated to remain of a play that took more replies than expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +33,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """Replaces a reply that no model could give; `reason` says why. The play is aborted."""
+    """Stands in for a reply that no model could give, and aborts the play; `reason` says why there is none."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class EndedPlay:
     """A finished or aborted play with its transcript.
 
     Attributes:
+        key: The key of its scenario.
         ending: The result; empty if the play was aborted.
         reason: Why it was aborted; None if it finished.
     """
@@ -63,8 +67,13 @@ class RunOver(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class _Live:
-    """A play that runs, with the call that waits for a reply."""
+class _RunningPlay:
+    """A running play with the call that waits for a reply.
+
+    Attributes:
+        number: Index of its scenario among all scenarios.
+        lines: The transcript so far.
+    """
 
     number: int
     key: str
@@ -73,7 +82,8 @@ class _Live:
     lines: list[Line] = field(default_factory=list)
 
 
-def _role_itself(role: Role) -> Hashable:
+def _use_role_as_model(role: Role) -> Hashable:
+    """Returns the role: the default of `model_of`, with which no two roles share a model."""
     return role
 
 
@@ -81,7 +91,7 @@ def _ignore(key: str, line: Line) -> None:
     """The default of `on_reply`: does nothing."""
 
 
-class Playing:
+class ParallelPlays:
     """Runs plays in parallel: collects their waiting calls into batches, and passes the replies back."""
 
     def __init__(
@@ -89,127 +99,138 @@ class Playing:
         scenarios: Sequence[Scenario],
         *,
         parallel: int,
-        model_of: Callable[[Role], Hashable] = _role_itself,
+        model_of: Callable[[Role], Hashable] = _use_role_as_model,
         on_reply: Callable[[str, Line], None] = _ignore,
     ) -> None:
         """Starts the first plays.
 
         Args:
-            parallel: Most plays that run at once; when one is over, the next starts.
+            parallel: Largest number of plays that run at once; when one ends, the next starts.
             model_of: Returns a key of the model for a role; roles with equal keys share a batch.
             on_reply: Called with the key of the play and each call with its reply.
         """
-        self._waiting = deque(enumerate(scenarios))
-        self._live: list[_Live] = []
-        self._over: list[tuple[int, Played]] = []
+        self._not_started = deque(enumerate(scenarios))
+        self._running: list[_RunningPlay] = []
+        self._ended: list[tuple[int, EndedPlay]] = []
         self._parallel, self._model_of, self._on_reply = parallel, model_of, on_reply
-        self._answering: Hashable = None
-        self._fill()
+        self._answering_model: Hashable = None
+        self._start_plays()
 
     @property
-    def waiting(self) -> list[str]:
-        """Keys of the plays that have not started."""
-        return [scenario.key for _, scenario in self._waiting]
+    def waiting_keys(self) -> list[str]:
+        """The keys of the plays that have not started, in order of the scenarios."""
+        return [scenario.key for _, scenario in self._not_started]
 
     @property
-    def live(self) -> dict[str, int]:
-        """Number of replies so far of each running play, by its key."""
-        return {live.key: len(live.lines) for live in self._live}
+    def reply_counts(self) -> dict[str, int]:
+        """The number of replies so far of each running play, by its key."""
+        return {running.key: len(running.lines) for running in self._running}
 
-    def over(self) -> list[Played]:
-        """Returns the plays that are over since the last call, in order of the scenarios."""
-        over = [played for _, played in sorted(self._over, key=lambda pair: pair[0])]
-        self._over = []
-        return over
+    def take_ended(self) -> list[EndedPlay]:
+        """Returns the plays that have ended since the last call, in order of the scenarios."""
+        ended_plays = [played for _, played in sorted(self._ended, key=lambda pair: pair[0])]
+        self._ended = []
+        return ended_plays
 
-    def calls(self) -> list[Call]:
-        """Returns the calls to answer next, all for one model; [] when all plays are over."""
-        return [live.call for live in self._asking()]
+    def next_calls(self) -> list[Call]:
+        """Returns the calls to answer next, all for one model; [] when all plays have ended."""
+        return [running.call for running in self._plays_to_answer()]
 
     def answer(self, replies: Sequence[Completion | FailedCall | RunOver]) -> None:
-        """Passes the replies to `calls` on to the plays, in the same order; a `RunOver` is raised in its play."""
-        for live, reply in zip(self._asking(), replies, strict=True):
+        """Passes the replies to `next_calls` on to the plays, in the same order; a `RunOver` is raised in its play."""
+        for running, reply in zip(self._plays_to_answer(), replies, strict=True):
             if isinstance(reply, FailedCall):
-                live.play.close()
-                self._break_off(live, reply.reason)
+                running.play.close()
+                self._abort(running, reply.reason)
                 continue
             if isinstance(reply, Completion):
-                line = Line(live.call, reply)
-                live.lines.append(line)
-                self._on_reply(live.key, line)
-            self._go_on(live, reply)
-        self._fill()
+                line = Line(running.call, reply)
+                running.lines.append(line)
+                self._on_reply(running.key, line)
+            self._advance(running, reply)
+        self._start_plays()
 
-    def _asking(self) -> list[_Live]:
+    def _plays_to_answer(self) -> list[_RunningPlay]:
         """Returns the plays that wait for the model that replied last, else for the model with most waiting plays,
         because a change of models costs a load."""
-        models = Counter(self._model_of(live.call.role) for live in self._live)
-        if models and self._answering not in models:
-            self._answering = models.most_common(1)[0][0]
-        return [live for live in self._live if self._model_of(live.call.role) == self._answering]
+        models = Counter(self._model_of(running.call.role) for running in self._running)
+        if models and self._answering_model not in models:
+            self._answering_model = models.most_common(1)[0][0]
+        return [
+            running
+            for running in self._running
+            if self._model_of(running.call.role) == self._answering_model
+        ]
 
-    def _fill(self) -> None:
-        while self._waiting and len(self._live) < self._parallel:
-            number, scenario = self._waiting.popleft()
-            # What is asked first replaces this call.
-            live = _Live(number, scenario.key, scenario.play(), Call("", "assistant", ()))
-            self._live.append(live)
-            self._go_on(live, None)
+    def _start_plays(self) -> None:
+        """Starts plays until `parallel` of them run or all have started."""
+        while self._not_started and len(self._running) < self._parallel:
+            number, scenario = self._not_started.popleft()
+            # The first call of the play replaces this empty one.
+            running = _RunningPlay(number, scenario.key, scenario.play(), Call("", "assistant", ()))
+            self._running.append(running)
+            self._advance(running, None)
 
-    def _go_on(self, live: _Live, reply: Completion | RunOver | None) -> None:
+    def _advance(self, running: _RunningPlay, reply: Completion | RunOver | None) -> None:
+        """Gives the play its reply (None starts it), and stores its next call or its end."""
         try:
             if isinstance(reply, RunOver):
-                live.call = live.play.throw(reply)
+                running.call = running.play.throw(reply)
             else:
-                live.call = next(live.play) if reply is None else live.play.send(reply)
+                running.call = next(running.play) if reply is None else running.play.send(reply)
         except StopIteration as stop:
-            self._end(live, Played(live.key, stop.value, tuple(live.lines)))
+            self._end_play(running, EndedPlay(running.key, stop.value, tuple(running.lines)))
         except Exception as error:  # noqa: BLE001 - a fault in one play must not end the others
-            _log.exception("the play %s failed", live.key)
-            self._break_off(live, f"a fault: {type(error).__name__}: {error}")
+            _log.exception("the play %s failed", running.key)
+            self._abort(running, f"a fault: {type(error).__name__}: {error}")
 
-    def _break_off(self, live: _Live, reason: str) -> None:
-        self._end(live, Played(live.key, Ending(), tuple(live.lines), reason))
+    def _abort(self, running: _RunningPlay, reason: str) -> None:
+        """Ends the play without a result."""
+        self._end_play(running, EndedPlay(running.key, Ending(), tuple(running.lines), reason))
 
-    def _end(self, live: _Live, played: Played) -> None:
-        self._live.remove(live)
-        self._over.append((live.number, played))
-
-
-LONGER = 0.25
-"""Share of its replies so far that is estimated to remain of a play that took more replies than expected."""
+    def _end_play(self, running: _RunningPlay, played: EndedPlay) -> None:
+        self._running.remove(running)
+        self._ended.append((running.number, played))
 
 
 class ReplyForecast:
-    """Estimates the number of replies of a run: the expected replies of each play, scaled by the ratio of actual to
-    expected replies of the finished plays."""
+    """Estimates the number of replies of a run from the expected replies of each play.
+
+    They are scaled by the ratio of actual to expected replies of the plays that have ended.
+    """
 
     def __init__(
-        self, playing: Playing, scenarios: Sequence[Scenario], missing: Collection[str]
+        self, playing: ParallelPlays, scenarios: Sequence[Scenario], missing: Collection[str]
     ) -> None:
+        """Expects no reply yet.
+
+        Args:
+            missing: Keys of the plays whose results are not stored yet; the others are played again from known replies.
+        """
         self._playing, self._missing = playing, missing
         self._expected = {scenario.key: scenario.expected for scenario in scenarios}
-        self._taken = self._expected_taken = 0.0
-        self._kept = 0
+        self._actual_replies = self._expected_of_ended = 0.0
+        self._ended_missing = 0
 
     @property
-    def note(self) -> str:
-        """The number of finished plays, of those that were missing."""
-        return f"{self._kept:,} of {len(self._missing):,} played"
+    def progress_note(self) -> str:
+        """How many of the missing plays have ended, as text."""
+        return f"{self._ended_missing:,} of {len(self._missing):,} played"
 
-    def take(self, played: Played) -> None:
-        """Records a finished play."""
-        self._taken += len(played.transcript)
-        self._expected_taken += self._expected[played.key]
-        self._kept += played.key in self._missing
+    def add_ended(self, played: EndedPlay) -> None:
+        """Counts a play that has ended."""
+        self._actual_replies += len(played.transcript)
+        self._expected_of_ended += self._expected[played.key]
+        self._ended_missing += played.key in self._missing
 
-    def total(self, written: int) -> int | None:
-        """Returns the estimated replies of the whole run, after `written` of them; None before a play is finished."""
-        if not self._expected_taken:
+    def estimate_total(self, written: int) -> int | None:
+        """Returns the estimated number of replies of the whole run, `written` of which are there; None before the first
+        play has ended."""
+        if not self._expected_of_ended:
             return None
-        scale = self._taken / self._expected_taken
-        left = scale * sum(self._expected[key] for key in self._playing.waiting)
-        for key, lines in self._playing.live.items():
-            rest = scale * self._expected[key] - lines
-            left += rest if rest > 0 else max(LONGER * lines, 1)
-        return written + round(left)
+        scale = self._actual_replies / self._expected_of_ended
+        remaining = scale * sum(self._expected[key] for key in self._playing.waiting_keys)
+        for key, reply_count in self._playing.reply_counts.items():
+            expected_more = scale * self._expected[key] - reply_count
+            remaining += expected_more if expected_more > 0 else max(OVERRUN_SHARE * reply_count, 1)
+        return written + round(remaining)

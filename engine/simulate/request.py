@@ -23,7 +23,7 @@ from engine.model.chat import Role
 from engine.simulate.forms.form import ALL_FORMS, AS_PRINTED, PAPER_PEOPLE
 from engine.simulate.forms.form_session import ProfileScope, Rules
 from engine.simulate.forms.run import VARIANTS, Variant
-from engine.simulate.play import PARALLEL
+from engine.simulate.play import DEFAULT_PARALLEL_PLAYS
 from engine.simulate.recsim.people import LANGUAGES, TASKS, Language
 from engine.simulate.recsim.play import ASSISTANT_TOKENS, MAX_TURNS, USER_TOKENS
 from engine.simulate.sharded.instruction import BUNDLED
@@ -135,7 +135,7 @@ class SimulationOptions:
     temperature: float | None = _temperature(
         None, "temperature of replies in free words", words="as in the source paper"
     )
-    parallel: int = whole_number(PARALLEL, "plays at once")
+    parallel: int = whole_number(DEFAULT_PARALLEL_PLAYS, "plays at once")
     limit: int | None = whole_number(
         None,
         "play the first so many only; of sharded and shards, so many instructions",

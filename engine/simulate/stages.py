@@ -29,7 +29,15 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
 from engine.simulate.live import Person
-from engine.simulate.play import PARALLEL, FailedCall, Line, Played, Playing, ReplyForecast, RunOver
+from engine.simulate.play import (
+    DEFAULT_PARALLEL_PLAYS,
+    EndedPlay,
+    FailedCall,
+    Line,
+    ParallelPlays,
+    ReplyForecast,
+    RunOver,
+)
 from engine.simulate.records import PlayEstimate, PlayRow, PlaySetting, TranscriptLine
 
 PERSON = "a person"
@@ -212,7 +220,7 @@ class PlayStage:
         texts: Mapping[str, str],
         models: Mapping[Role, RunModel],
         *,
-        parallel: int = PARALLEL,
+        parallel: int = DEFAULT_PARALLEL_PLAYS,
         person: Person | None = None,
     ) -> None:
         """Prepares a run.
@@ -234,7 +242,7 @@ class PlayStage:
         self._texts, self._parallel, self._person = texts, parallel, person
         self._answering = Answering(project, process, models)
         self.played = self.broken = self.before = self._answered = 0
-        self.newest: Played | None = None
+        self.newest: EndedPlay | None = None
         self.on_reply: Callable[[str, Line], None] = lambda key, line: None
 
     @property
@@ -311,7 +319,7 @@ class PlayStage:
         with self._project.reading() as conn:
             in_done_runs = plays.ended_keys_of_done_runs(conn, self.config_hash)
         scenarios = [scenario for scenario in self.scenarios if scenario.key not in in_done_runs]
-        playing = Playing(
+        playing = ParallelPlays(
             scenarios,
             parallel=self._parallel,
             model_of=self._answering.model_of,
@@ -319,21 +327,21 @@ class PlayStage:
         )
         forecast = ReplyForecast(playing, scenarios, missing)
         while True:
-            for played in playing.over():
-                forecast.take(played)
+            for played in playing.take_ended():
+                forecast.add_ended(played)
                 if played.key in missing:
-                    total = forecast.total(self._answering.asked)
+                    total = forecast.estimate_total(self._answering.asked)
                     self._keep(run_id, played, total)
-                    yield Progress(self._answering.asked, total, forecast.note)
-            calls = playing.calls()
+                    yield Progress(self._answering.asked, total, forecast.progress_note)
+            calls = playing.next_calls()
             if not calls:
                 return
-            total = forecast.total(self._answering.asked)
+            total = forecast.estimate_total(self._answering.asked)
             if self._person and calls[0].role == "user":
                 yield Progress(self._answering.asked, total, "waits for your answer")
                 playing.answer([self._answer_of(self._person, calls[0])])
                 continue
-            note = forecast.note
+            note = forecast.progress_note
             if self._person:
                 note = calls[0].module
                 yield Progress(self._answering.asked, total, note)
@@ -376,7 +384,7 @@ class PlayStage:
             text += f"; {self.before:,} were played before"
         return f"{text}.{self._answering.spent()}"
 
-    def _keep(self, run_id: int, played: Played, total: int | None) -> None:
+    def _keep(self, run_id: int, played: EndedPlay, total: int | None) -> None:
         """Commits a finished play with its conversation and the run's counter."""
 
         def write(conn: sqlite3.Connection) -> None:
@@ -400,7 +408,7 @@ class PlayStage:
         self.newest = played
 
     def _store_conversation(
-        self, conn: sqlite3.Connection, played: Played
+        self, conn: sqlite3.Connection, played: EndedPlay
     ) -> tuple[int | None, str | None]:
         """Stores the conversation of a play, if it made one; returns its id, and why the play broke off."""
         record, format = played.ending.record, played.ending.format

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from engine.conversations.filter_fields import Condition, Field
+from engine.conversations.filter_fields import Field, MatchTerm
 from engine.conversations.filters import Term
 from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.fields import number, of_statement
@@ -181,7 +181,7 @@ def unsure(conn: sqlite3.Connection) -> list[tuple[int, int, float]]:
     ).fetchall()
 
 
-def _measured(expression: str) -> Condition:
+def _measured(expression: str) -> MatchTerm:
     """Returns the condition on a measure of the trees of a conversation under the shown configuration."""
 
     def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -206,7 +206,7 @@ MAX_LOGPROB = Field(
     "number",
     "log-probability of the best answer of its tree, the lowest of several",
     example="max_logprob<-3",
-    least=-math.inf,
+    minimum=-math.inf,
     condition=_measured("min(max_log_prob)"),
 )
 ENTROPY = Field(

@@ -14,7 +14,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.outcomes import State
 from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
-from engine.conversations.filter_fields import TEXT, SortKey
+from engine.conversations.filter_fields import WORD_FIELD, SortKey
 from engine.conversations.filters import Filter, ListQuery
 from engine.opener.conversations import ConversationRow, Counts
 from engine.opener.open_project import OpenProject
@@ -110,7 +110,7 @@ def sort_of_column(column: str) -> SortKey | None:
 
 def searched(wanted: Filter) -> Filter:
     """The words and phrases that a filter searches for, without terms on fields and negated terms."""
-    return Filter(tuple(term for term in wanted.of(TEXT) if not term.negated))
+    return Filter(tuple(term for term in wanted.of(WORD_FIELD) if not term.negated))
 
 
 Count = Callable[[int, Filter], list[int]]

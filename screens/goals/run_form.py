@@ -1,4 +1,8 @@
-"""The form of a clustering run, with what it costs."""
+"""The form of a clustering run, with what it costs.
+
+A clustering groups conversations by what their users wanted. Its first groups, the clusters, are too small on purpose:
+pairs of them that mean the same are proposed for a merge.
+"""
 
 from __future__ import annotations
 
@@ -15,116 +19,128 @@ from engine.goals.records import ClusteringRow, Decide, GoalText
 from engine.goals.requests import ClusteringRequest
 from engine.goals.service.service import GoalService
 from engine.project.records import ClusteringEstimate
-from screens.shell.run_form import KEYS, RunForm, field_line, whole_number
+from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line, parse_whole_number
 from screens.widgets.controls import Cycle, LineInput
 
-TEXTS: dict[GoalText, tuple[str, str]] = {
-    "first-user": (
+GOAL_TEXTS: dict[GoalText, FormChoice] = {
+    "first-user": FormChoice(
         "the first user message",
         "It states the goal in many logs. Clusters are made without a model.",
     ),
-    "all-user": (
+    "all-user": FormChoice(
         "all user messages",
         "For goals that users state bit by bit. Clusters are made without a model.",
     ),
-    "all": (
+    "all": FormChoice(
         "what both sides wrote",
         "For goals that the assistant names. Clusters are made without a model.",
     ),
-    "summary": (
+    "summary": FormChoice(
         "the model's summary",
         "The model writes what the user wants: one reply for each conversation.",
     ),
 }
-"""The texts that conversations are clustered by: name and explanation."""
+"""The texts by which conversations are clustered."""
 
-DECIDES: dict[Decide, tuple[str, str]] = {
-    "ask": (
+MERGE_DECIDERS: dict[Decide, FormChoice] = {
+    "ask": FormChoice(
         "you, on the merge desk",
         "Every proposed merge waits for your yes or no, with its evidence.",
     ),
-    "auto": (
+    "auto": FormChoice(
         "by probability",
         "Pairs that are probable enough are merged without you; all can be undone.",
     ),
-    "llm": ("by the model alone", "Its yes or no decides, as in Soroka et al.; all can be undone."),
-    "none": ("no proposals", "Clusters with labels, without merges."),
+    "llm": FormChoice(
+        "by the model alone", "Its yes or no decides, as in Soroka et al.; all can be undone."
+    ),
+    "none": FormChoice("no proposals", "Clusters with labels, without merges."),
 }
-"""Who decides on merges: name and explanation."""
+"""Who decides on proposed merges."""
 
-DEFAULT = ClusteringRequest()
-HELP = {
+DEFAULT_REQUEST = ClusteringRequest()
+"""What the form begins with where no clustering is shown."""
+TYPED_FIELD_HELP = {
     "embedder": "tfidf (words), minilm (meaning, extra embed), mixed (both), a GGUF file, or the URL of an endpoint.",
     "clusters": "More than there are goals: similar clusters are proposed for a merge afterwards.",
     "seed": "The same seed gives the same clusters.",
 }
+"""What can be typed in the fields that are not a choice, by the id of the field."""
 
 
 class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
     """Asks for text, embedder, clusters, seed and who decides on merges; shows how long the run takes."""
 
     PLACE = "goal-run"
-    ASKS = "Cluster conversations by goal"
-    FIRST = "text"
-    BINDINGS: ClassVar[list[BindingType]] = KEYS
+    FORM_TITLE = "Cluster conversations by goal"
+    FIRST_FIELD = "text"
+    BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
-    def __init__(self, goals: GoalService, last: ClusteringRow | None) -> None:
-        """Begins with the settings of `last`, the clustering that is shown."""
+    def __init__(self, goals: GoalService, shown: ClusteringRow | None) -> None:
+        """Begins with the text and the embedder of `shown`, the clustering on the screen, and with defaults elsewhere.
+
+        Args:
+            goals: The service that estimates the run.
+            shown: The clustering; None where none is shown.
+        """
         super().__init__()
-        self._goals, self._last = goals, last
+        self._goals, self._shown = goals, shown
 
-    def fields(self) -> ComposeResult:
-        """The lines of the form."""
-        last = self._last
-        text = list(TEXTS).index(last.text if last is not None else DEFAULT.text)
-        embedder = one_line(last.embedder) if last is not None else DEFAULT.embedder
-        yield field_line("text", Cycle([name for name, _ in TEXTS.values()], text, id="text"))
+    def compose_fields(self) -> ComposeResult:
+        """Yields the lines of the form."""
+        shown = self._shown
+        text = DEFAULT_REQUEST.text if shown is None else shown.text
+        text_names = [choice.name for choice in GOAL_TEXTS.values()]
+        text_index = [*GOAL_TEXTS].index(text)
+        embedder = DEFAULT_REQUEST.embedder if shown is None else one_line(shown.embedder)
+        yield field_line("text", Cycle(text_names, text_index, id="text"))
         yield field_line("embedder", LineInput(embedder, id="embedder"))
         proposed = "proposed from the data"
-        if last is not None:
-            made = number_format.counted(last.conversations, "conversation")
-            proposed += f"; it was {last.k:,} for {made}"
+        if shown is not None:
+            conversations = number_format.counted(shown.conversations, "conversation")
+            proposed += f"; it was {shown.k:,} for {conversations}"
         yield field_line("clusters", LineInput(placeholder=proposed, id="clusters"))
-        yield field_line("seed", LineInput(str(DEFAULT.seed), id="seed"))
-        yield field_line("merges", Cycle([name for name, _ in DECIDES.values()], id="decide"))
+        yield field_line("seed", LineInput(str(DEFAULT_REQUEST.seed), id="seed"))
+        decider_names = [decider.name for decider in MERGE_DECIDERS.values()]
+        yield field_line("merges", Cycle(decider_names, id="decide"))
 
     def request(self) -> ClusteringRequest:
-        """The run that the fields describe.
+        """Returns the run that the fields describe.
 
         Raises:
-            WorkbenchError: No embedder, or a number that is none.
+            WorkbenchError: No embedder is given, or the number of clusters or the seed is not a whole number in range.
         """
         embedder = self.text("embedder")
         if not embedder:
-            raise WorkbenchError("Say which embedder.", HELP["embedder"])
-        seed = whole_number("seed", self.text("seed"), 0)
+            raise WorkbenchError("Say which embedder.", TYPED_FIELD_HELP["embedder"])
+        seed = parse_whole_number("seed", self.text("seed"), 0)
         return ClusteringRequest(
-            text=[*TEXTS][self.at("text")],
+            text=self.chosen_key("text", GOAL_TEXTS),
             embedder=embedder,
-            k=whole_number("clusters", self.text("clusters"), 2),
-            seed=DEFAULT.seed if seed is None else seed,
-            decide=[*DECIDES][self.at("decide")],
+            k=parse_whole_number("clusters", self.text("clusters"), 2),
+            seed=DEFAULT_REQUEST.seed if seed is None else seed,
+            decide=self.chosen_key("decide", MERGE_DECIDERS),
         )
 
-    def cost(self, request: ClusteringRequest) -> ClusteringEstimate:
-        """Reads how many conversations the run is about and how long it takes."""
+    def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
+        """Returns the estimate of the run."""
         return self._goals.estimate(request)
 
-    def cost_text(self, request: ClusteringRequest, cost: ClusteringEstimate) -> Content:
-        """The cost as text."""
+    def estimate_text(self, request: ClusteringRequest, cost: ClusteringEstimate) -> Content:
+        """Returns the estimate in words."""
         return estimate_content(cost)
 
-    def help_of(self, field: str) -> str:
-        """The explanation of the choice, or of what can be typed."""
+    def field_help(self, field: str) -> str:
+        """Returns what the chosen value means, or what can be typed; empty for a field without help."""
         if field == "text":
-            return [*TEXTS.values()][self.at("text")][1]
+            return GOAL_TEXTS[self.chosen_key(field, GOAL_TEXTS)].help
         if field == "decide":
-            return [*DECIDES.values()][self.at("decide")][1]
-        return HELP.get(field, "")
+            return MERGE_DECIDERS[self.chosen_key(field, MERGE_DECIDERS)].help
+        return TYPED_FIELD_HELP.get(field, "")
 
 
 def estimate_content(estimate: ClusteringEstimate) -> Content:
-    """The number of conversations, the time, and what the model is asked for."""
+    """Returns the number of conversations, the time, and what the model is asked for, in words."""
     time = (
         "time unknown until the first are done"
         if estimate.seconds is None
@@ -135,8 +151,8 @@ def estimate_content(estimate: ClusteringEstimate) -> Content:
         f" · {time}",
     ]
     if estimate.asked:
-        name = one_line(estimate.model, 60)
-        parts += ["\nasked of ", (name, "bold"), f": {', '.join(estimate.asked)}"]
+        model = one_line(estimate.model, 60)
+        parts += ["\nasked of ", (model, "bold"), f": {', '.join(estimate.asked)}"]
     else:
         parts.append("\nno model is asked")
     return Content.assemble(*parts)

@@ -35,7 +35,7 @@ from screens.goals.drift_screen import GoalDriftScreen
 from screens.goals.group_map import LETTERS, Dot, GroupMap
 from screens.goals.members_screen import GoalMembersScreen
 from screens.goals.merge_tree_screen import GoalTreeScreen
-from screens.goals.run_form import TEXTS, GoalRunForm
+from screens.goals.run_form import GOAL_TEXTS, GoalRunForm
 from screens.shell.dialogs import ChoiceDialog, ask_order
 from screens.shell.exporting import ask_export, copy
 from screens.shell.goal_dialogs import (
@@ -553,6 +553,6 @@ def summary_content(
             if unstable
             else (" · all stable", "$tone-muted")
         )
-    text, embedder = TEXTS[shown.text][0], one_line(shown.embedder, 30)
+    text, embedder = GOAL_TEXTS[shown.text].name, one_line(shown.embedder, 30)
     parts.append((f" · {text} · {embedder} · k {shown.k} · seed {shown.seed}", "$tone-muted"))
     return Content.assemble(*parts)

@@ -13,7 +13,7 @@ from engine.base.outcomes import Verdict
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
-from engine.conversations.filter_fields import NONE
+from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.conversations.service.imports import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
@@ -146,7 +146,7 @@ def figures_of(
             Figure(_DIFFERS[kind], _only("disagreement", kind), count)
             for kind, count in values("disagreement", Filter())
         ]
-        return [*given, Figure("no verdict yet", _only("verdict", NONE)), *differ]
+        return [*given, Figure("no verdict yet", _only("verdict", NO_VALUE)), *differ]
     if card == "rate":
         states = [Figure(name, _only("state", name), n) for name, n in values("state", Filter())]
         return [*states, *map(_bin, range(BINS), overview.histogram.bins)]

@@ -30,7 +30,7 @@ from screens.shell.dialogs import Dialog, IgnoresLateEvents, hint_line
 from screens.shell.themes import THEMES
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.widgets.background import in_thread
-from screens.widgets.controls import MOST_TYPED
+from screens.widgets.controls import MAX_TYPED_CHARACTERS
 from screens.widgets.keyed import Keyed, shown_key
 
 
@@ -49,7 +49,7 @@ class Palette(IgnoresLateEvents, CommandPalette):
 
     def on_mount(self) -> None:
         """Bounds what is typed, as in `LineInput`."""
-        self.query_one(Input).max_length = MOST_TYPED
+        self.query_one(Input).max_length = MAX_TYPED_CHARACTERS
 
     def _has_list(self) -> bool:
         return self.is_running and bool(self.query(CommandList))

@@ -1,8 +1,9 @@
-"""Dialogs before a run: forms that describe it and show what it costs, and the one of a scoring run."""
+"""Asks what to run: the base of the forms that describe a run and show its cost, and the dialog before scoring."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -29,75 +30,105 @@ if TYPE_CHECKING:
 
 
 Request = TypeVar("Request")
+"""What a form answers with: the description of a run."""
 Cost = TypeVar("Cost")
-TYPING_REST = 0.25
+"""The estimate of a run."""
+Key = TypeVar("Key")
+TYPING_REST_SECONDS = 0.25
 """Seconds without a key before the cost of a run is estimated."""
-KEYS: list[BindingType] = [
+FORM_KEYS: list[BindingType] = [
     Binding("escape", "dismiss(None)", "Leave"),
     Binding("enter", "start", "Start", priority=True),
     Binding("down", "app.focus_next", "Next field", show=False),
     Binding("up", "app.focus_previous", "Field before", show=False),
 ]
-"""Keys of each such dialog; each dialog lists them in its own `BINDINGS`, under its own name in the table of keys."""
+"""The keys of a form. Each form sets them as its own `BINDINGS`; so the table of keys lists them under its name."""
+
+
+class FormChoice(NamedTuple):
+    """One of the values of a field.
+
+    Attributes:
+        name: What the field shows.
+        help: What the value means, a sentence or two.
+    """
+
+    name: str
+    help: str
 
 
 class RunForm(Dialog[Request | None], Generic[Request, Cost]):
-    """Asks what to run, one or two fields a line, and shows its cost, estimated again after each change."""
+    """Asks what to run, one or two fields a line, and shows its cost, estimated again after each change.
 
-    ASKS: ClassVar[str]
-    """The title."""
-    FIRST: ClassVar[str]
+    The dialog is dismissed with the request, or with None if the person leaves.
+    """
+
+    FORM_TITLE: ClassVar[str]
+    """The title of the form."""
+    FIRST_FIELD: ClassVar[str]
     """The id of the field that has the focus at first."""
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-high")]  # noqa: RUF012 - Textual declares it
 
     def __init__(self) -> None:
         super().__init__()
         self._timer: Timer | None = None
-        self._known: Request | None = None
-        self._pressed = False
+        self._estimated_request: Request | None = None
+        self._start_pressed = False
 
     # To be defined by a subclass
 
-    def fields(self) -> ComposeResult:
-        """Its lines."""
+    def compose_fields(self) -> ComposeResult:
+        """Yields the lines of the form."""
         raise NotImplementedError
 
-    def show_lines(self) -> None:
+    def update_lines(self) -> None:
         """Hides the lines that do not apply to what is chosen."""
 
     def request(self) -> Request:
-        """The run that the fields describe; raises WorkbenchError where a field cannot be understood."""
+        """Returns the run that the fields describe.
+
+        Raises:
+            WorkbenchError: A field cannot be understood.
+        """
         raise NotImplementedError
 
-    def cost(self, request: Request) -> Cost:
-        """Estimates the run; called in a thread. Raises WorkbenchError where it cannot be run."""
+    def estimate(self, request: Request) -> Cost:
+        """Returns the estimate of a run. This is called in a thread.
+
+        Raises:
+            WorkbenchError: The request cannot be run.
+        """
         raise NotImplementedError
 
-    def cost_text(self, request: Request, cost: Cost) -> Content:
-        """The estimate as text."""
+    def estimate_text(self, request: Request, cost: Cost) -> Content:
+        """Returns the estimate as text."""
         raise NotImplementedError
 
-    def help_of(self, field: str) -> str:
-        """Help text of a field, by its id."""
+    def field_help(self, field: str) -> str:
+        """Returns what the field with this id means, a sentence or two; empty if it has no help."""
         raise NotImplementedError
 
     # Values of the fields
 
     def text(self, field: str) -> str:
-        """What is written in a field."""
+        """Returns what is typed in a field, display-safe and without spaces around it."""
         return display_safe(self.query_one(f"#{field}", Input).value.strip())
 
-    def at(self, field: str) -> int:
-        """Which of its choices a field is at."""
-        return self.query_one(f"#{field}", Cycle).at
+    def chosen_index(self, field: str) -> int:
+        """Returns the index of the chosen value of a field that is a `Cycle`."""
+        return self.query_one(f"#{field}", Cycle).chosen_index
+
+    def chosen_key(self, field: str, choices: Mapping[Key, object]) -> Key:
+        """Returns the key of the chosen value of a field whose values are those of `choices`, in this order."""
+        return [*choices][self.chosen_index(field)]
 
     # Events
 
     def compose(self) -> ComposeResult:
-        """Fields, help for the one in focus, cost, keys."""
+        """Yields the fields, the help for the one in focus, the cost, and the keys."""
         with Vertical(classes="dialog fields") as box:
-            box.border_title = Content(self.ASKS)
-            yield from self.fields()
+            box.border_title = Content(self.FORM_TITLE)
+            yield from self.compose_fields()
             yield Static(id="help")
             yield Static(id="estimate")
             keys = (("↑↓", "field"), ("←→", "value"), ("enter", "starts"), ("escape", "cancels"))
@@ -105,63 +136,65 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
 
     def on_mount(self) -> None:
         """Estimates the run that is proposed."""
-        self.show_lines()
-        self.query_one(f"#{self.FIRST}").focus()
-        self._forget()
-        self._estimate()
+        self.update_lines()
+        self.query_one(f"#{self.FIRST_FIELD}").focus()
+        self._drop_estimate()
+        self._begin_estimate()
 
     def on_input_changed(self) -> None:
-        """The text of a field changed: estimates again once no key was pressed for `TYPING_REST`."""
-        self._forget()
+        """Estimates again once no key was pressed for `TYPING_REST_SECONDS`."""
+        self._drop_estimate()
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self.set_timer(TYPING_REST, self._estimate)
+        self._timer = self.set_timer(TYPING_REST_SECONDS, self._begin_estimate)
         self._show_help()
 
     def on_cycle_changed(self) -> None:
-        """A choice changed: estimates again."""
-        self.show_lines()
+        """Estimates again, because another value was chosen."""
+        self.update_lines()
         self._show_help()
-        self._forget()
-        self._estimate()
+        self._drop_estimate()
+        self._begin_estimate()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Explains the field in focus."""
         self._show_help()
 
     def action_start(self) -> None:
-        """Answers with the request, as soon as its cost is known; a change in between cancels that."""
-        if self._known is not None:
-            self.dismiss(self._known)
-        self._pressed = True
+        """Dismisses the form with the request, now or when its cost is known; a change in between cancels that."""
+        if self._estimated_request is not None:
+            self.dismiss(self._estimated_request)
+        self._start_pressed = True
 
-    def _forget(self) -> None:
-        """Drops the estimate, which no longer fits the fields; nothing starts before the next one."""
-        self._known, self._pressed = None, False
+    def _drop_estimate(self) -> None:
+        """Drops the estimate, which no longer fits the fields; no run starts before the next one."""
+        self._estimated_request, self._start_pressed = None, False
         self._show_estimate(Content.styled("estimating …", "$tone-muted"))
 
-    def _estimate(self) -> None:
+    def _begin_estimate(self) -> None:
+        """Estimates the run that the fields describe, in a thread, and shows the estimate or why there is none."""
         try:
             request = self.request()
         except WorkbenchError as error:
-            self._refuse(error)
+            self._show_refusal(error)
             return
         background(
             self,
-            lambda: self.cost(request),
-            lambda cost: self._show_cost(request, cost),
-            self._refuse,
+            lambda: self.estimate(request),
+            lambda cost: self._accept_estimate(request, cost),
+            self._show_refusal,
             group="estimate",
         )
 
-    def _refuse(self, error: WorkbenchError) -> None:
-        self._pressed = False
+    def _show_refusal(self, error: WorkbenchError) -> None:
+        self._start_pressed = False
         self._show_estimate(refusal_content(error))
 
-    def _show_cost(self, request: Request, cost: Cost) -> None:
-        self._known = request
-        self._show_estimate(self.cost_text(request, cost))
-        if self._pressed:
+    def _accept_estimate(self, request: Request, cost: Cost) -> None:
+        """Shows an estimate, and dismisses the form with its request if enter was pressed meanwhile."""
+        self._estimated_request = request
+        self._show_estimate(self.estimate_text(request, cost))
+        if self._start_pressed:
             self.dismiss(request)
 
     def _show_estimate(self, content: Content) -> None:
@@ -169,100 +202,114 @@ class RunForm(Dialog[Request | None], Generic[Request, Cost]):
 
     def _show_help(self) -> None:
         field = self.focused.id if self.focused is not None else None
-        help_text = one_line(self.help_of(field or ""), 400)
+        help_text = one_line(self.field_help(field or ""), 400)
         self.query_one("#help", Static).update(Content.styled(help_text, "$tone-muted"))
 
 
-def field_line(name: str, first: Widget, second: Widget | None = None, other: str = "") -> Widget:
-    """A line of a dialog: a name and its field, and perhaps another pair beside it. Its id is that of the first field
-    behind `field-`."""
-    shown: list[Widget] = [_name(name), first]
+def field_line(
+    first_name: str, first: Widget, second: Widget | None = None, second_name: str = ""
+) -> Widget:
+    """Returns a line of a dialog: a name and its field, and perhaps a second pair beside it.
+
+    The id of the line is `field-` and the id of the first field.
+    """
+    pairs: list[Widget] = [_field_name(first_name), first]
     if second is not None:
-        shown += [_name(other), second]
-    return Horizontal(*shown, classes="field", id=f"field-{first.id}")
+        pairs += [_field_name(second_name), second]
+    return Horizontal(*pairs, classes="field", id=f"field-{first.id}")
 
 
-def _name(name: str) -> Static:
+def _field_name(name: str) -> Static:
     return Static(Content.styled(f"{name:<13}", "$tone-muted"), classes="name")
 
 
-def whole_number(name: str, text: str, least: int) -> int | None:
-    """The number that is written in a field, None for nothing; raises WorkbenchError for anything else."""
+def parse_whole_number(name: str, text: str, minimum: int) -> int | None:
+    """Returns the number that is typed in a field; None for an empty field.
+
+    Raises:
+        WorkbenchError: The text is not a whole number, or it is less than `minimum`; the error begins with `name`.
+    """
     if not text:
         return None
-    if not text.isdecimal() or int(text) < least:
-        raise WorkbenchError(f"{name}: a whole number from {least} on, or nothing.")
+    if not text.isdecimal() or int(text) < minimum:
+        raise WorkbenchError(f"{name}: a whole number from {minimum} on, or nothing.")
     return int(text)
 
 
-MODES: tuple[tuple[Mode, str], ...] = (
+SCORING_MODES: tuple[tuple[Mode, str], ...] = (
     ("probe", "learns where your own logs end; tested on logs it never saw"),
     ("base", "an unadapted model, asked what remains; often near chance"),
     ("tuned", "with an adapter: yours, else one trained on the demo's logs"),
     ("judge", "a yes/no question; the baseline to compare with"),
 )
+"""The modes of scoring in the order of the dialog, each with a few words on what it does."""
 
 
 class RunDialog(Dialog[tuple[Mode, Filter] | None]):
-    """Asks in which mode to score, and of a filtered list whether only that; shows the cost before anything starts."""
+    """Asks in which mode to score, and whether all conversations or only the listed ones; shows the cost beforehand.
+
+    The dialog is dismissed with the mode and the filter, or with None if the person leaves.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Leave"),
         Binding("a", "other_scope", "All or filtered", show=False),
     ]
 
-    def __init__(self, jobs: JobService, first: Mode, listed: Filter | None = None) -> None:
+    def __init__(self, jobs: JobService, first_mode: Mode, listed: Filter | None = None) -> None:
         """
         Args:
-            first: The mode under the cursor at first.
-            listed: The filter of the list from which it is asked; only that is scored unless a person says all.
+            jobs: The service that estimates the cost.
+            first_mode: The mode under the cursor at first.
+            listed: The filter of the list below the dialog. Only what it matches is scored unless the person says all.
         """
         super().__init__()
-        self._jobs, self._first = jobs, first
+        self._jobs, self._first_mode = jobs, first_mode
         self._listed = Filter() if listed is None else listed
         self._scope = self._listed
-        self._known: dict[tuple[Mode, Filter], Content] = {}
+        self._estimate_texts: dict[tuple[Mode, Filter], Content] = {}
 
     def compose(self) -> ComposeResult:
-        """Modes, estimate, keys."""
+        """Yields the modes, the scope, the estimate, and the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = "Score conversations"
             yield OptionList(
                 *[
-                    Option(Content.assemble((f"{mode:<7}", "bold"), (what, "$tone-muted")))
-                    for mode, what in MODES
+                    Option(Content.assemble((f"{mode:<7}", "bold"), (description, "$tone-muted")))
+                    for mode, description in SCORING_MODES
                 ],
                 markup=False,
             )
             yield Static(id="scope")
             yield Static(id="estimate")
-            now = self._jobs.scores_in_force()
-            if now is not None:
-                yield Static(_stays_content(now))
+            in_force = self._jobs.scores_in_force()
+            if in_force is not None:
+                yield Static(_scores_in_force_content(in_force))
             yield Static(hint_line(("enter", "starts the run"), ("escape", "cancels")))
 
     def on_mount(self) -> None:
-        """Begins at one of the modes."""
+        """Puts the cursor on the first mode, and hides the scope where the list is not filtered."""
         self.query_one("#scope").display = bool(self._listed)
-        names = [mode for mode, _ in MODES]
-        self.query_one(OptionList).highlighted = names.index(self._first)
+        modes = [mode for mode, _ in SCORING_MODES]
+        self.query_one(OptionList).highlighted = modes.index(self._first_mode)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Shows what the mode would cost."""
-        self._estimate(MODES[event.option_index][0])
+        """Shows what the mode under the cursor would cost."""
+        self._begin_estimate(SCORING_MODES[event.option_index][0])
 
     def action_other_scope(self) -> None:
-        """Scores all in place of what is listed, or the other way round."""
+        """Switches between all conversations and the listed ones, and estimates again."""
         self._scope = Filter() if self._scope else self._listed
         index = self.query_one(OptionList).highlighted
         if index is not None:
-            self._estimate(MODES[index][0])
+            self._begin_estimate(SCORING_MODES[index][0])
 
-    def _estimate(self, mode: Mode) -> None:
+    def _begin_estimate(self, mode: Mode) -> None:
+        """Shows what scoring in a mode would cost, from memory or estimated in a thread."""
         scope = self._scope
         self.query_one("#scope", Static).update(_scope_content(scope, self._listed))
-        if (mode, scope) in self._known:
-            self.query_one("#estimate", Static).update(self._known[mode, scope])
+        if (mode, scope) in self._estimate_texts:
+            self.query_one("#estimate", Static).update(self._estimate_texts[mode, scope])
             return
         self.query_one("#estimate", Static).update(Content.styled("estimating …", "$tone-muted"))
         background(
@@ -274,25 +321,30 @@ class RunDialog(Dialog[tuple[Mode, Filter] | None]):
         )
 
     def _show_estimate(self, mode: Mode, scope: Filter, content: Content) -> None:
-        self._known[mode, scope] = content
+        self._estimate_texts[mode, scope] = content
         self.query_one("#estimate", Static).update(content)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter or a click starts."""
-        self.dismiss((MODES[event.option_index][0], self._scope))
+        """Dismisses the dialog with the mode that was chosen by enter or a click."""
+        self.dismiss((SCORING_MODES[event.option_index][0], self._scope))
 
 
 def _scope_content(scope: Filter, listed: Filter) -> Content:
-    """Which conversations are scored, and the key that chooses the others."""
-    shown = one_line(str(listed), 60)
-    now, other = (f"only what is listed: {shown}", "all") if scope else ("all", f"only {shown}")
+    """Returns which conversations are scored, and the key that chooses the others."""
+    filter_text = one_line(str(listed), 60)
+    chosen, other = (
+        (f"only what is listed: {filter_text}", "all") if scope else ("all", f"only {filter_text}")
+    )
     return Content.assemble(
-        ("scores ", "$tone-muted"), now, ("   a", "bold $tone-accent"), (f" {other}", "$tone-muted")
+        ("scores ", "$tone-muted"),
+        chosen,
+        ("   a", "bold $tone-accent"),
+        (f" {other}", "$tone-muted"),
     )
 
 
 def estimate_content(estimate: Estimate) -> Content:
-    """An estimate in words."""
+    """Returns the estimate of a scoring run in words."""
     if estimate.items == 0:
         return Content(
             "Everything has been scored in this mode. Starting again writes the remaining tasks that are missing."
@@ -317,11 +369,11 @@ def estimate_content(estimate: Estimate) -> Content:
     )
 
 
-def _stays_content(now: str) -> Content:
-    """That scores of another mode do not replace those in force."""
+def _scores_in_force_content(in_force: str) -> Content:
+    """Returns which scores are in force, and that scores of another mode do not replace them."""
     return Content.assemble(
         ("in force: ", "$tone-muted"),
-        now,
+        in_force,
         (
             "\nscores of another mode are stored beside them; S on the overview chooses",
             "$tone-muted",
@@ -330,7 +382,7 @@ def _stays_content(now: str) -> Content:
 
 
 def refusal_content(error: WorkbenchError) -> Content:
-    """Why a mode cannot run."""
+    """Returns why something cannot be run, and what to do about it."""
     return Content.assemble(
         (one_line(error.message), "$tone-incomplete"), ("\n" + one_line(error.hint), "$tone-muted")
     )

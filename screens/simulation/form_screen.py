@@ -21,7 +21,7 @@ from engine.simulate.records import AskedField, LiveLine, SessionState, chosen_m
 from engine.simulate.request import SimulationOffers
 from engine.simulate.service.person import PersonSession
 from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
-from screens.shell.run_form import KEYS, field_line
+from screens.shell.run_form import FORM_KEYS, field_line
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.simulation import formatting
@@ -54,7 +54,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
     """Asks for a form, a variant and a model."""
 
     PLACE = "form-choice"
-    BINDINGS: ClassVar[list[BindingType]] = KEYS
+    BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
     def __init__(self, offers: SimulationOffers) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
 
     @property
     def _known(self) -> str | None:
-        index = self.query_one("#form", Cycle).at
+        index = self.query_one("#form", Cycle).chosen_index
         forms = self._offers.forms
         return forms[index][0] if index < len(forms) else None
 
@@ -103,8 +103,8 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
         """Answers; not while a file is missing."""
         name = self._known or self.query_one("#path", Input).value.strip()
         if name:
-            variant = self._offers.variants[self.query_one("#variant", Cycle).at]
-            model = chosen_models(self._offers.models, self.query_one("#model", Cycle).at)
+            variant = self._offers.variants[self.query_one("#variant", Cycle).chosen_index]
+            model = chosen_models(self._offers.models, self.query_one("#model", Cycle).chosen_index)
             self.dismiss(FormChoice(name, variant, model))
 
 

@@ -24,7 +24,7 @@ from engine.simulate.request import (
     read_request,
 )
 from engine.simulate.service.service import SimulationService
-from screens.shell.run_form import KEYS, RunForm, field_line
+from screens.shell.run_form import FORM_KEYS, RunForm, field_line
 from screens.simulation import formatting
 from screens.widgets.controls import Cycle, LineInput
 
@@ -49,15 +49,15 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
     """Asks what to play; estimates the calls and the time as the fields change."""
 
     PLACE = "simulation-new"
-    ASKS = "Simulate conversations"
-    FIRST = "kind"
-    BINDINGS: ClassVar[list[BindingType]] = KEYS
+    FORM_TITLE = "Simulate conversations"
+    FIRST_FIELD = "kind"
+    BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
     def __init__(self, simulations: SimulationService, offers: SimulationOffers) -> None:
         super().__init__()
         self._simulations, self._offers = simulations, offers
 
-    def fields(self) -> ComposeResult:
+    def compose_fields(self) -> ComposeResult:
         """The fields of all kinds, filled with the last request."""
         offers, last = self._offers, self._offers.last or SimulationRequest(KINDS[0])
         models = offers.models
@@ -97,9 +97,9 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
 
     @property
     def _kind(self) -> Kind:
-        return KINDS[self.at("kind")]
+        return KINDS[self.chosen_index("kind")]
 
-    def show_lines(self) -> None:
+    def update_lines(self) -> None:
         """Each kind has its own lines."""
         for name in LINES:
             self.query_one(f"#field-{name}").display = name in FIELDS[self._kind]
@@ -114,23 +114,23 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         offers, models = self._offers, self._offers.models
         texts = {box.id: self.text(box.id) for box in self.query(Input) if box.id}
         for name in ("model", "user_model", "judge_model"):
-            texts[name] = chosen_models(models, self.at(name)) or ""
-        texts["variants"] = (BOTH, *offers.variants)[self.at("variants")]
-        texts["profile"] = [*PROFILES][self.at("profile")]
-        texts["language"] = offers.languages[self.at("language")]
+            texts[name] = chosen_models(models, self.chosen_index(name)) or ""
+        texts["variants"] = (BOTH, *offers.variants)[self.chosen_index("variants")]
+        texts["profile"] = [*PROFILES][self.chosen_index("profile")]
+        texts["language"] = offers.languages[self.chosen_index("language")]
         request = read_request(self._kind, texts)
-        free = self._kind == "forms" and [*REPLIES][self.at("free_replies")]
+        free = self._kind == "forms" and [*REPLIES][self.chosen_index("free_replies")]
         return replace(request, free_replies=free)
 
-    def cost(self, request: SimulationRequest) -> PlayEstimate:
-        """The plays that are left, and what they take."""
+    def estimate(self, request: SimulationRequest) -> PlayEstimate:
+        """Returns how many plays are left, and what they take."""
         return self._simulations.estimate(request)
 
-    def cost_text(self, request: SimulationRequest, cost: PlayEstimate) -> Content:
+    def estimate_text(self, request: SimulationRequest, cost: PlayEstimate) -> Content:
         """The cost as text."""
         return formatting.estimate_content(cost)
 
-    def help_of(self, field: str) -> str:
+    def field_help(self, field: str) -> str:
         """The help of a field of this kind."""
         if field == "kind":
             return KIND_HELP[self._kind]

@@ -29,7 +29,7 @@ from engine.training.service import TrainingService
 from screens.shell.dialogs import Dialog, hint_line
 from screens.shell.exporting import copy
 from screens.shell.reading_dialogs import ReadingDialog, reading_keys
-from screens.shell.run_form import KEYS, RunForm, field_line
+from screens.shell.run_form import FORM_KEYS, RunForm, field_line
 from screens.training import formatting
 from screens.widgets.background import background
 from screens.widgets.controls import Cycle, LineInput
@@ -50,9 +50,9 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
     """Asks what to train on, how and on which weights; estimates memory and time as the fields change."""
 
     PLACE = "training-new"
-    ASKS = "Train an adapter"
-    FIRST = "recipe"
-    BINDINGS: ClassVar[list[BindingType]] = KEYS
+    FORM_TITLE = "Train an adapter"
+    FIRST_FIELD = "recipe"
+    BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
     def __init__(self, training: TrainingService, choices: TrainingChoices) -> None:
         super().__init__()
@@ -65,8 +65,8 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
             "base": (*choices.bases, OTHER_BASE),
         }
 
-    def fields(self) -> ComposeResult:
-        """A line for each field of the request that a person chooses here."""
+    def compose_fields(self) -> ComposeResult:
+        """Yields a line for each field of the request that a person chooses here."""
         presets = [choice.name for choice in self._choices["preset"]]
         preset = presets.index(self._default_preset) if self._default_preset in presets else 0
         shares = [f"{100 * float(share):.0f}% of the conversations" for share in HELD_OUT]
@@ -84,7 +84,7 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         for name, widget in fields.items():
             yield field_line(label(name), widget)
 
-    def show_lines(self) -> None:
+    def update_lines(self) -> None:
         """Shows the field `path` only where other weights are chosen."""
         self.query_one("#field-path").display = self._chosen("base") is OTHER_BASE
 
@@ -93,7 +93,7 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
 
     def _chosen(self, field: str) -> Choice | None:
         choices = self._choices[field]
-        return choices[self.at(field)] if choices else None
+        return choices[self.chosen_index(field)] if choices else None
 
     def request(self) -> TrainingRequest:
         """The request that the fields say.
@@ -102,7 +102,7 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
             WorkbenchError: A field cannot be understood.
         """
         texts = {name: self.text(name) for name in ("name", "limit")}
-        texts["held_out"] = HELD_OUT[self.at("held_out")]
+        texts["held_out"] = HELD_OUT[self.chosen_index("held_out")]
         for field in self._choices:
             choice = self._chosen(field)
             texts[field] = "" if choice is None else choice.name
@@ -116,16 +116,16 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
             raise WorkbenchError(f"The filter: {one_line(error.message)}") from error
         return read_request(texts, self.text("settings").split(), filter)
 
-    def cost(self, request: TrainingRequest) -> TrainingEstimate:
-        """The estimate of a request; runs in a thread."""
+    def estimate(self, request: TrainingRequest) -> TrainingEstimate:
+        """Returns the estimate of the run."""
         return self._training.estimate(request)
 
-    def cost_text(self, request: TrainingRequest, cost: TrainingEstimate) -> Content:
+    def estimate_text(self, request: TrainingRequest, cost: TrainingEstimate) -> Content:
         """The estimate as text; also shows the proposed name in its field."""
         self.query_one("#name", Input).placeholder = one_line(cost.name, 60)
         return formatting.estimate_content(cost)
 
-    def help_of(self, field: str) -> str:
+    def field_help(self, field: str) -> str:
         """The help of a field: of its current choice, of what is being typed, or of the field itself."""
         if field in self._choices:
             choice = self._chosen(field)
@@ -184,7 +184,7 @@ class DetailDialog(Dialog[None]):
         """Copies settings and figures."""
         copy(
             self,
-            formatting.as_text(self._detail),
+            formatting.clipboard_text(self._detail),
             f"the run {formatting.name_of(self._detail.run)}",
         )
 
@@ -195,9 +195,7 @@ def detail_content(detail: RunDetail) -> Content:
     problem = formatting.problem_content(detail.run)
     if problem is not None:
         blocks.append(problem)
-    blocks.append(
-        facts_table([*formatting.figures_of(detail), ("folder", one_line(detail.folder))])
-    )
+    blocks.append(facts_table([*formatting.run_facts(detail), ("folder", one_line(detail.folder))]))
     if detail.valid:
         blocks.append(_section("validations", _valid_lines(detail.valid, detail.run.best_step)))
     if detail.samples:
@@ -225,8 +223,8 @@ def _valid_lines(points: Sequence[ValidPoint], best: int | None) -> list[Content
         mark = "  ◆ best" if point.step == best else ""
         lines.append(
             Content.assemble(
-                f"{point.step:>8,}{formatting.loss(point.loss):>8}{formatting.score(point.auroc):>8}"
-                f"{formatting.score(point.f1):>8}{point.n:>8,}",
+                f"{point.step:>8,}{formatting.loss_text(point.loss):>8}{formatting.score_text(point.auroc):>8}"
+                f"{formatting.score_text(point.f1):>8}{point.n:>8,}",
                 (mark, "$tone-accent"),
             )
         )

@@ -1,4 +1,9 @@
-"""Training runs as text, as Textual `Content`, and as columns of their list. Without widgets."""
+"""Writes training runs as text, as Textual `Content`, and as columns of their list. Without widgets.
+
+Display-safe text has no character that could act on the terminal: it can be drawn as it is. Functions that end in
+`_content` return styled text, whose styles are variables of the theme (`$tone-muted`); pieces of a column name the
+component class of the same color (`tone--muted`).
+"""
 
 from __future__ import annotations
 
@@ -22,11 +27,21 @@ from screens.widgets.empty_state import EmptyState
 from screens.widgets.formatting import Look, date_and_minute
 from screens.widgets.row_table import Column, Piece
 
-NAME_CHARACTERS = 40
-SAMPLE_MARGIN = 42
-"""Cells of a line of a sample beside the text that the model wrote."""
-LOG_CHARACTERS = 300
-STATES: dict[RunState, Look] = {
+MAX_NAME_CHARACTERS = 40
+"""Most characters that are shown of the name of a run."""
+MAX_LOG_LINE_CHARACTERS = 300
+"""Most characters that are shown of a line of the log, of a warning, or of why nothing can be trained."""
+MAX_PROBLEM_CHARACTERS = 600
+"""Most characters that are shown of why a run failed, and of what to do."""
+MAX_NOTE_CHARACTERS = 160
+"""Most characters that are shown of a note or an advice under an estimate."""
+TEXT_MARGIN_CELLS = 28
+"""Cells of a line that are not for the end of the log: what follows it, and quotation marks."""
+WRITTEN_MARGIN_CELLS = 42
+"""Cells of a line that are not for the text that the model wrote: the figures before it, and quotation marks."""
+MIN_TEXT_CELLS = 20
+"""Fewest cells of either text, however narrow the terminal is."""
+RUN_STATE_LOOKS: dict[RunState, Look] = {
     "new": Look("·", "new", "muted"),
     "running": Look("▸", "running", "accent"),
     "interrupted": Look("◌", "interrupted", "borderline"),
@@ -34,17 +49,20 @@ STATES: dict[RunState, Look] = {
     "finished": Look("✓", "finished", "complete"),
     "failed": Look("✗", "failed", "incomplete"),
 }
-IN_USE = "◉"
+"""How each state of a run is shown."""
+IN_USE_SIGN = "◉"
+"""Stands before the run whose adapter is used for scoring."""
 DASH = "–"
+"""Stands for a figure that is unknown."""
 
 
-def name_of(run: TrainingRun, limit: int = NAME_CHARACTERS) -> str:
-    """The run's name on one line, display-safe."""
+def name_of(run: TrainingRun, limit: int = MAX_NAME_CHARACTERS) -> str:
+    """Returns the name of a run on one line, display-safe, cut to `limit` characters."""
     return one_line(run.name, limit)
 
 
-def loss(value: float | None) -> str:
-    """A loss with three significant digits, `2.31` or `.041`; a dash for None, `inf` and `nan` as they are."""
+def loss_text(value: float | None) -> str:
+    """Returns a loss with three significant digits, `2.31` or `.041`; a dash for None; `inf` and `nan` as they are."""
     if value is None:
         return DASH
     if not math.isfinite(value):
@@ -52,56 +70,61 @@ def loss(value: float | None) -> str:
     return f"{value:.2f}" if value >= 1 else number_format.probability(value, 3)
 
 
-def score(value: float | None) -> str:
-    """An AUROC or F1 with three digits; a dash where it is None or not finite."""
-    return number_format.probability(value, 3) if _is_number(value) else DASH
+def score_text(value: float | None) -> str:
+    """Returns an AUROC or F1 with three digits; a dash where it is None or not finite."""
+    return number_format.probability(value, 3) if _is_finite(value) else DASH
 
 
-def _is_number(value: float | None) -> bool:
-    """Whether it is a finite number: a run that diverged writes others."""
+def _is_finite(value: float | None) -> bool:
+    """Returns whether a figure is a finite number: a run that diverged writes others."""
     return value is not None and math.isfinite(value)
 
 
 def state_word(run: TrainingRun) -> str:
-    """The state in a word."""
-    return run.phase or STATES[run.state].word
+    """Returns the state in a word: what a running run does at present, if it says that."""
+    return run.phase or RUN_STATE_LOOKS[run.state].word
 
 
 def state_content(run: TrainingRun) -> Content:
-    """Glyph and word of the state, and the id of the process."""
-    look = STATES[run.state]
+    """Returns the glyph and the word of the state, and the id of the process if one runs."""
+    look = RUN_STATE_LOOKS[run.state]
     pid = f" (pid {run.pid})" if run.pid is not None else ""
     return Content.styled(f"{look.glyph} {state_word(run)}{pid}", f"bold {look.tone_variable}")
 
 
-def progress_parts(run: TrainingRun, available: int | None) -> list[str]:
-    """Progress, time and memory of a run, each a few words; `available` is what it may use, in bytes."""
+def progress_parts(run: TrainingRun, memory_limit: int | None) -> list[str]:
+    """Returns progress, time and memory of a run, each in a few words.
+
+    Args:
+        run: The run.
+        memory_limit: How much memory a run may use, in bytes; None if unknown.
+    """
     parts = []
-    if run.epoch is not None and run.epochs is not None and _is_number(run.epoch + run.epochs):
-        now = min(int(run.epoch) + 1, max(1, round(run.epochs)))
-        parts.append(f"epoch {now}/{run.epochs:g}")
+    if run.epoch is not None and run.epochs is not None and _is_finite(run.epoch + run.epochs):
+        epoch_number = min(int(run.epoch) + 1, max(1, round(run.epochs)))
+        parts.append(f"epoch {epoch_number}/{run.epochs:g}")
     if run.step is not None:
-        of = f"/{run.steps:,}" if run.steps is not None else ""
-        parts.append(f"step {run.step:,}{of}")
+        of_steps = f"/{run.steps:,}" if run.steps is not None else ""
+        parts.append(f"step {run.step:,}{of_steps}")
     if run.to_validate:
         parts.append(f"validating {run.validated or 0:,}/{run.to_validate:,}")
     if run.state == "running":
         if run.tokens_per_s is not None:
             parts.append(f"{run.tokens_per_s:,.0f} tok/s")
-        if _is_number(run.seconds_left) and (run.step != run.steps or run.to_validate):
+        if _is_finite(run.seconds_left) and (run.step != run.steps or run.to_validate):
             parts.append(f"{number_format.duration(run.seconds_left)} left")
     else:
         parts.append(number_format.duration(run.seconds))
     if run.memory is not None:
-        of = f" of {number_format.size(available)}" if available is not None else ""
-        parts.append(f"memory {number_format.size(run.memory)}{of}")
+        of_limit = f" of {number_format.size(memory_limit)}" if memory_limit is not None else ""
+        parts.append(f"memory {number_format.size(run.memory)}{of_limit}")
     return parts
 
 
-def headline(run: TrainingRun, available: int | None) -> Content:
-    """One line on a run: the most important first, since a narrow terminal cuts the rest."""
-    made = [one_line(run.recipe, 20), one_line(run.base, 30)]
-    facts = " · ".join([*made, *progress_parts(run, available)])
+def headline(run: TrainingRun, memory_limit: int | None) -> Content:
+    """Returns one line on a run, with the most important facts first, since a narrow terminal cuts the others."""
+    origin = [one_line(run.recipe, 20), one_line(run.base, 30)]
+    facts = " · ".join([*origin, *progress_parts(run, memory_limit)])
     parts: list[Content | tuple[str, str] | str] = [
         state_content(run),
         "  ",
@@ -109,75 +132,90 @@ def headline(run: TrainingRun, available: int | None) -> Content:
         f" · {facts}",
     ]
     if run.in_use:
-        parts.append((f"  {IN_USE} in use", "$tone-accent"))
+        parts.append((f"  {IN_USE_SIGN} in use", "$tone-accent"))
     return Content.assemble(*parts)
 
 
 def problem_content(run: TrainingRun) -> Content | None:
-    """Why a run failed or was interrupted, and what to do; None for other runs."""
+    """Returns why a run failed or was interrupted, and what to do; None for other runs."""
     if run.state != "failed" and not run.problem:
         return None
-    cause = one_line(run.problem, 600) or "It ended without an error; l shows its log."
-    lines = [Content.styled(cause, STATES[run.state].tone_variable)]
+    cause = (
+        one_line(run.problem, MAX_PROBLEM_CHARACTERS)
+        or "It ended without an error; l shows its log."
+    )
+    lines = [Content.styled(cause, RUN_STATE_LOOKS[run.state].tone_variable)]
     if run.hint:
-        lines.append(Content.styled(one_line(run.hint, 600), "$tone-accent"))
+        lines.append(Content.styled(one_line(run.hint, MAX_PROBLEM_CHARACTERS), "$tone-accent"))
     return Content("\n").join(lines)
 
 
-def share(sample: SampleRow) -> float:
-    """p_end / (p_end + p_continue); one half where that is not a number."""
-    whole = sample.p_end + sample.p_continue
-    return sample.p_end / whole if whole > 0 and math.isfinite(whole) else 0.5
+def end_probability(sample: SampleRow) -> float:
+    """Returns how probable the model finds the end of the log: p_end / (p_end + p_continue), or 0.5 without a number.
+
+    The other tokens that may follow do not count: they say neither that the log ends nor that it goes on.
+    """
+    total = sample.p_end + sample.p_continue
+    return sample.p_end / total if total > 0 and math.isfinite(total) else 0.5
 
 
 def first_and_newest(samples: Sequence[SampleRow]) -> list[tuple[SampleRow, SampleRow | None]]:
-    """For each sampled boundary its first sample and its newest; None where there is only one."""
-    places: dict[tuple[str, str, bool], list[SampleRow]] = {}
+    """Returns the first and the newest sample of each sampled boundary; None for the newest where there is one sample.
+
+    A boundary is a place in a log where it could end; samples of one were taken at several steps of training.
+    """
+    samples_by_boundary: dict[tuple[str, str, bool], list[SampleRow]] = {}
     for sample in samples:
-        places.setdefault((sample.id, sample.text, sample.ends), []).append(sample)
+        samples_by_boundary.setdefault((sample.id, sample.text, sample.ends), []).append(sample)
     pairs = []
-    for rows in places.values():
-        ordered = sorted(rows, key=lambda row: row.step)
-        pairs.append((ordered[0], ordered[-1] if len(ordered) > 1 else None))
+    for of_boundary in samples_by_boundary.values():
+        by_step = sorted(of_boundary, key=lambda sample: sample.step)
+        pairs.append((by_step[0], by_step[-1] if len(by_step) > 1 else None))
     return pairs
 
 
 def sample_content(samples: Sequence[SampleRow], width: int) -> list[Content]:
-    """What the model writes at each sampled boundary, before training and now."""
+    """Returns lines with what the model writes at each sampled boundary, before training and now.
+
+    Args:
+        samples: All samples of a run.
+        width: Cells of a line.
+    """
     lines: list[Content] = []
-    for first, last in first_and_newest(samples):
+    for first, newest in first_and_newest(samples):
         tail = " ".join(first.text.split())
-        room = max(20, width - 28)
+        room = max(MIN_TEXT_CELLS, width - TEXT_MARGIN_CELLS)
         if len(tail) > room:
             tail = "…" + tail[-(room - 1) :]
-        where = "the log ends here" if first.ends else "the log goes on"
+        truth = "the log ends here" if first.ends else "the log goes on"
         lines.append(
             Content.assemble(
-                (f"“{one_line(tail, room + 1)}” ", "$tone-bright"), (where, "$tone-muted")
+                (f"“{one_line(tail, room + 1)}” ", "$tone-bright"), (truth, "$tone-muted")
             )
         )
-        lines += [_sample_line(sample, width) for sample in (first, last) if sample is not None]
+        lines += [_sample_line(sample, width) for sample in (first, newest) if sample is not None]
     return lines
 
 
 def _sample_line(sample: SampleRow, width: int) -> Content:
-    name = "before" if sample.step == 0 else f"step {sample.step:,}"
-    value = share(sample)
-    right = (value >= 0.5) == sample.ends
-    says = one_line(sample.generated, max(20, width - SAMPLE_MARGIN))
-    written = f"“{says}”" if says else "the end"
+    """Returns when a sample was taken, how probable the end is, whether that is correct, and what the model writes."""
+    taken_at = "before" if sample.step == 0 else f"step {sample.step:,}"
+    probability = end_probability(sample)
+    is_correct = (probability >= 0.5) == sample.ends
+    generated = one_line(sample.generated, max(MIN_TEXT_CELLS, width - WRITTEN_MARGIN_CELLS))
+    written = f"“{generated}”" if generated else "the end"
     return Content.assemble(
-        (f"  {name:<11}", "$tone-muted"),
+        (f"  {taken_at:<11}", "$tone-muted"),
         ("end ", "$tone-muted"),
-        f"{number_format.bar(value)} {number_format.small_probability(value):>4} ",
-        ("✓" if right else "✗", "$tone-complete" if right else "$tone-incomplete"),
+        f"{number_format.bar(probability)} {number_format.small_probability(probability):>4} ",
+        ("✓" if is_correct else "✗", "$tone-complete" if is_correct else "$tone-incomplete"),
         (" writes ", "$tone-muted"),
         (written, "$tone-model"),
     )
 
 
 def parity_text(parity: Parity) -> str:
-    """How well llama.cpp agrees with the trainer, display-safe."""
+    """Returns how well llama.cpp, which will run the adapter, agrees with the trainer; display-safe."""
     if parity.top1 is None:
         return f"not checked against llama.cpp: {one_line(parity.skipped, 200)}"
     text = f"llama.cpp agrees on {100 * parity.top1:.1f}% of {number_format.counted(parity.tokens, 'token')}"
@@ -187,29 +225,30 @@ def parity_text(parity: Parity) -> str:
 
 
 def about_content(detail: RunDetail, width: int) -> Content:
-    """Samples, agreement with llama.cpp, and warnings."""
+    """Returns the samples in lines of `width` cells, the agreement with llama.cpp, and the last three warnings."""
     lines = sample_content(detail.samples, width)
     if not lines and detail.run.state == "running":
         lines.append(Content.styled("Samples of what the model writes come here.", "$tone-muted"))
     if detail.parity is not None:
         lines.append(Content.styled(parity_text(detail.parity), "$tone-muted"))
     lines += [
-        Content.styled(f"! {one_line(warning, LOG_CHARACTERS)}", "$tone-borderline")
+        Content.styled(f"! {one_line(warning, MAX_LOG_LINE_CHARACTERS)}", "$tone-borderline")
         for warning in detail.warnings[-3:]
     ]
     return Content("\n").join(lines)
 
 
 def tail_content(detail: RunDetail) -> Content:
-    """The last lines of the log."""
+    """Returns the last lines of the log under a title; nothing for an empty log."""
     lines = [
-        Content.styled(one_line(line, LOG_CHARACTERS), "$tone-muted") for line in detail.last_lines
+        Content.styled(one_line(line, MAX_LOG_LINE_CHARACTERS), "$tone-muted")
+        for line in detail.last_lines
     ]
     return Content("\n").join([Content.styled("log", "bold"), *lines]) if lines else Content("")
 
 
 def estimate_content(estimate: TrainingEstimate) -> Content:
-    """What a run would cost."""
+    """Returns what a run would take: conversations, tokens, time and memory; and notes on the request."""
     unused = estimate.matched - estimate.train - estimate.held_out
     lines = [
         Content.assemble(
@@ -241,18 +280,21 @@ def estimate_content(estimate: TrainingEstimate) -> Content:
     else:
         lines.append(
             Content.styled(
-                f"{needs}: more than this machine has. {one_line(estimate.advice, 160)}",
+                f"{needs}: more than this machine has. {one_line(estimate.advice, MAX_NOTE_CHARACTERS)}",
                 "$tone-incomplete",
             )
         )
-    lines += [Content.styled(one_line(note, 160), "$tone-borderline") for note in estimate.notes]
+    lines += [
+        Content.styled(one_line(note, MAX_NOTE_CHARACTERS), "$tone-borderline")
+        for note in estimate.notes
+    ]
     return Content("\n").join(lines)
 
 
-def figures_of(detail: RunDetail) -> list[tuple[str, str]]:
-    """Names and values of the figures of a run, display-safe."""
+def run_facts(detail: RunDetail) -> list[tuple[str, str]]:
+    """Returns the names and values of what is known of a run, display-safe."""
     run = detail.run
-    best = "" if run.best_step is None else f" at step {run.best_step:,}"
+    at_best_step = "" if run.best_step is None else f" at step {run.best_step:,}"
     lines = [
         ("state", state_word(run)),
         ("started (UTC)", date_and_minute(run.created_at)),
@@ -260,9 +302,9 @@ def figures_of(detail: RunDetail) -> list[tuple[str, str]]:
         ("conversations", parts_text(run)),
         ("filter", one_line(detail.filter) or "all conversations"),
         ("steps", DASH if run.step is None else f"{run.step:,} of {run.steps or run.step:,}"),
-        ("loss", loss(run.loss)),
-        ("AUROC", f"{score(run.auroc)}{best}"),
-        ("F1", f"{score(run.f1)}{best}"),
+        ("loss", loss_text(run.loss)),
+        ("AUROC", f"{score_text(run.auroc)}{at_best_step}"),
+        ("F1", f"{score_text(run.f1)}{at_best_step}"),
         ("memory", number_format.size(run.memory)),
     ]
     if run.tokens_per_s is not None:
@@ -273,24 +315,24 @@ def figures_of(detail: RunDetail) -> list[tuple[str, str]]:
 
 
 def parts_text(run: TrainingRun) -> str:
-    """How many conversations are in each part of a run."""
+    """Returns how many conversations are in each part of the data of a run."""
     if run.test is None:
         return f"{run.conversations:,} trained on, {run.held_out:,} held out"
     return f"{run.conversations:,} train, {run.selection:,} select, {run.test:,} test"
 
 
-def as_text(detail: RunDetail) -> str:
-    """Settings and figures as lines of name and value, for the clipboard."""
-    lines = [("run", detail.run.name), *figures_of(detail)]
+def clipboard_text(detail: RunDetail) -> str:
+    """Returns facts and settings of a run as lines of name and value, for the clipboard."""
+    lines = [("run", detail.run.name), *run_facts(detail)]
     lines += [(setting.name, setting.value) for setting in detail.config]
     return "\n".join(f"{name}: {value}" for name, value in [*lines, ("folder", detail.folder)])
 
 
-def ending(run: TrainingRun) -> str:
-    """The result of a run that has just ended, or why it failed, display-safe."""
+def ending_text(run: TrainingRun) -> str:
+    """Returns the result of a run that has just ended, or why it failed; display-safe."""
     if run.state in ("failed", "interrupted"):
         return one_line(f"{run.problem} {run.hint}", 400)
-    return f"{state_word(run)}; AUROC {score(run.auroc)} on the selection part"
+    return f"{state_word(run)}; AUROC {score_text(run.auroc)} on the selection part"
 
 
 def summary_content(
@@ -300,32 +342,38 @@ def summary_content(
     hint: str,
     hidden: Sequence[HiddenRun] = (),
 ) -> Content:
-    """The line above the list of runs.
+    """Returns the line above the list of runs.
 
     Args:
+        runs: The runs of the project.
         starting: Whether a new run is being started.
-        missing, hint: Why nothing can be trained here, and what to do; else empty.
+        missing: Why nothing can be trained here; else empty.
+        hint: What to do about that; else empty.
         hidden: Runs beside the project that are not its own.
     """
-    parts: list[tuple[str, str] | str] = []
-    parts.append((number_format.counted(len(runs), "run"), "bold"))
+    parts: list[tuple[str, str] | str] = [(number_format.counted(len(runs), "run"), "bold")]
     running = next((run for run in runs if run.state == "running"), None)
     if starting:
         parts.append((" · writing the data of the new run …", "$tone-accent"))
     elif running is not None:
         parts.append(f" · {name_of(running)} is running; it goes on when you quit")
-    used = next((run for run in runs if run.in_use), None)
-    if used is not None:
-        parts.append((f" · {IN_USE} {name_of(used)} is used for scoring", "$tone-muted"))
+    in_use = next((run for run in runs if run.in_use), None)
+    if in_use is not None:
+        parts.append((f" · {IN_USE_SIGN} {name_of(in_use)} is used for scoring", "$tone-muted"))
     if hidden:
         parts.append((f" · {hidden_text(hidden)}", "$tone-borderline"))
     if missing and runs:
-        parts.append((f" · {one_line(missing, 300)} {one_line(hint, 300)}", "$tone-incomplete"))
+        parts.append(
+            (
+                f" · {one_line(missing, MAX_LOG_LINE_CHARACTERS)} {one_line(hint, MAX_LOG_LINE_CHARACTERS)}",
+                "$tone-incomplete",
+            )
+        )
     return Content.assemble(*parts)
 
 
 def hidden_text(hidden: Sequence[HiddenRun]) -> str:
-    """Which runs beside the project are not listed, the first by its name, display-safe."""
+    """Returns name and reason of the first unlisted run beside the project, and how many more; display-safe."""
     others = f" and {len(hidden) - 1:,} more" if len(hidden) > 1 else ""
     return f"not listed: {hidden[0]}{others}"
 
@@ -333,55 +381,59 @@ def hidden_text(hidden: Sequence[HiddenRun]) -> str:
 def empty_state(
     missing: str, hint: str, conversations: int | None, hidden: Sequence[HiddenRun] = ()
 ) -> EmptyState:
-    """How to start a run where there is none; why not where training is not possible here.
+    """Returns what the screen says without runs: how to start one, or why training is not possible here.
 
     Args:
-        missing, hint: Why nothing can be trained here, and what to do; else empty.
+        missing: Why nothing can be trained here; else empty.
+        hint: What to do about that; else empty.
         conversations: How many the project has; None while they are counted.
         hidden: Runs beside the project that are not its own.
     """
-    what = (
+    message = (
         "No training runs yet.\n\n"
         "A run adapts a local model to your conversations: it learns where they end,\n"
         "so that “did the user get what they wanted?” is measured on your own logs.\n"
         "Nothing leaves this machine; the run goes on when you quit."
     )
     if hidden:
-        what += f"\n\nBeside the project, {hidden_text(hidden)}."
+        message += f"\n\nBeside the project, {hidden_text(hidden)}."
     if missing:
-        what += f"\n\n{one_line(missing, 300)}\n{one_line(hint, 300)}"
-        return EmptyState(what, "shows the reason", "new")
-    many = "the conversations" if conversations is None else f"{conversations:,} conversations"
-    starts = f"chooses out of {many}, and says first what it costs"
-    return EmptyState(what, starts, "new")
+        message += f"\n\n{one_line(missing, MAX_LOG_LINE_CHARACTERS)}\n{one_line(hint, MAX_LOG_LINE_CHARACTERS)}"
+        return EmptyState(message, enter_label="shows the reason", action="new")
+    choices = "the conversations" if conversations is None else f"{conversations:,} conversations"
+    enter_label = f"chooses out of {choices}, and says first what it costs"
+    return EmptyState(message, enter_label, action="new")
 
 
 def run_columns() -> list[Column[TrainingRun]]:
-    """Name, state, recipe, base, conversations, figures, start and running time."""
+    """Returns the columns of the list: name, state, recipe, base, conversations, scores, start and running time.
 
-    def name(run: TrainingRun) -> Sequence[Piece]:
-        used = f"{IN_USE} " if run.in_use else ""
-        return [(used, "tone--accent"), (one_line(run.name, 200), "")]
+    Columns with the lowest `keep` leave first where the terminal is narrow.
+    """
 
-    def state(run: TrainingRun) -> Sequence[Piece]:
-        look = STATES[run.state]
+    def name_pieces(run: TrainingRun) -> Sequence[Piece]:
+        sign = f"{IN_USE_SIGN} " if run.in_use else ""
+        return [(sign, "tone--accent"), (one_line(run.name, 200), "")]
+
+    def state_pieces(run: TrainingRun) -> Sequence[Piece]:
+        look = RUN_STATE_LOOKS[run.state]
         word = state_word(run)
         if word == "running" and run.step is not None and run.steps:
             word = f"{100 * run.step / run.steps:.0f}%"
         return [(f"{look.glyph} {word}", look.tone_class)]
 
-    def figure(value: float | None) -> Sequence[Piece]:
-        return [(score(value), "" if value is not None else "tone--muted")]
+    def score_pieces(value: float | None) -> Sequence[Piece]:
+        return [(score_text(value), "" if value is not None else "tone--muted")]
 
     return [
-        Column("name", "run", 16, name, flexible=True),
-        Column("state", "state", 13, state),
+        Column("name", "run", 16, name_pieces, flexible=True),
+        Column("state", "state", 13, state_pieces),
         Column("recipe", "recipe", 10, lambda run: [(one_line(run.recipe, 20), "")], keep=4),
         Column("base", "base", 22, lambda run: [(one_line(run.base, 60), "tone--muted")], keep=1),
         Column("trained", "trained on", 10, lambda run: [(f"{run.conversations:,}", "")],
                right=True, keep=3),
-        Column("auroc", "AUROC", 5, lambda run: figure(run.auroc), right=True, keep=8),
-        Column("f1", "F1", 5, lambda run: figure(run.f1), right=True, keep=7),
+        Column("auroc", "AUROC", 5, lambda run: score_pieces(run.auroc), right=True, keep=8),
+        Column("f1", "F1", 5, lambda run: score_pieces(run.f1), right=True, keep=7),
         Column("when", "started (UTC)", 16, lambda run: [(date_and_minute(run.created_at), "tone--muted")],
                keep=2),
         Column("time", "time", 10,

@@ -125,19 +125,22 @@ def loss_title(detail: RunDetail) -> list[Cell]:
     selection = next((p.loss for p in reversed(detail.valid) if p.loss is not None), None)
     return [
         (" ⠒ loss ", "tone--accent"),
-        (formatting.loss(newest), "tone--bright"),
+        (formatting.loss_text(newest), "tone--bright"),
         (f"   {SELECTION} selection part ", "tone--muted"),
-        (formatting.loss(selection), "tone--bright"),
+        (formatting.loss_text(selection), "tone--bright"),
     ]
 
 
 def valid_title(detail: RunDetail) -> list[Cell]:
     """The best AUROC and its F1, each after its sign."""
     run = detail.run
-    parts = [(" ⠒ AUROC ", "tone--accent"), (formatting.score(run.auroc), "tone--bright")]
+    parts = [(" ⠒ AUROC ", "tone--accent"), (formatting.score_text(run.auroc), "tone--bright")]
     if run.best_step is not None:
         parts.append((f" {BEST} best at {run.best_step:,}", "tone--muted"))
-    parts += [(f"   {SELECTION} F1 ", "tone--muted"), (formatting.score(run.f1), "tone--bright")]
+    parts += [
+        (f"   {SELECTION} F1 ", "tone--muted"),
+        (formatting.score_text(run.f1), "tone--bright"),
+    ]
     if detail.valid:
         parts.append((f"   n {detail.valid[-1].n:,}", "tone--muted"))
     return parts

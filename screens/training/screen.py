@@ -177,7 +177,7 @@ class TrainingScreen(WorkbenchScreen[None]):
             if run.name in running and run.state in ENDED:
                 broken = run.state in ("failed", "interrupted")
                 self.notify(
-                    formatting.ending(run),
+                    formatting.ending_text(run),
                     title=f"Training {formatting.name_of(run)}{f' {run.state}' if broken else ''}",
                     severity="error" if broken else "information",
                     markup=False,
@@ -244,7 +244,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         """Copies the settings and figures of the run."""
         self._with_detail(
             lambda detail: copy(
-                self, formatting.as_text(detail), f"the run {formatting.name_of(detail.run)}"
+                self, formatting.clipboard_text(detail), f"the run {formatting.name_of(detail.run)}"
             ),
             "copy",
         )

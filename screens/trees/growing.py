@@ -24,7 +24,7 @@ from screens.shell.dialogs import Dialog, TextDialog, hint_line
 from screens.shell.run_form import refusal_content
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.trees.layout import Segment
-from screens.trees.run_form import alpha_from, estimate_content
+from screens.trees.run_form import estimate_content, parse_alpha
 from screens.widgets.background import background
 from screens.widgets.controls import Choices, LineInput
 from screens.widgets.jobs import EngineFeed
@@ -55,7 +55,7 @@ class TreeGrower:
         def chosen(text: str | None) -> None:
             if text is None:
                 return
-            alpha = alpha_from(text, row.alpha)
+            alpha = parse_alpha(text, row.alpha)
             if alpha is None:
                 self._notify(f"Alpha is above 0 and at most {row.alpha:g}.")
                 return
@@ -190,7 +190,7 @@ class ComparisonDialog(Dialog[TreeRequest | None]):
 
     def _estimate(self) -> None:
         self._known = None
-        alpha = alpha_from(self.query_one("#alpha", Input).value)
+        alpha = parse_alpha(self.query_one("#alpha", Input).value)
         if alpha is None or not self._models:
             self._show_estimate(
                 Content.styled("Alpha is above 0 and at most 1.", "$tone-incomplete")

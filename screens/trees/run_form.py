@@ -1,4 +1,8 @@
-"""The dialog for a run that grows trees."""
+"""The dialog for a run that grows response trees.
+
+A response tree has the answers that a model gives with some probability at one place of a conversation: each path from
+its root is an answer. *Alpha* is the least probability that is followed.
+"""
 
 from __future__ import annotations
 
@@ -17,99 +21,116 @@ from engine.trees.places import At
 from engine.trees.records import TreeRequest
 from engine.trees.service import TreeService
 from engine.trees.tree import ALPHA_HELP, Growth
-from screens.shell.run_form import KEYS, RunForm, field_line
+from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.widgets.controls import Cycle, LineInput
 
-PLACES: dict[At, tuple[str, str]] = {
-    "last-answer": ("at the last answer", "How sure was the model of it?"),
-    "end": ("at the end", "What would come next?"),
-    "every": (
+TREE_PLACES: dict[At, FormChoice] = {
+    "last-answer": FormChoice("at the last answer", "How sure was the model of it?"),
+    "end": FormChoice("at the end", "What would come next?"),
+    "every": FormChoice(
         "at every answer",
         "Where did the model become unsure? As many trees as there are answers.",
     ),
 }
-"""The places where trees are grown, in words, and the question that trees there answer."""
+"""The places of a conversation where trees are grown; the help is the question that trees there answer."""
 
-GROWTHS: dict[Growth, tuple[str, str]] = {
-    "path": (
+GROWTH_MODES: dict[Growth, FormChoice] = {
+    "path": FormChoice(
         "every answer above alpha",
         "All continuations whose whole path is at least as probable as alpha.",
     ),
-    "token": (
+    "token": FormChoice(
         "token by token, as Soroka et al. do",
         "The best token is always followed; each other one with a probability above alpha is a branch.",
     ),
 }
-"""How a tree branches, in words, and what that means."""
+"""The rules by which a tree branches."""
 
-ADAPTERS: dict[bool, tuple[str, str]] = {
-    False: ("as it is", "How sure is the model itself?"),
-    True: (
+ADAPTER_USES: dict[bool, FormChoice] = {
+    False: FormChoice("as it is", "How sure is the model itself?"),
+    True: FormChoice(
         "with the completion adapter",
         "The adapter that scores completeness; at the end of the log as in appendix C.2.2 of Soroka et al.",
     ),
 }
-"""Whether the model grows trees with the adapter that scores completeness, in words, and what that means."""
+"""Whether the model grows trees with the adapter that scores completeness."""
 
-DEFAULT = TreeRequest()
+DEFAULT_REQUEST = TreeRequest()
+"""What the form begins with."""
 
 
-def alpha_from(text: str, most: float = 1.0) -> float | None:
-    """The alpha of a text; None when the text is no number above 0 and at most `most`."""
+def parse_alpha(text: str, maximum: float = 1.0) -> float | None:
+    """Returns the alpha that a text says; None if the text is not a number above 0 and at most `maximum`."""
     try:
         value = float(text)
     except ValueError:
         return None
-    return value if 0 < value <= most else None
+    return value if 0 < value <= maximum else None
 
 
 class TreeRunForm(RunForm[TreeRequest, Estimate]):
-    """Asks for the conversations, alpha and the place; the number of conversations is shown before anything starts."""
+    """Asks for the conversations, alpha, the place, how trees branch and the model; shows the cost before the start."""
 
     PLACE = "tree-run"
-    ASKS = "Grow response trees"
-    FIRST = "alpha"
-    BINDINGS: ClassVar[list[BindingType]] = KEYS
+    FORM_TITLE = "Grow response trees"
+    FIRST_FIELD = "alpha"
+    BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
     def __init__(self, trees: TreeService, query: ListQuery) -> None:
         super().__init__()
         self._trees, self._query = trees, query
 
-    def fields(self) -> ComposeResult:
-        """The conversations, alpha and the place."""
-        which = LineInput(str(self._query.filter), placeholder="all conversations", id="which")
-        yield field_line("of", which)
-        yield field_line("alpha", LineInput(f"{DEFAULT.tree.alpha:g}", id="alpha"))
-        yield field_line("where", Cycle([name for name, _ in PLACES.values()], id="where"))
-        yield field_line("branches", Cycle([name for name, _ in GROWTHS.values()], id="branches"))
-        yield field_line("model", Cycle([name for name, _ in ADAPTERS.values()], id="model"))
+    def compose_fields(self) -> ComposeResult:
+        """Yields the lines of the form; the filter is that of the list below the dialog."""
+        filter_input = LineInput(
+            str(self._query.filter), placeholder="all conversations", id="which"
+        )
+        yield field_line("of", filter_input)
+        yield field_line("alpha", LineInput(f"{DEFAULT_REQUEST.tree.alpha:g}", id="alpha"))
+        place_names = [place.name for place in TREE_PLACES.values()]
+        yield field_line("where", Cycle(place_names, id="where"))
+        mode_names = [mode.name for mode in GROWTH_MODES.values()]
+        yield field_line("branches", Cycle(mode_names, id="branches"))
+        adapter_names = [use.name for use in ADAPTER_USES.values()]
+        yield field_line("model", Cycle(adapter_names, id="model"))
 
     def request(self) -> TreeRequest:
-        """The request that the fields make; raises WorkbenchError for a wrong alpha or filter."""
-        alpha = alpha_from(self.text("alpha"))
-        mode = [*GROWTHS][self.at("branches")]
-        tree = replace(DEFAULT.tree, alpha=0.0 if alpha is None else alpha, mode=mode)
-        at, tuned = [*PLACES][self.at("where")], [*ADAPTERS][self.at("model")]
+        """Returns the request that the fields describe.
+
+        Raises:
+            WorkbenchError: The filter cannot be understood, or alpha is not in (0, 1]: what is not a valid alpha
+                becomes 0, which the options of a tree refuse.
+        """
+        alpha = parse_alpha(self.text("alpha"))
+        tree = replace(
+            DEFAULT_REQUEST.tree,
+            alpha=0.0 if alpha is None else alpha,
+            mode=self.chosen_key("branches", GROWTH_MODES),
+        )
         return replace(
-            DEFAULT, tree=tree, at=at, tuned=tuned, filter=parse_filter(self.text("which"))
+            DEFAULT_REQUEST,
+            tree=tree,
+            at=self.chosen_key("where", TREE_PLACES),
+            tuned=self.chosen_key("model", ADAPTER_USES),
+            filter=parse_filter(self.text("which")),
         )
 
-    def cost(self, request: TreeRequest) -> Estimate:
-        """The estimate of the run."""
+    def estimate(self, request: TreeRequest) -> Estimate:
+        """Returns the estimate of the run."""
         return self._trees.estimate(request)
 
-    def cost_text(self, request: TreeRequest, cost: Estimate) -> Content:
-        """The estimate in words."""
+    def estimate_text(self, request: TreeRequest, cost: Estimate) -> Content:
+        """Returns the estimate in words."""
         return estimate_content(cost)
 
-    def help_of(self, field: str) -> str:
-        """What a field means."""
+    def field_help(self, field: str) -> str:
+        """Returns what a field, or its chosen value, means; empty for a field without help."""
         if field == "where":
-            return [*PLACES.values()][self.at("where")][1]
+            return TREE_PLACES[self.chosen_key(field, TREE_PLACES)].help
         if field == "branches":
-            return [*GROWTHS.values()][self.at("branches")][1]
+            return GROWTH_MODES[self.chosen_key(field, GROWTH_MODES)].help
         if field == "model":
-            return [*ADAPTERS.values()][self.at("model")][1]
+            return ADAPTER_USES[self.chosen_key(field, ADAPTER_USES)].help
         if field == "which":
             return (
                 "A filter as in the list, such as state:incomplete; empty takes all conversations."
@@ -118,7 +139,7 @@ class TreeRunForm(RunForm[TreeRequest, Estimate]):
 
 
 def estimate_content(estimate: Estimate) -> Content:
-    """An estimate in words."""
+    """Returns how many conversations get trees, how long that takes, and with which model, in words."""
     if estimate.items == 0:
         return Content(
             "Nothing to grow: these trees are there already, or no conversation matches."

@@ -19,10 +19,11 @@ from textual.widgets import Input, OptionList
 from engine.base.text import one_line
 from screens.widgets.keyed import Keyed
 
-MOST_TYPED = 2_000
-"""Characters that a line takes. A line of ten thousand combining marks took twenty seconds to draw, since rich cuts a
-text at a cell in a time that grows with the square of its length; two thousand take a seventh of a second at worst."""
-SAID_SECONDS = 5.0
+MAX_TYPED_CHARACTERS = 2_000
+"""Most characters that a line takes. A line of ten thousand combining marks took twenty seconds to draw, since rich
+cuts a text at a cell in a time that grows with the square of its length; two thousand take a seventh of a second at
+worst."""
+NOTICE_INTERVAL_SECONDS = 5.0
 """Least time between two notices that a line takes no more."""
 
 
@@ -60,31 +61,39 @@ class Cycle(Keyed, Widget, can_focus=True):
     class Changed(Message):
         """Another value was chosen."""
 
-    def __init__(self, values: Sequence[str], at: int = 0, *, id: str | None = None) -> None:
-        """`values` are shown as given, in this order."""
+    def __init__(
+        self, values: Sequence[str], chosen_index: int = 0, *, id: str | None = None
+    ) -> None:
+        """
+        Args:
+            values: The values to choose from, which are shown as given and in this order.
+            chosen_index: Index of the value that is chosen at first.
+        """
         super().__init__(id=id)
-        self._values, self._at = values, at
+        self._values, self._chosen_index = values, chosen_index
 
     @property
-    def at(self) -> int:
+    def chosen_index(self) -> int:
         """Index of the chosen value."""
-        return self._at
+        return self._chosen_index
 
     def action_step(self, by: int) -> None:
-        """Goes to another value; behind the last comes the first."""
+        """Goes `by` values on; the first follows the last."""
         if len(self._values) > 1:
-            self._at = (self._at + by) % len(self._values)
+            self._chosen_index = (self._chosen_index + by) % len(self._values)
             self.refresh()
             self.post_message(self.Changed())
 
     def on_click(self, event: events.Click) -> None:
-        """A click on the left end goes back, elsewhere on."""
+        """Goes to the value before for a click on the left end, and to the next one for a click elsewhere."""
         self.action_step(-1 if event.x < 3 else 1)
 
     def render(self) -> RenderResult:
-        """The value between the signs of both directions."""
-        value = one_line(self._values[self._at], 80) if self._values else ""
-        place = f"   {self._at + 1} of {len(self._values)}" if len(self._values) > 1 else ""
+        """Returns the value between the signs of both directions, and which of how many it is."""
+        value = one_line(self._values[self._chosen_index], 80) if self._values else ""
+        place = (
+            f"   {self._chosen_index + 1} of {len(self._values)}" if len(self._values) > 1 else ""
+        )
         line = Content.assemble(
             ("‹ ", "$tone-accent"), value, (" ›", "$tone-accent"), (place, "$tone-muted")
         )
@@ -92,25 +101,25 @@ class Cycle(Keyed, Widget, can_focus=True):
 
 
 class LineInput(Input):
-    """Textual's input for at most `MOST_TYPED` characters; what would be more is not taken, and a notice says so."""
+    """Takes at most `MAX_TYPED_CHARACTERS` characters, else as Textual's input; a notice says when more were typed."""
 
     def __init__(self, value: str | None = None, **options: Any) -> None:
-        """Takes the options of `textual.widgets.Input`."""
-        super().__init__(value, max_length=MOST_TYPED, **options)
-        self._said_at = -SAID_SECONDS
+        """Begins with `value`; the options are those of `textual.widgets.Input`."""
+        super().__init__(value, max_length=MAX_TYPED_CHARACTERS, **options)
+        self._last_notice_time = -NOTICE_INTERVAL_SECONDS
 
     def replace(self, text: str, start: int, end: int) -> None:
-        """As Textual; a longer value that was there before can be shortened."""
-        self.max_length = max(MOST_TYPED, len(self.value))
+        """Replaces a part of the text as Textual does; a value that was too long at first can be shortened."""
+        self.max_length = max(MAX_TYPED_CHARACTERS, len(self.value))
         super().replace(text, start, end)
 
     def restricted(self) -> None:
-        """Says why what was typed or pasted was not taken, once for a key that is held."""
+        """Says why typed or pasted characters were not taken, at most once in `NOTICE_INTERVAL_SECONDS`."""
         now = time.monotonic()
-        if now - self._said_at > SAID_SECONDS:
-            self._said_at = now
+        if now - self._last_notice_time > NOTICE_INTERVAL_SECONDS:
+            self._last_notice_time = now
             self.notify(
-                f"A line takes at most {MOST_TYPED:,} characters; this was not added.",
+                f"A line takes at most {MAX_TYPED_CHARACTERS:,} characters; this was not added.",
                 severity="warning",
                 markup=False,
             )
@@ -133,10 +142,10 @@ class Card(Keyed, Vertical, can_focus=True):
         self.border_title = Content(title)
 
     def action_open(self) -> None:
-        """Says that it was chosen."""
+        """Posts `Opened`."""
         self.post_message(self.Opened(self))
 
     def on_click(self, event: events.Click) -> None:
-        """A click chooses."""
+        """Chooses the card that is clicked."""
         event.stop()
         self.action_open()

@@ -18,9 +18,15 @@ from textual.widgets.option_list import Option
 
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.text import display_safe, one_line
-from engine.conversations.filters import Completion, Filter, completions, parse_filter, unfinished
+from engine.conversations.filters import (
+    Completion,
+    Filter,
+    completions,
+    parse_filter,
+    term_at_cursor,
+)
 from screens.widgets.background import background
-from screens.widgets.controls import MOST_TYPED, LineInput
+from screens.widgets.controls import MAX_TYPED_CHARACTERS, LineInput
 from screens.widgets.keyed import Keyed
 
 TYPING_REST = 0.2
@@ -176,7 +182,7 @@ class FilterLine(Vertical):
             self._show_mistake(error)
 
     def _write(self, value: str) -> None:
-        value = display_safe(" ".join(value.split("\n")))[:MOST_TYPED]
+        value = display_safe(" ".join(value.split("\n")))[:MAX_TYPED_CHARACTERS]
         with self._input.prevent(Input.Changed):
             self._input.value = value
             self._input.cursor_position = len(value)
@@ -269,7 +275,7 @@ class FilterLine(Vertical):
 
     def _read_values(self, text: str, cursor: int) -> None:
         """Reads the values of the field that is being written, unless they are here."""
-        term, read = unfinished(text, cursor), self.read_values
+        term, read = term_at_cursor(text, cursor), self.read_values
         if term is None or term.field is None or read is None:
             return
         question = field, rest = term.field, term.rest
@@ -329,7 +335,7 @@ class FilterLine(Vertical):
         completion = self._found[self.query_one(OptionList).highlighted or 0]
         value, cursor = self._input.value, self._input.cursor_position
         # A field goes on with its value; after a value the next term may follow.
-        behind = "" if completion.goes_on else " "
+        behind = "" if completion.is_partial else " "
         self._input.value = (
             value[: completion.start] + completion.text + behind + value[cursor:].lstrip()
         )

@@ -12,7 +12,7 @@ from engine.base import number_format
 from engine.base.outcomes import State
 from engine.base.text import display_safe, one_line
 from engine.completeness.records import StateCounts
-from engine.conversations.filter_fields import ANY, NONE, NOVEL
+from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL
 from engine.goals.records import (
     DecisionKind,
     Evidence,
@@ -66,7 +66,7 @@ def goal_value(group: GoalGroup, groups: Iterable[GoalGroup]) -> str:
     none."""
     label = group.label.lower()
     same = sum(other.label.lower() == label for other in groups)
-    return group.label if same == 1 and label not in ("", ANY, NONE, NOVEL) else group.id
+    return group.label if same == 1 and label not in ("", ANY_VALUE, NO_VALUE, NOVEL) else group.id
 
 
 def has_words(group: GoalGroup, words: Iterable[str]) -> bool:

@@ -17,9 +17,9 @@ from engine.goals.merges.merge_probability import (
     Floats,
     MergeModel,
     RobustScale,
-    ranked,
+    rank_pairs,
     refit,
-    standardized,
+    standardize,
 )
 from engine.goals.records import MergeOrder
 from engine.model.embedders.embedder import Embedder
@@ -94,7 +94,7 @@ class Board:
         links = self._links[np.ix_(alive, alive)]
         shares = links / np.maximum(1, links.sum(axis=1, keepdims=True))
         unknown = np.full(len(a), np.nan)
-        return standardized(
+        return standardize(
             scaled_similarity=self._granularity.scaled_similarity(
                 self._sums[alive], self._sizes[alive]
             )[at],
@@ -200,7 +200,7 @@ def desk_steps(
         if not len(a):
             continue
         found = board.features(a, b)
-        next_ = ranked(order, model, found, board.similarity(a, b), board.masses(a, b))[0]
+        next_ = rank_pairs(order, model, found, board.similarity(a, b), board.masses(a, b))[0]
         first, second = int(a[next_]), int(b[next_])
         same = bool(same_goal(board, gold, a[[next_]], b[[next_]])[0])
         rows.append(found[next_])

@@ -34,9 +34,9 @@ from engine.base.errors import UsageError
 from engine.base.outcomes import Verdict
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
-from engine.conversations.growing import GrowingFiles
 from engine.conversations.stages.importing import ImportStage
 from engine.conversations.tables import conversations
+from engine.conversations.watched_inputs import WatchedFiles
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobRunner, RunOutcome
 from engine.model.catalog import embedded_model
@@ -87,7 +87,7 @@ def turns(minutes: int) -> set[tuple[str, int]]:
     return {(one["id"], len(one["messages"]) // 2) for one in found}
 
 
-class GrowingDay(GrowingFiles):
+class WatchedDay(WatchedFiles):
     """A file that grows by a line a minute of a clock of its own, which stands while the model works.
 
     Attributes:
@@ -102,7 +102,7 @@ class GrowingDay(GrowingFiles):
         self._append(line(self.minute)[len(text) - text.rfind("\n") - 1 :])
 
     @property
-    def over(self) -> bool:
+    def is_finished(self) -> bool:
         return self.minute >= self._minutes
 
     def clock(self) -> float:
@@ -226,21 +226,21 @@ def child(folder: Path, minutes: int, every: int) -> int:
             while (begun := file.read_text("utf-8").count("\n")) < minutes:
                 hour = begun // every
                 work_between(project, process, model, folder / f"more-{hour}.jsonl")
-                growing = GrowingDay(file, min(minutes, (hour + 1) * every))
+                watched_input = WatchedDay(file, min(minutes, (hour + 1) * every))
                 stage = WatchStage(
                     project,
-                    growing,
+                    watched_input,
                     ReadingStage(project, process, model),
                     not_clustered,
                     emit,
                     idle=IDLE,
-                    clock=growing.clock,
-                    wait=growing.wait,
+                    clock=watched_input.clock,
+                    wait=watched_input.wait,
                 )
                 outcome = JobRunner(project, lambda event: None).run(stage)
                 if not isinstance(outcome, JobDone):
                     break
-                now = {"minute": growing.minute, **held(folder / "p.wb")}
+                now = {"minute": watched_input.minute, **held(folder / "p.wb")}
                 figures.write(json.dumps(now) + "\n")
                 figures.flush()
     process.close()

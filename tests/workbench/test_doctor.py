@@ -32,7 +32,7 @@ from engine.project.project import Project
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
 from tests.engine.project.support import REPOSITORY, fill, in_child, talk
-from workbench.doctor import Check, folder_check, network_checks, report, terminal_check
+from workbench.doctor import Check, check_folder, check_network, check_terminal, run_checks
 
 NOBODY = 65534
 
@@ -66,7 +66,7 @@ def named(checks: list[Check], name: str) -> Check:
 class TestThisMachine:
     def test_everything_needed_is_there(self, folders: tuple[Path, Path], project: Path) -> None:
         """On the machine of the tests no check is bad, and the texts describe this machine."""
-        checks = report(*folders, project)
+        checks = run_checks(*folders, project)
 
         assert [check for check in checks if check.status == "bad"] == []
         assert "llama-cpp-python" in named(checks, "packages").found
@@ -78,7 +78,7 @@ class TestThisMachine:
         self, folders: tuple[Path, Path], tmp_path: Path
     ) -> None:
         """Every check that is not ok has a fix, and none that is ok has one."""
-        checks = report(*folders, tmp_path / "nothing.wb")
+        checks = run_checks(*folders, tmp_path / "nothing.wb")
 
         assert any(check.status != "ok" for check in checks)
         assert all(bool(check.fix) == (check.status != "ok") for check in checks)
@@ -87,7 +87,7 @@ class TestThisMachine:
         """Checking a project changes no byte of it and creates no folder."""
         before = project.read_bytes()
         cache = folders[1] / "not" / "there"
-        report(folders[0], cache, project)
+        run_checks(folders[0], cache, project)
         assert project.read_bytes() == before
         assert not cache.exists()
 
@@ -95,7 +95,7 @@ class TestThisMachine:
 class TestModels:
     def test_untuned(self, folders: tuple[Path, Path]) -> None:
         """A model that was never tuned here is reported with the command that tunes it."""
-        check = named(report(*folders), "tuning")
+        check = named(run_checks(*folders), "tuning")
         assert check.status == "warn"
         assert "workbench models tune" in check.fix
 
@@ -108,24 +108,24 @@ class TestModels:
         }  # fmt: skip
         catalog.record_tuning(catalog.entry(None), result)
 
-        assert "is gone" in named(report(*folders), "tuning").found
+        assert "is gone" in named(run_checks(*folders), "tuning").found
         catalog.cache.mkdir()
         (catalog.cache / "m-bf16.gguf").write_bytes(b"GGUF")
-        assert named(report(*folders), "tuning").status == "ok"
+        assert named(run_checks(*folders), "tuning").status == "ok"
         catalog.record_speed(catalog.runnable(catalog.entry(None)), 400.0, 0.0)
-        drifted = named(report(*folders), "tuning")
+        drifted = named(run_checks(*folders), "tuning")
         assert (drifted.status, "now 400 tokens/s" in drifted.found) == ("warn", True)
 
     def test_added_model_missing(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
         """A model whose file is missing is bad, and its path is named."""
         added = write_sliding(tmp_path / "mine.gguf")
         Catalog(*folders).add(added)
-        check = named(report(*folders), "model mine")
+        check = named(run_checks(*folders), "model mine")
         assert check.status == "ok"
         assert re.search(r"takes \d+ MB for logs of 2,048 tokens", check.found)
 
         added.unlink()
-        check = named(report(*folders), "model mine")
+        check = named(run_checks(*folders), "model mine")
         assert check.status == "bad"
         assert str(added) in check.found
 
@@ -137,14 +137,14 @@ class TestModels:
         added.write_bytes(b"GGUF\3\0\0\0")
         Catalog(*folders).add(added)
         added.write_bytes(b"<html>sign in to download")
-        assert "not a GGUF file" in named(report(*folders), "model mine").found
+        assert "not a GGUF file" in named(run_checks(*folders), "model mine").found
 
     def test_added_model_is_damaged(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
         """A model whose file was cut is bad, with what is wrong with it."""
         added = write_sliding(tmp_path / "mine.gguf")
         Catalog(*folders).add(added)
         added.write_bytes(added.read_bytes()[:-500])
-        check = named(report(*folders), "model mine")
+        check = named(run_checks(*folders), "model mine")
         assert check.status == "bad"
         assert "it ends before its tensors do" in check.found
 
@@ -156,12 +156,12 @@ class TestModels:
         """
         Catalog(*folders).add(write_sliding(tmp_path / "mine.gguf"))
         monkeypatch.setattr("workbench.doctor.machine_memory", lambda: MachineMemory(1_000_000))
-        check = named(report(*folders), "model mine")
+        check = named(run_checks(*folders), "model mine")
         assert (check.status, "more than there is" in check.found) == ("warn", True)
         monkeypatch.setattr(
             "workbench.doctor.machine_memory", lambda: MachineMemory(1_000_000, "A GPU", 8 << 30)
         )
-        check = named(report(*folders), "model mine")
+        check = named(run_checks(*folders), "model mine")
         assert (check.status, "7 of 7 layers on the GPU" in check.found) == ("ok", True)
 
     def test_pull_not_ended(self, folders: tuple[Path, Path]) -> None:
@@ -172,7 +172,7 @@ class TestModels:
         plan = PullPlan(data / PULLED / "someone--Tiny-GGUF", wanted)
         plan.folder.mkdir(parents=True)
         plan.file.write_text(json.dumps(asdict(wanted)))
-        check = named(report(*folders), "pulls")
+        check = named(run_checks(*folders), "pulls")
         assert check.found == "unfinished: tiny"
         assert "workbench models pull" in check.fix
 
@@ -187,14 +187,14 @@ class TestModels:
             file.write(b"damage")
         monkeypatch.setattr("engine.model.catalog.embedded_model", lambda: copy)
 
-        check = named(report(*folders), f"model {DEFAULT_MODEL}")
+        check = named(run_checks(*folders), f"model {DEFAULT_MODEL}")
         assert check.status == "bad"
         assert "pip install" in check.fix
 
     def test_catalogue_damaged(self, folders: tuple[Path, Path]) -> None:
         """A catalogue that is no JSON is one bad check, and the other checks still run."""
         (folders[0] / "models.json").write_text("{")
-        checks = report(*folders)
+        checks = run_checks(*folders)
         assert named(checks, "models").status == "bad"
         assert named(checks, "terminal").status == "ok"
 
@@ -202,10 +202,10 @@ class TestModels:
         """An added adapter whose file is missing is a warning that names it."""
         file = adapter_file(tmp_path / "mine.gguf")
         Catalog(*folders).add_adapter(file)
-        check = named(report(*folders), "adapters")
+        check = named(run_checks(*folders), "adapters")
         assert (check.status, "1 added" in check.found) == ("ok", True)
         file.unlink()
-        check = named(report(*folders), "adapters")
+        check = named(run_checks(*folders), "adapters")
         assert (check.status, "mine" in check.found) == ("warn", True)
 
     def test_model_process_cannot_start(self, folders: tuple[Path, Path], tmp_path: Path) -> None:
@@ -216,8 +216,8 @@ class TestModels:
             "raise OSError('libllama.so: no such file')"
         )
         code = (
-            "import json, pathlib, sys; from workbench.doctor import report;"
-            "print(json.dumps([[c.name, c.status, c.found] for c in report(*map(pathlib.Path, sys.argv[1:]))]))"
+            "import json, pathlib, sys; from workbench.doctor import run_checks;"
+            "print(json.dumps([[c.name, c.status, c.found] for c in run_checks(*map(pathlib.Path, sys.argv[1:]))]))"
         )
         path = os.pathsep.join([str(broken), *(p for p in sys.path if p), os.getcwd()])
         done = subprocess.run(
@@ -242,8 +242,8 @@ class TestFolders:
         there, deeper = in_child(
             _as_nobody(
                 lambda: [
-                    folder_check("data folder", closed),
-                    folder_check("cache folder", closed / "deeper" / "cache"),
+                    check_folder("data folder", closed),
+                    check_folder("cache folder", closed / "deeper" / "cache"),
                 ]
             )
         )
@@ -256,7 +256,7 @@ class TestFolders:
         """A file in place of the cache folder is bad, and the other checks still run."""
         taken = tmp_path / "taken"
         taken.write_text("")
-        checks = report(folders[0], taken / "cache")
+        checks = run_checks(folders[0], taken / "cache")
         assert named(checks, "cache folder").status == "bad"
         assert named(checks, f"model {DEFAULT_MODEL}").status == "ok"
 
@@ -264,7 +264,7 @@ class TestFolders:
         """A disk that is nearly full is a warning that says how much is left."""
         usage = type(shutil.disk_usage("/"))(10**12, 10**12 - 10**9, 10**9)
         monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-        check = named(report(*folders), "cache folder")
+        check = named(run_checks(*folders), "cache folder")
         assert check.status == "warn"
         assert "1.0 GB free" in check.found
 
@@ -288,7 +288,7 @@ class TestTerminal:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         code = (
-            "import sys; from workbench.doctor import terminal_check; check = terminal_check();"
+            "import sys; from workbench.doctor import check_terminal; check = check_terminal();"
             "print(check.status, check.found, file=sys.stderr)"
         )
         environment = {**os.environ, "TERM": kind, "PYTHONIOENCODING": encoding}
@@ -310,7 +310,7 @@ class TestTerminal:
 
     def test_without_a_terminal(self) -> None:
         """Output to a pipe or file is no fault."""
-        check = terminal_check()
+        check = check_terminal()
         assert check.status == "ok"
         assert "none here" in check.found
 
@@ -322,7 +322,7 @@ class TestProject:
         with project.open("r+b") as file:
             file.seek(size // 2 // 4096 * 4096)
             file.write(b"\xff" * 8192)
-        check = named(report(*folders, project), "project")
+        check = named(run_checks(*folders, project), "project")
         assert check.status == "bad"
         assert "damaged" in check.found
         assert "workbench repair" in check.fix
@@ -331,7 +331,7 @@ class TestProject:
         """A file of another kind is reported as such."""
         other = tmp_path / "notes.wb"
         other.write_text("these are not conversations, just text that is long enough")
-        assert "not a project" in named(report(*folders, other), "project").found
+        assert "not a project" in named(run_checks(*folders, other), "project").found
 
     def test_interrupted_runs(self, folders: tuple[Path, Path], project: Path) -> None:
         """A run whose process is gone is reported; one whose process lives is not."""
@@ -348,7 +348,7 @@ class TestProject:
                         "UPDATE run SET pid = ? WHERE id = ?", (pid, run_id)
                     )
                 )
-        check = named(report(*folders, project), "runs")
+        check = named(run_checks(*folders, project), "runs")
         assert check.status == "warn"
         assert check.found == "1 left unfinished: complete"
 
@@ -380,7 +380,7 @@ def _gone() -> int:
 
 def network(data: Path, project: Path | None = None) -> Check:
     """The check `network`."""
-    (found,) = [check for check in network_checks(data, project) if check.name == "network"]
+    (found,) = [check for check in check_network(data, project) if check.name == "network"]
     return found
 
 
@@ -437,8 +437,8 @@ def test_the_guard() -> None:
     checks = {check["name"]: check for check in json.loads(told.stdout)["checks"]}
     assert checks["guard"]["status"] == "ok"
     code = (
-        "import pathlib, sys; from workbench.doctor import network_checks;"
-        "print(*[check.status for check in network_checks(pathlib.Path(sys.argv[1]))])"
+        "import pathlib, sys; from workbench.doctor import check_network;"
+        "print(*[check.status for check in check_network(pathlib.Path(sys.argv[1]))])"
     )
     bare = subprocess.run(
         [sys.executable, "-c", code, str(data_dir())],

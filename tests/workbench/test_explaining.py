@@ -12,8 +12,8 @@ from engine.base.errors import WorkbenchError
 from engine.project.project import Project
 from tests import command_reference
 from workbench.cli import main
+from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_FAILED, EXIT_USAGE
 from workbench.commands import explaining
-from workbench.result import CANCELLED, DONE, FAILED, USAGE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROOTS = ("engine", "screens", "training", "workbench")
@@ -61,11 +61,13 @@ def test_an_error_is_printed_with_its_code(
     assert json.loads(capsys.readouterr().err)["code"] == "ProjectMissing"
     project = str(tmp_path / "empty.wb")
     Project.open(tmp_path / "empty.wb", create=True).close()
-    assert main(["list", project, "--filter", "turns>", "--json"]) == USAGE
+    assert main(["list", project, "--filter", "turns>", "--json"]) == EXIT_USAGE
     assert json.loads(capsys.readouterr().err)["code"] == "FilterError"
-    assert explaining.exit_code(explaining.codes()["FilterError"]) == USAGE
-    assert main(["nonsense"]) == explaining.exit_code(explaining.codes()["UsageError"]) == USAGE
-    assert explaining.exit_code(explaining.codes()["Paused"]) == CANCELLED
+    assert explaining.exit_code(explaining.codes()["FilterError"]) == EXIT_USAGE
+    assert (
+        main(["nonsense"]) == explaining.exit_code(explaining.codes()["UsageError"]) == EXIT_USAGE
+    )
+    assert explaining.exit_code(explaining.codes()["Paused"]) == EXIT_CANCELLED
 
 
 def test_an_error_that_is_passed_on_keeps_its_code() -> None:
@@ -76,17 +78,17 @@ def test_an_error_that_is_passed_on_keeps_its_code() -> None:
 
 def test_a_word_and_a_page_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     """Each word of the glossary is a topic, each page of the documentation too; a mistyped one names similar ones."""
-    assert main(["help", "leak guard"]) == DONE
+    assert main(["help", "leak guard"]) == EXIT_DONE
     assert "keeps them from models; the original does not change\n" in capsys.readouterr().out
-    assert main(["help", "leak", "guard", "--json"]) == DONE
+    assert main(["help", "leak", "guard", "--json"]) == EXIT_DONE
     assert json.loads(capsys.readouterr().out)["topics"][0]["kind"] == "word"
-    assert main(["help", "uncertainty"]) == DONE
+    assert main(["help", "uncertainty"]) == EXIT_DONE
     assert capsys.readouterr().out.startswith("# Response trees and truth")
-    assert main(["help", "topics"]) == DONE
+    assert main(["help", "topics"]) == EXIT_DONE
     listed = capsys.readouterr().out
     for word in (*explaining.glossary(), *explaining.codes(), "filters.md"):
         assert word in listed
-    assert main(["help", "fitlers"]) == USAGE != FAILED
+    assert main(["help", "fitlers"]) == EXIT_USAGE != EXIT_FAILED
     assert "filters" in capsys.readouterr().err
 
 
@@ -94,9 +96,9 @@ def test_the_help_of_a_command_leads_to_the_page_of_its_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Where a command and a page have one name, the help of the command is shown, with the way to the page."""
-    assert main(["help", "formats"]) == DONE
+    assert main(["help", "formats"]) == EXIT_DONE
     shown = capsys.readouterr().out
     assert shown.startswith("usage: workbench formats")
     assert shown.endswith("More: `workbench help formats.md`\n")
-    assert main(["help", "formats.md"]) == DONE
+    assert main(["help", "formats.md"]) == EXIT_DONE
     assert capsys.readouterr().out.startswith("# Importing logs")

@@ -14,7 +14,7 @@ from engine.goals.records import GoalDecision
 from engine.goals.service.service import GoalService
 from engine.project.project import Project
 from workbench.cli import main
-from workbench.result import USAGE, WITH_GAPS
+from workbench.command_result import EXIT_INCOMPLETE, EXIT_USAGE
 
 Run = Callable[..., Any]
 
@@ -92,7 +92,7 @@ def test_members_split_off(run: Run, clustered: Project) -> None:
             " WHERE cluster <> ? LIMIT 1",
             (cluster,),
         ).fetchone()
-    assert run("split", groups[0]["id"], "--members", *names, "--dry-run")[0] == USAGE
+    assert run("split", groups[0]["id"], "--members", *names, "--dry-run")[0] == EXIT_USAGE
     found = run("split", groups[0]["id"], "--members", *names[:2])
     assert found["parts"] == [2, groups[0]["size"] - 2]
     assert 2 in [one["size"] for one in run("list")["groups"]]
@@ -119,8 +119,8 @@ def test_all_pairs_by_their_probability(run: Run) -> None:
     run("undo")
     run("undo")
     assert labels(run) == before
-    assert run("decide")[0] == USAGE
-    assert run("decide", "--merge-above", ".2", "--refuse-below", ".5")[0] == USAGE
+    assert run("decide")[0] == EXIT_USAGE
+    assert run("decide", "--merge-above", ".2", "--refuse-below", ".5")[0] == EXIT_USAGE
 
 
 def test_settling(
@@ -148,8 +148,8 @@ def test_which_pairs_are_proposed(run: Run) -> None:
     assert similar == sorted(similar, reverse=True)
     fewer = run("proposals", "--least-similarity", str(similar[2]))
     assert run("proposals")["left"] == fewer["left"] < every["left"]
-    assert run("proposals", "--least-similarity", "7")[0] == USAGE
-    assert run("proposals", "--model", "any")[0] == USAGE
+    assert run("proposals", "--least-similarity", "7")[0] == EXIT_USAGE
+    assert run("proposals", "--model", "any")[0] == EXIT_USAGE
 
 
 def test_proposals_and_refusals(run: Run) -> None:
@@ -220,7 +220,7 @@ def test_no_decisions(run: Run, tmp_path: Path) -> None:
 def test_clusterings(run: Run, clustered: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """The clusterings are listed with the one that is shown, and another one is shown when asked for by its number."""
     first = run("clusterings")["shown"]
-    assert main(["run", "cluster", str(clustered.path), "--no-labels"]) == WITH_GAPS
+    assert main(["run", "cluster", str(clustered.path), "--no-labels"]) == EXIT_INCOMPLETE
     capsys.readouterr()
     found = run("clusterings")
     assert found["shown"] != first
@@ -228,7 +228,7 @@ def test_clusterings(run: Run, clustered: Project, capsys: pytest.CaptureFixture
     assert run("clusterings", "--show", str(first))["shown"] == first
     assert run("clusterings")["shown"] == first
     code, error = run("clusterings", "--show", "99")
-    assert code == USAGE
+    assert code == EXIT_USAGE
     assert "There is no clustering 99." in str(error)
 
 

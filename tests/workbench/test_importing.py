@@ -11,7 +11,7 @@ import workbench
 from engine.formats.opening import bounds
 from tests import bombs
 from workbench.cli import main
-from workbench.result import CANCELLED, DONE, USAGE, WITH_GAPS
+from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_INCOMPLETE, EXIT_USAGE
 
 WHOLE = {"id": "a", "messages": [{"role": "user", "content": "Where is my parcel?"}]}
 GAP = {
@@ -36,7 +36,7 @@ def test_text_that_was_not_read_is_a_warning(
     logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Over 2% of text that went nowhere: the text says format, why, shares, path and example; the exit code is 3."""
-    assert main(["import", str(tmp_path / "p.wb"), str(logs)]) == WITH_GAPS
+    assert main(["import", str(tmp_path / "p.wb"), str(logs)]) == EXIT_INCOMPLETE
     out = capsys.readouterr().out
     assert "openai, because the records have `messages` with role and content" in out
     assert "2 conversations, 3 messages" in out
@@ -63,7 +63,7 @@ def test_a_dry_run_shows_and_stores_nothing(
     logs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`--dry-run` prints the account and two conversations, and makes no project."""
-    assert main(["import", str(tmp_path / "p.wb"), str(logs), "--dry-run"]) == WITH_GAPS
+    assert main(["import", str(tmp_path / "p.wb"), str(logs), "--dry-run"]) == EXIT_INCOMPLETE
     out = capsys.readouterr().out
     assert "text read as: " in out
     assert "== a ==\nTURN 1, STEP 1, user chat:\nWhere is my parcel?" in out
@@ -76,10 +76,10 @@ def test_a_refused_import_leaves_no_project(tmp_path: Path) -> None:
     strange.write_text('{"weather": "fine"}', encoding="utf-8")
     good.write_text(json.dumps(WHOLE), encoding="utf-8")
     project = tmp_path / "p.wb"
-    assert main(["import", str(project), str(strange)]) != DONE
+    assert main(["import", str(project), str(strange)]) != EXIT_DONE
     assert not list(tmp_path.glob("p.wb*"))
-    assert main(["import", str(project), str(good)]) == DONE
-    assert main(["import", str(project), str(strange)]) != DONE
+    assert main(["import", str(project), str(good)]) == EXIT_DONE
+    assert main(["import", str(project), str(strange)]) != EXIT_DONE
     assert project.exists()
 
 
@@ -95,7 +95,7 @@ def test_a_refusal_names_the_command_that_maps(
     """A file in no known format is refused with the whole command that asks where its messages are."""
     monkeypatch.chdir(tmp_path)
     Path("my log.json").write_text('{"weather": "fine"}', encoding="utf-8")
-    assert main([*words, "my log.json"]) != DONE
+    assert main([*words, "my log.json"]) != EXIT_DONE
     assert "workbench import p.wb 'my log.json' --map\n" in capsys.readouterr().err
     assert not Path("p.wb").exists()
 
@@ -119,7 +119,7 @@ def test_reasons_of_the_quarantine(tmp_path: Path, capsys: pytest.CaptureFixture
     good, bad = {"role": "user", "content": "hi"}, {"role": "robot", "content": "beep"}
     lines = [{"messages": [good]}, {"messages": [bad]}, {"messages": [bad]}]
     mixed.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    assert main(["import", str(tmp_path / "p.wb"), str(mixed), "--dry-run"]) == WITH_GAPS
+    assert main(["import", str(tmp_path / "p.wb"), str(mixed), "--dry-run"]) == EXIT_INCOMPLETE
     assert "quarantined: message 1 has role 'robot', 2 times" in capsys.readouterr().out
 
 
@@ -133,9 +133,9 @@ def test_a_named_file_that_is_refused_is_a_gap(
     odd = tmp_path / "odd.json"
     odd.write_text('{"foo": 1}', encoding="utf-8")
     project = str(tmp_path / "p.wb")
-    assert main(["import", project, str(good)]) == DONE
+    assert main(["import", project, str(good)]) == EXIT_DONE
     for refused in (odd, tmp_path / "absent.jsonl"):
-        assert main(["import", project, str(good), str(refused)]) == WITH_GAPS
+        assert main(["import", project, str(good), str(refused)]) == EXIT_INCOMPLETE
         assert "1 already here" in (out := capsys.readouterr().out)
         assert str(refused) in out
 
@@ -159,12 +159,14 @@ class TestMap:
         self, odd: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """Without a terminal to ask on, the guess and the mapping file are printed, and nothing is stored."""
-        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == WITH_GAPS
+        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == EXIT_INCOMPLETE
         out = capsys.readouterr().out
         assert "Read so: 3 conversations, 6 messages" in out
         assert 'each = "turns[]"' in out
         assert not (tmp_path / "p.wb").exists()
-        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map", "--json"]) == WITH_GAPS
+        assert (
+            main(["import", str(tmp_path / "p.wb"), str(odd), "--map", "--json"]) == EXIT_INCOMPLETE
+        )
         guess = json.loads(capsys.readouterr().out)
         assert (guess["conversations"], guess["messages"]) == (3, 6)
         assert guess["mapping"] in out
@@ -193,7 +195,7 @@ class TestMap:
     ) -> None:
         """Several paths, a chosen format, a folder and standard input are refused in words."""
         monkeypatch.chdir(odd.parent)
-        assert main(["import", "p.wb", *words, "--map"]) == USAGE
+        assert main(["import", "p.wb", *words, "--map"]) == EXIT_USAGE
         assert message in capsys.readouterr().err
 
     def test_it_is_edited(
@@ -214,17 +216,17 @@ class TestMap:
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
         monkeypatch.setattr("builtins.input", lambda question: next(answers))
         project = tmp_path / "p.wb"
-        assert main(["import", str(project), str(odd), "--map"]) == DONE
+        assert main(["import", str(project), str(odd), "--map"]) == EXIT_DONE
         assert "3 conversations, 3 messages" in capsys.readouterr().out
         assert (tmp_path / "config" / "formats" / "my_desk.toml").exists()
-        assert main(["status", str(project), "--json"]) == DONE
+        assert main(["status", str(project), "--json"]) == EXIT_DONE
         assert json.loads(capsys.readouterr().out)["counts"]["conversations"] == 3
 
     def test_leaving(self, odd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """`q` leaves without a file and without a project."""
         monkeypatch.setattr("sys.stdin.isatty", lambda: True)
         monkeypatch.setattr("builtins.input", lambda question: "q")
-        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == CANCELLED
+        assert main(["import", str(tmp_path / "p.wb"), str(odd), "--map"]) == EXIT_CANCELLED
         assert not (tmp_path / "p.wb").exists()
         assert not (tmp_path / "config" / "formats").exists()
 
@@ -247,10 +249,10 @@ def test_the_limit_on_unpacking_is_told_and_can_be_raised(
         return code, [source["conversations"], source["quarantined"]], str(source["reasons"])
 
     code, counts, reasons = imported()
-    assert (code, counts) == (WITH_GAPS, [1, 1])
+    assert (code, counts) == (EXIT_INCOMPLETE, [1, 1])
     assert "--most-unpacked" in reasons
     assert imported("--dry-run")[1] == [1, 1]
-    assert imported("--dry-run", "--most-unpacked", ".02")[:2] == (DONE, [3, 0])
-    assert imported("--most-unpacked", ".02")[:2] == (DONE, [3, 0])
+    assert imported("--dry-run", "--most-unpacked", ".02")[:2] == (EXIT_DONE, [3, 0])
+    assert imported("--most-unpacked", ".02")[:2] == (EXIT_DONE, [3, 0])
     with workbench.open(tmp_path / "other.wb", create=True) as opened:
         assert opened.import_files(path, most_unpacked=0.02).new == 3

@@ -26,7 +26,7 @@ TABLE = ReportTable(
 
 def test_aligned_with_the_ends_of_intervals() -> None:
     """Text is aligned to the left and figures to the right, in cells; unknown figures are a dash; notes come last."""
-    assert table_lines(TABLE, longest=8) == [
+    assert table_lines(TABLE, max_name_length=8) == [
         "figure        n  AUROC         95%  acc.  gain           95%",
         "质量      1,204    .63  .50 to .73   .90  +.00  −.10 to 1.00",
         "a long …      9      -           -     -                      3 have none",
@@ -35,5 +35,5 @@ def test_aligned_with_the_ends_of_intervals() -> None:
 
 def test_what_guessing_gives() -> None:
     """The last line has the figure of guessing where it is known, without an interval."""
-    last = table_lines(TABLE, indent="  ", by_chance=True)[-1]
+    last = table_lines(TABLE, indent="  ", with_chance_row=True)[-1]
     assert last.split() == ["by", "chance", "-", ".50", "-", "-", "-"]

@@ -18,7 +18,7 @@ from engine.training.process import Trainers, pid_of
 from engine.training.run_files import runs_folder
 from tests.command_line import data, process
 from tests.engine.training.training_project import fill_with_talks, wait_for, wait_for_end
-from workbench.result import WITH_GAPS
+from workbench.command_result import EXIT_INCOMPLETE
 
 if importlib.util.find_spec("peft") is None:
     pytest.skip("training is not installed", allow_module_level=True)
@@ -87,7 +87,7 @@ def test_begun_killed_gone_on_and_used(
     )  # fmt: skip
     held_out = json.loads(run.manifest.read_text("utf-8"))["held_out"]
     some = process(*score, "--held-out-by", "mine")
-    assert some.returncode == WITH_GAPS, some.stderr.decode()
+    assert some.returncode == EXIT_INCOMPLETE, some.stderr.decode()
     assert data(some)["scored"] == len(held_out)
     assert 0 < len(held_out) < 24
     named = process(*score)

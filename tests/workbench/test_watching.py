@@ -8,7 +8,7 @@ import pytest
 
 from engine.project.project import Project
 from workbench.cli import main
-from workbench.result import USAGE
+from workbench.command_result import EXIT_USAGE
 
 
 @pytest.mark.parametrize(
@@ -24,5 +24,5 @@ def test_refused(
 ) -> None:
     """A path that is not there, standard input beside others, and no path are refused with what to do."""
     Project.open(tmp_path / "p.wb", create=True).close()
-    assert main(["watch", str(tmp_path / "p.wb"), *paths]) == USAGE
+    assert main(["watch", str(tmp_path / "p.wb"), *paths]) == EXIT_USAGE
     assert said in capsys.readouterr().err

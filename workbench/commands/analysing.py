@@ -43,17 +43,17 @@ from workbench.arguments import (
     switch,
     takes,
 )
+from workbench.command_result import CommandResult
 from workbench.commands.listing import matching
 from workbench.commands.simulating import exit_code, played
 from workbench.narration import narrate
-from workbench.result import Result
 from workbench.text_tables import cell_lines, table_lines
 
 LONGEST_NAME = 28
 
 
 @takes(PROJECT, FILTER)
-def turns(arguments: argparse.Namespace) -> Result:
+def turns(arguments: argparse.Namespace) -> CommandResult:
     """Gives means by the number of turns.
 
     Raises:
@@ -63,11 +63,11 @@ def turns(arguments: argparse.Namespace) -> Result:
         rows = turn_rows(workspace.project, matching(workspace, arguments.filter))
     if not any(row.means for row in rows):
         narrate("No conversation came with a rating, a reward or another number to average.")
-    return Result(turn_lines(rows), {"turns": [turn_json(row) for row in rows]})
+    return CommandResult(turn_lines(rows), {"turns": [turn_json(row) for row in rows]})
 
 
 @takes(PROJECT, FILTER)
-def aptitude(arguments: argparse.Namespace) -> Result:
+def aptitude(arguments: argparse.Namespace) -> CommandResult:
     """Gives performance, aptitude and unreliability of simulated conversations.
 
     Raises:
@@ -84,7 +84,7 @@ def aptitude(arguments: argparse.Namespace) -> Result:
     rows = aptitudes(scores)
     if any(row.fewest == 1 for row in rows):
         narrate("Where an instruction was simulated once, nothing is known of its reliability.")
-    return Result(table_lines(aptitude_table(rows)), {"aptitude": aptitude_json(rows)})
+    return CommandResult(table_lines(aptitude_table(rows)), {"aptitude": aptitude_json(rows)})
 
 
 def turn_lines(rows: Sequence[TurnRow]) -> list[str]:
@@ -118,7 +118,7 @@ def turn_json(row: TurnRow) -> dict[str, Any]:
         help="also draw Figure 2 of the paper (means over forms; fields and turns by form), as .svg",
     ),
 )
-def forms(arguments: argparse.Namespace) -> Result:
+def forms(arguments: argparse.Namespace) -> CommandResult:
     """Gives a row for each model, variant and form of all runs in the projects, simulated or imported, as in the tables
     of Hakimov et al. (2024), and draws them.
 
@@ -140,7 +140,9 @@ def forms(arguments: argparse.Namespace) -> Result:
     if arguments.plot:
         draw_forms(rows, Path(arguments.plot))
         narrate(f"Drew {arguments.plot}.")
-    return Result(table_lines(form_model_table(runs)), {"forms": [asdict(row) for row in rows]})
+    return CommandResult(
+        table_lines(form_model_table(runs)), {"forms": [asdict(row) for row in rows]}
+    )
 
 
 # Ratings by a model
@@ -160,7 +162,7 @@ def forms(arguments: argparse.Namespace) -> Result:
     ),
     FILTER,
 )
-def ratings(arguments: argparse.Namespace) -> Result:
+def ratings(arguments: argparse.Namespace) -> CommandResult:
     """Annotates what was not annotated yet; gives ratings, their means by turns, and agreements.
 
     Raises:
@@ -201,7 +203,7 @@ def ratings(arguments: argparse.Namespace) -> Result:
             for row in over
         ],
     }
-    return Result(
+    return CommandResult(
         lines or [f"Annotated {len(over):,}; --json prints what was said of each."],
         document,
         exit_code(rows),

@@ -17,11 +17,11 @@ from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.trees.records import TreeRequest
 from engine.trees.tree import Transform, TreeOptions
 from workbench.arguments import Argument, argument, positive, switch, takes
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands import first_look
 from workbench.commands.first_look import show_rest
 from workbench.commands.summaries import counts_json, headline
 from workbench.narration import print_result, run_stages
-from workbench.result import DONE, WITH_GAPS, Result
 from workbench.surroundings import on_terminal
 
 FOLDER = "workbench-demo"
@@ -60,7 +60,7 @@ def _folder(help: str) -> Argument:
     argument("--seed", type=int, default=SEED, help=f"seed of the samples (default: {SEED})"),
     switch("--samples-only", "import the samples and run nothing"),
 )
-def demo(arguments: argparse.Namespace) -> Result | int:
+def demo(arguments: argparse.Namespace) -> CommandResult | int:
     """Writes sample conversations and takes a first look at them, with remaining tasks and trees; opens the screens.
 
     Raises:
@@ -110,7 +110,7 @@ def tour(arguments: argparse.Namespace) -> int:
 def show_tour(folder: Path, *, theme: str | None = None) -> int:
     """Opens the demo's project with the tour; where it is not there, after the groups, while the rest is read."""
     path = folder / PROJECT
-    looked = first_look.Looked(DONE)
+    looked = first_look.Looked(EXIT_DONE)
     if not path.exists():
         samples, path = _samples(folder, CONVERSATIONS, SEED)
         looked = first_look.first_look(
@@ -134,7 +134,7 @@ def _further(workspace: OpenProject) -> Sequence[Stage]:
     return [remaining, *workspace.tree_runs.stages(TREES)]
 
 
-def _import_only(samples: Path, path: Path) -> Result:
+def _import_only(samples: Path, path: Path) -> CommandResult:
     start = time.monotonic()
     with OpenProject(path, create=True) as workspace:
         run_stages(workspace, import_stages(workspace.project, [str(samples)]))
@@ -142,9 +142,9 @@ def _import_only(samples: Path, path: Path) -> Result:
         counts, rule = rows.counts(), rows.rule()
     seconds = time.monotonic() - start
     document = {"project": str(path), "seconds": round(seconds, 1), **counts_json(counts, rule)}
-    return Result(
+    return CommandResult(
         [headline(counts, rule)],
         document,
-        WITH_GAPS if counts.quarantined else DONE,
+        EXIT_INCOMPLETE if counts.quarantined else EXIT_DONE,
         notes=[f"Built {path} in {duration(seconds)}. `workbench {path}` opens it."],
     )

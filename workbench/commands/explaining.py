@@ -18,7 +18,13 @@ from engine.base import errors
 from engine.base.errors import Cancelled, NotFound, UsageError, WorkbenchError
 from engine.base.text import one_line
 from workbench.arguments import argument, takes
-from workbench.result import CANCELLED, DONE, FAILED, USAGE, Result
+from workbench.command_result import (
+    EXIT_CANCELLED,
+    EXIT_DONE,
+    EXIT_FAILED,
+    EXIT_USAGE,
+    CommandResult,
+)
 
 PACKAGE = Path(__file__).resolve().parents[1]
 INSTALLED, CHECKOUT = PACKAGE / "pages", PACKAGE.parent / "docs"
@@ -51,7 +57,7 @@ class Topic(NamedTuple):
         " `workbench help` lists commands",
     )
 )
-def explain(arguments: argparse.Namespace) -> Result | int:
+def explain(arguments: argparse.Namespace) -> CommandResult | int:
     """Prints what is known of a topic; `workbench.cli` shows the help of commands.
 
     Raises:
@@ -72,9 +78,9 @@ def explain(arguments: argparse.Namespace) -> Result | int:
         for topic in topics:
             console.print(Markdown(topic.text, hyperlinks=False), width=min(console.width, WIDEST))
             console.print()
-        return DONE
+        return EXIT_DONE
     text = "\n".join(topic.text for topic in topics)
-    return Result([text], {"topics": [topic._asdict() for topic in topics]})
+    return CommandResult([text], {"topics": [topic._asdict() for topic in topics]})
 
 
 def topics_of(name: str) -> list[Topic]:
@@ -179,8 +185,8 @@ def _paragraphs(kind: type[WorkbenchError]) -> Iterator[str]:
 def exit_code(kind: type[WorkbenchError]) -> int:
     """The exit code of a command that ends with such an error."""
     if issubclass(kind, Cancelled):
-        return CANCELLED
-    return USAGE if issubclass(kind, UsageError) else FAILED
+        return EXIT_CANCELLED
+    return EXIT_USAGE if issubclass(kind, UsageError) else EXIT_FAILED
 
 
 _HEAD = """\

@@ -27,9 +27,9 @@ from engine.opener.form_files import (
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import TableColumns, table_lines, write_table
 from workbench.arguments import FILTER, FORMULAS, PROJECT, REDACT, argument, switch, takes
+from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.commands.summaries import narrate_set
 from workbench.narration import narrate
-from workbench.result import DONE, Result
 
 OF_ALL = ("clusters", "decisions")
 OF_SCORES = ("table", "scores", "clusters")
@@ -66,7 +66,7 @@ FORMATS = ("jsonl", "csv", "parquet")
     REDACT,
     FILTER,
 )
-def export(arguments: argparse.Namespace) -> Result | int:
+def export(arguments: argparse.Namespace) -> CommandResult | int:
     """Exports all conversations, or those that match a filter. The file is written completely or not at all."""
     filter: Filter = arguments.filter
     beside = _beside(arguments.beside)
@@ -101,7 +101,7 @@ def export(arguments: argparse.Namespace) -> Result | int:
                 sys.stdout.flush()
                 for sentence in _remarks(form, left_behind, redactor):
                     narrate(sentence)
-                return DONE
+                return EXIT_DONE
             path = Path(arguments.output)
             if own_file:
                 count = write_form(lines, form, path, task, beside, truth=truth, formulas=formulas)
@@ -123,7 +123,7 @@ def export(arguments: argparse.Namespace) -> Result | int:
         **({"left_behind": +left_behind} if form else {}),
         **({"redacted": redactor.counts} if redactor else {}),
     }
-    return Result([], document, hints=[*hints, *_remarks(form, left_behind, redactor)])
+    return CommandResult([], document, hints=[*hints, *_remarks(form, left_behind, redactor)])
 
 
 def _beside(words: str | None) -> list[Beside]:

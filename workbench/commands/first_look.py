@@ -35,11 +35,11 @@ from engine.model.stages import TuningStage
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
 from workbench.commands.goal_runs import shown_clustering
 from workbench.commands.importing import map_command, with_command
 from workbench.commands.summaries import counts_json, headline, rate_line, set_lines, sets_json
 from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
-from workbench.result import DONE, WITH_GAPS
 
 MOST_GOALS = 12
 MOST_TO_READ = 10
@@ -327,7 +327,7 @@ class _FirstLook:
     def _code(self, reading: ImportStage) -> int:
         unscored = self._workspace.conversations.counts().unscored
         lost = any(source.account.warns for source in reading.sources)
-        return WITH_GAPS if unscored or reading.quarantined or lost else DONE
+        return EXIT_INCOMPLETE if unscored or reading.quarantined or lost else EXIT_DONE
 
     # Words
 

@@ -34,8 +34,8 @@ from workbench.arguments import (
     switch,
     takes,
 )
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate, run_stages
-from workbench.result import DONE, WITH_GAPS, Result
 from workbench.text_tables import cell_lines
 
 MOST_LINES = 40
@@ -47,7 +47,7 @@ ABOUT = argument("--about", help="paragraph on the application, for the summarie
 
 
 @takes(PROJECT, ABOUT, *request_arguments(ClusteringRequest))
-def run_cluster(arguments: argparse.Namespace) -> Result:
+def run_cluster(arguments: argparse.Namespace) -> CommandResult:
     """Clusters goals: texts, vectors, clusters, labels, and what is to be decided."""
     request = read_request(ClusteringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
@@ -59,8 +59,11 @@ def run_cluster(arguments: argparse.Namespace) -> Result:
     if len(groups) > MOST_LINES:
         lines.append(f"          and {len(groups) - MOST_LINES:,} smaller ones")
     note = f"Without a vector, and in no group: {without:,}; `export assignments` says why."
-    return Result(
-        lines, clustering, WITH_GAPS if without else DONE, notes=[note] if without else []
+    return CommandResult(
+        lines,
+        clustering,
+        EXIT_INCOMPLETE if without else EXIT_DONE,
+        notes=[note] if without else [],
     )
 
 
@@ -88,24 +91,24 @@ def shown_clustering(workspace: OpenProject) -> dict[str, Any]:
     ),
     argument("--seed", type=int, default=0, help="seed of what is held out (default: 0)"),
 )
-def run_assign(arguments: argparse.Namespace) -> Result:
+def run_assign(arguments: argparse.Namespace) -> CommandResult:
     """Assigns the conversations that were imported after the clustering. With --holdout clusters a part of them
     instead, and measures how near the others are to its clusters."""
     with OpenProject(Path(arguments.project)) as workspace:
         if arguments.holdout is not None:
             stage = workspace.goal_stages().hold_out(arguments.holdout, arguments.seed)
             run_stages(workspace, [stage])
-            return Result([stage.summary()], stage.result and asdict(stage.result))
+            return CommandResult([stage.summary()], stage.result and asdict(stage.result))
         run_stages(workspace, workspace.goal_stages().assign(arguments.model))
         decision_log = workspace.merge_queue_cache.decision_log
         assigned = assignment_result(workspace.project, decision_log)
     novel = assigned["novel"]
     lines = [f"{group['assigned']:>8,}  {one_line(group['label'])}" for group in assigned["groups"]]
     note = f"{novel:,} conversations are like no group; cluster again when they grow in number."
-    return Result(
+    return CommandResult(
         [*lines, f"{novel:>8,}  like no group"],
         assigned,
-        WITH_GAPS if novel else DONE,
+        EXIT_INCOMPLETE if novel else EXIT_DONE,
         notes=[note] if novel else [],
     )
 
@@ -117,7 +120,7 @@ def run_assign(arguments: argparse.Namespace) -> Result:
         "--bootstraps", type=positive, default=20, help="number of bootstrap samples (default: 20)"
     ),
 )
-def run_stability(arguments: argparse.Namespace) -> Result:
+def run_stability(arguments: argparse.Namespace) -> CommandResult:
     """Clusters again with other seeds and with bootstrap samples; says how much of the clustering comes again."""
     with OpenProject(Path(arguments.project)) as workspace:
         stage = workspace.goal_stages().stability(arguments.seeds, arguments.bootstraps)
@@ -130,7 +133,7 @@ def run_stability(arguments: argparse.Namespace) -> Result:
     for cluster in stability["clusters"]:
         mark = {True: "stable", False: "UNSTABLE", None: ""}[cluster["stable"]]
         lines.append(f"{_figure(cluster['jaccard'])}  {mark:8}  {one_line(cluster['label'])}")
-    return Result(lines, stability)
+    return CommandResult(lines, stability)
 
 
 def _figure(value: float | None) -> str:
@@ -150,7 +153,7 @@ def _figure(value: float | None) -> str:
         help="split this group as proposed; may be repeated",
     ),
 )
-def run_splits(arguments: argparse.Namespace) -> Result:
+def run_splits(arguments: argparse.Namespace) -> CommandResult:
     """Lists the groups whose two parts lie about as far apart as groups do, and splits those that are accepted.
 
     Raises:
@@ -180,7 +183,7 @@ def run_splits(arguments: argparse.Namespace) -> Result:
         | {"sizes": [len(part) for part in proposal.parts]}
         for proposal in proposals.values()
     ]
-    return Result(_split_lines(left), {"proposals": rows, "split": accepted})
+    return CommandResult(_split_lines(left), {"proposals": rows, "split": accepted})
 
 
 def _split_lines(proposals: Sequence[SplitProposal]) -> list[str]:
@@ -232,7 +235,7 @@ MOST_GROUPS = 10
     ),
     *request_arguments(ClusteringRequest, ("filter", "limit")),
 )  # fmt: skip
-def run_paper_goals(arguments: argparse.Namespace) -> Result:
+def run_paper_goals(arguments: argparse.Namespace) -> CommandResult:
     """Finds goals by Algorithm 1 of Soroka et al. with the paper's prompts and free replies, shows them as the
     project's clustering, and says what is measured of it."""
     request = read_request(ClusteringRequest, arguments, text="summary", k=arguments.k1)
@@ -248,7 +251,7 @@ def run_paper_goals(arguments: argparse.Namespace) -> Result:
         assert stage.result is not None
         report = paper_result(stage.result, gold_goals(workspace.project))
         store_paper_result(workspace.project, report)
-    return Result(_paper_lines(report), report)
+    return CommandResult(_paper_lines(report), report)
 
 
 def _paper_lines(report: dict[str, Any]) -> list[str]:

@@ -16,8 +16,8 @@ from engine.goals.service.decisions import import_decisions
 from engine.goals.service.service import GoalService
 from engine.opener.open_project import OpenProject
 from workbench.arguments import FILTER, PROJECT, argument, one_of, positive, share, switch, takes
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import run_stages
-from workbench.result import DONE, WITH_GAPS, Result
 
 NONE = "none"
 """Stands for no group, where conversations are moved out of all."""
@@ -27,7 +27,7 @@ _GROUP, _OTHER = argument("group", help=_WHICH), argument("other", help=_WHICH)
 
 
 @takes(PROJECT, FILTER)
-def list_groups(arguments: argparse.Namespace) -> Result:
+def list_groups(arguments: argparse.Namespace) -> CommandResult:
     """Lists the groups, the largest first: number, id, size, share and label."""
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         groups = workspace.goals.groups(arguments.filter)
@@ -36,7 +36,7 @@ def list_groups(arguments: argparse.Namespace) -> Result:
         + (" (pinned)" if group.pinned else "")
         for group in groups
     ]
-    return Result(
+    return CommandResult(
         lines or ["No groups. `workbench run cluster PROJECT` makes them."],
         {"groups": list(map(asdict, groups))},
     )
@@ -46,7 +46,7 @@ def list_groups(arguments: argparse.Namespace) -> Result:
     PROJECT,
     argument("--show", type=positive, metavar="N", help="show the clustering N instead"),
 )
-def clusterings(arguments: argparse.Namespace) -> Result:
+def clusterings(arguments: argparse.Namespace) -> CommandResult:
     """Lists the clusterings, oldest first; with --show shows one of them first.
 
     Raises:
@@ -67,17 +67,17 @@ def clusterings(arguments: argparse.Namespace) -> Result:
         lines.append("* shown; --show N shows another")
     else:
         lines.append("No clusterings. `workbench run cluster PROJECT` makes one.")
-    return Result(lines, {"shown": key, "clusterings": list(map(asdict, rows))})
+    return CommandResult(lines, {"shown": key, "clusterings": list(map(asdict, rows))})
 
 
 @takes(PROJECT, _GROUP, argument("label", help="the new label"))
-def rename(arguments: argparse.Namespace) -> Result:
+def rename(arguments: argparse.Namespace) -> CommandResult:
     """Gives a group another label."""
     return _decide(arguments, lambda goals, group: goals.rename(group, arguments.label))
 
 
 @takes(PROJECT, _GROUP, switch("--off", "unpin it"))
-def pin(arguments: argparse.Namespace) -> Result:
+def pin(arguments: argparse.Namespace) -> CommandResult:
     """Pins a group, which is then not proposed for a merge and keeps its label, or unpins it."""
     return _decide(arguments, lambda goals, group: goals.pin(group, on=not arguments.off))
 
@@ -91,7 +91,7 @@ def pin(arguments: argparse.Namespace) -> Result:
         help="label of the merged group (default: the proposed one, or that of the larger)",
     ),
 )
-def merge(arguments: argparse.Namespace) -> Result:
+def merge(arguments: argparse.Namespace) -> CommandResult:
     """Merges two groups."""
     return _decide(
         arguments,
@@ -100,7 +100,7 @@ def merge(arguments: argparse.Namespace) -> Result:
 
 
 @takes(PROJECT, _GROUP, _OTHER, switch("--never", "forbid the merge in later clusterings too"))
-def apart(arguments: argparse.Namespace) -> Result:
+def apart(arguments: argparse.Namespace) -> CommandResult:
     """Refuses a merge: the two are not proposed again."""
     return _decide(
         arguments,
@@ -128,7 +128,7 @@ def apart(arguments: argparse.Namespace) -> Result:
     ),
     switch("--dry-run", "say what the parts would be and store nothing"),
 )
-def split(arguments: argparse.Namespace) -> Result:
+def split(arguments: argparse.Namespace) -> CommandResult:
     """Splits a group by k-means, or splits named members off it; phrases of their members label the parts.
 
     Raises:
@@ -156,7 +156,7 @@ def split(arguments: argparse.Namespace) -> Result:
         groups = goals.groups()
     sizes_text = ", ".join(f"{size:,}" for size in sizes)
     would = "would be split" if arguments.dry_run else "was split"
-    return Result(
+    return CommandResult(
         [f"“{one_line(group.label)}” {would} into parts of {sizes_text} conversations."],
         {"parts": sizes, "dry_run": arguments.dry_run, "groups": len(groups)},
     )
@@ -167,7 +167,7 @@ def split(arguments: argparse.Namespace) -> Result:
     argument("group", help=f"{_WHICH}; {NONE} takes them out of all groups"),
     argument("conversations", nargs="+", metavar="ID", help="ids of conversations"),
 )
-def move(arguments: argparse.Namespace) -> Result:
+def move(arguments: argparse.Namespace) -> CommandResult:
     """Moves conversations to a group, in one act."""
     with OpenProject(Path(arguments.project)) as workspace:
         goals = workspace.goals
@@ -178,7 +178,7 @@ def move(arguments: argparse.Namespace) -> Result:
 
 
 @takes(PROJECT, switch("--redo", "give again what was taken back last"))
-def undo(arguments: argparse.Namespace) -> Result:
+def undo(arguments: argparse.Namespace) -> CommandResult:
     """Takes the newest decision on groups back, or gives it again."""
     with OpenProject(Path(arguments.project)) as workspace:
         goals = workspace.goals
@@ -208,7 +208,7 @@ def undo(arguments: argparse.Namespace) -> Result:
         help="with --ask: name or path of a model (default: what `models use` chose, else the built-in one)",
     ),
 )
-def proposals(arguments: argparse.Namespace) -> Result:
+def proposals(arguments: argparse.Namespace) -> CommandResult:
     """Lists the next pairs of groups that may be one goal, with the evidence; nothing is decided.
 
     Raises:
@@ -244,7 +244,7 @@ def proposals(arguments: argparse.Namespace) -> Result:
     lines.append(
         f"{counted(left, 'pair')} left to decide; `workbench goals merge`, or `goals apart`."
     )
-    return Result(
+    return CommandResult(
         lines,
         {
             "left": left,
@@ -266,7 +266,7 @@ def proposals(arguments: argparse.Namespace) -> Result:
     ),
     switch("--dry-run", "say how many pairs that would be, and store nothing"),
 )
-def decide(arguments: argparse.Namespace) -> Result:
+def decide(arguments: argparse.Namespace) -> CommandResult:
     """Merges all undecided pairs above a probability as one act, and refuses all below one as another.
 
     Raises:
@@ -293,7 +293,7 @@ def decide(arguments: argparse.Namespace) -> Result:
             merged = goals.merge_all(merges, above) if merges else 0
         groups = len(goals.groups())
     would = "would be merged" if arguments.dry_run else "merged"
-    return Result(
+    return CommandResult(
         [
             f"{counted(merged, 'pair')} {would}, {refused:,} refused. {counted(groups, 'group')} now."
         ],
@@ -302,7 +302,7 @@ def decide(arguments: argparse.Namespace) -> Result:
 
 
 @takes(PROJECT, switch("--dry-run", "say what would be moved and store nothing"))
-def settle(arguments: argparse.Namespace) -> Result:
+def settle(arguments: argparse.Namespace) -> CommandResult:
     """Moves each conversation to the group of most of its nearest neighbors, as one act.
 
     Raises:
@@ -319,7 +319,7 @@ def settle(arguments: argparse.Namespace) -> Result:
     lines = [
         f"{target.count:>8,}  to “{one_line(target.label)}” ({target.size:,})" for target in targets
     ]
-    return Result(
+    return CommandResult(
         [*lines, f"{counted(moved, 'conversation')} {would}."],
         {"moved": moved, "dry_run": arguments.dry_run, "groups": list(map(asdict, targets))},
     )
@@ -332,15 +332,15 @@ def settle(arguments: argparse.Namespace) -> Result:
         help="JSON Lines as `export PROJECT decisions` writes them; docs/goals.md has the fields",
     ),
 )
-def import_file(arguments: argparse.Namespace) -> Result:
+def import_file(arguments: argparse.Namespace) -> CommandResult:
     """Repeats the decisions of a file here, as one act; groups are found by their labels."""
     with OpenProject(Path(arguments.project)) as workspace:
         report = import_decisions(workspace.goals.decide_all, Path(arguments.file))
-    code = WITH_GAPS if report.left_out else DONE
-    return Result(report.sentences(), asdict(report), code)
+    code = EXIT_INCOMPLETE if report.left_out else EXIT_DONE
+    return CommandResult(report.sentences(), asdict(report), code)
 
 
-def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> Result:
+def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> CommandResult:
     """Finds the groups that are named, decides and says what was decided."""
     with OpenProject(Path(arguments.project)) as workspace:
         goals = workspace.goals
@@ -349,11 +349,11 @@ def _decide(arguments: argparse.Namespace, act: Callable[..., GoalDecision]) -> 
         return _decision_result(act(goals, *(resolve(groups, name).id for name in names)), goals)
 
 
-def _decision_result(decision: GoalDecision, goals: GoalService) -> Result:
+def _decision_result(decision: GoalDecision, goals: GoalService) -> CommandResult:
     done = "" if decision.active else " (taken back)"
     groups = len(goals.groups())
     line = {key: value for key, value in asdict(decision).items() if key != "parts"}
-    return Result(
+    return CommandResult(
         [f"{decision.text}{done}. {counted(groups, 'group')} now."],
         {"decision": line, "groups": groups},
     )

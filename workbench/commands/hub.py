@@ -27,9 +27,9 @@ from engine.model.service.facts import machine_memory
 from engine.model.service.pulls import Rate
 from engine.model.service.service import hub_of
 from workbench.arguments import argument, positive, takes
+from workbench.command_result import CommandResult
 from workbench.commands.models import open_catalog
 from workbench.narration import Narrator, narrate
-from workbench.result import Result
 
 MB = 1_000_000
 
@@ -43,7 +43,7 @@ MB = 1_000_000
     ),
     argument("--limit", type=positive, default=20, help="most repositories to list (default: 20)"),
 )
-def find(arguments: argparse.Namespace) -> Result:
+def find(arguments: argparse.Namespace) -> CommandResult:
     """Searches the hub, lists the files of one repository, or prints the recommended models."""
     words = " ".join(arguments.words).strip()
     if not words:
@@ -58,7 +58,7 @@ def find(arguments: argparse.Namespace) -> Result:
         for one in repositories
     ]
     hint = f"{len(repositories)} found on {hub.host}; `workbench models search OWNER/NAME` lists files."
-    return Result(lines, {"found": [asdict(one) for one in repositories]}, hints=[hint])
+    return CommandResult(lines, {"found": [asdict(one) for one in repositories]}, hints=[hint])
 
 
 @takes(
@@ -72,7 +72,7 @@ def find(arguments: argparse.Namespace) -> Result:
     argument("--revision", metavar="R", help="branch, tag or commit (default: the newest)"),
     argument("--name", help="name in the catalog (default: that of the file)"),
 )
-def pull(arguments: argparse.Namespace) -> Result:
+def pull(arguments: argparse.Namespace) -> CommandResult:
     """Pulls a model, or resumes one or all unfinished pulls."""
     catalog = open_catalog()
     if arguments.repository is None:
@@ -95,7 +95,7 @@ def pull(arguments: argparse.Namespace) -> Result:
         catalog.refuse_taken(plan.name, plan.first)
         pulled.append(_pull(plan))
     lines = [f"{one['name']}: {one['path']}, checksum and header are right" for one in pulled]
-    return Result(lines, {"pulled": pulled})
+    return CommandResult(lines, {"pulled": pulled})
 
 
 def _pull(plan: PullPlan) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     }
 
 
-def _files(repository: HubRepository) -> Result:
+def _files(repository: HubRepository) -> CommandResult:
     """The files of one repository."""
     machine = machine_memory()
     lines = []
@@ -178,15 +178,15 @@ def _files(repository: HubRepository) -> Result:
             for file in repository.files
         ],
     }
-    return Result(lines, document, hints=hints)
+    return CommandResult(lines, document, hints=hints)
 
 
-def _recommended() -> Result:
+def _recommended() -> CommandResult:
     """The recommended models, in sets by the memory that they need."""
     sets = recommended_sets(folders.config_dir())
     machine = machine_memory()
     here = set_for(sets, max(machine.gpu_free, machine.system or 0) or None)
-    return Result(
+    return CommandResult(
         [line for one in sets for line in _set_lines(one, one is here)],
         {"recommended": [{**asdict(one), "here": one is here} for one in sets]},
         hints=[

@@ -25,8 +25,8 @@ from engine.formats.records import PLACES, Parsed, SourceReport
 from engine.formats.registry import unusable
 from engine.opener.open_project import OpenProject
 from workbench.arguments import MOST_UNPACKED, PROJECT, argument, switch, takes
+from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import print_text, run_stages
-from workbench.result import CANCELLED, DONE, WITH_GAPS, Result
 
 CONVERSATIONS_SHOWN = 2
 CHARACTERS_SHOWN = 2_000
@@ -56,7 +56,7 @@ CHARACTERS_SHOWN = 2_000
         "read everything, say what would be imported and show two conversations; store nothing",
     ),
 )
-def import_paths(arguments: argparse.Namespace) -> Result | int:
+def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
     """Imports into a project, which is created if it is not there, and removed again if no input could be read."""
     if arguments.map:
         file = file_to_map(arguments)
@@ -64,7 +64,7 @@ def import_paths(arguments: argparse.Namespace) -> Result | int:
             return guessed_mapping(file)
         arguments.format = ask_for_mapping(file)
         if arguments.format is None:
-            return CANCELLED
+            return EXIT_CANCELLED
     if arguments.dry_run:
         try:
             return _dry_run(arguments)
@@ -111,7 +111,7 @@ def import_paths(arguments: argparse.Namespace) -> Result | int:
     document: dict[str, Any] = {name: getattr(stage, name) for name in counts}
     document["sources"] = [_as_json(source) for source in stage.sources]
     document["check"] = check.as_json()
-    return Result(
+    return CommandResult(
         [*lines, check.summary()],
         document,
         _exit_code(stage.sources, refused=bool(stage.refused)),
@@ -120,15 +120,15 @@ def import_paths(arguments: argparse.Namespace) -> Result | int:
 
 
 @takes(PROJECT)
-def run_check(arguments: argparse.Namespace) -> Result:
+def run_check(arguments: argparse.Namespace) -> CommandResult:
     """Looks for languages, personal data and near duplicates in what no import has looked at."""
     with OpenProject(Path(arguments.project)) as workspace:
         stage = CheckStage(workspace.project)
         run_stages(workspace, [stage])
-    return Result([stage.summary()], stage.as_json())
+    return CommandResult([stage.summary()], stage.as_json())
 
 
-def _dry_run(arguments: argparse.Namespace) -> Result:
+def _dry_run(arguments: argparse.Namespace) -> CommandResult:
     """Reads the inputs without a project and says what an import would do."""
     sources: list[SourceReport] = []
     shown: list[Conversation] = []
@@ -155,12 +155,12 @@ def _dry_run(arguments: argparse.Namespace) -> Result:
         more = f"\n... {rest:,} characters more" if rest > 0 else ""
         lines.append(f"\n== {conversation.external_id} ==\n{log[:CHARACTERS_SHOWN]}{more}")
     document = {"sources": [_as_json(source) for source in sources], "conversations": logs}
-    return Result([*lines, "\nNothing was stored."], document, _exit_code(sources))
+    return CommandResult([*lines, "\nNothing was stored."], document, _exit_code(sources))
 
 
 def _exit_code(sources: list[SourceReport], *, refused: bool = False) -> int:
     gaps = refused or any(source.rejected or source.account.warns for source in sources)
-    return WITH_GAPS if gaps else DONE
+    return EXIT_INCOMPLETE if gaps else EXIT_DONE
 
 
 def _rendered(conversation: Conversation) -> str:
@@ -220,7 +220,7 @@ def file_to_map(arguments: argparse.Namespace) -> str:
     return path
 
 
-def guessed_mapping(path: str) -> Result:
+def guessed_mapping(path: str) -> CommandResult:
     """The guess of where a file has its messages as a mapping file, and what is read with it; stores nothing.
 
     Raises:
@@ -229,7 +229,7 @@ def guessed_mapping(path: str) -> Result:
     draft = MappingDraft.of_file(path)
     text = draft.texts[0]
     trial = draft.try_out(text)
-    return Result(
+    return CommandResult(
         [_shown(draft, text), "\nNothing was stored."],
         {
             "mapping": text,
@@ -239,7 +239,7 @@ def guessed_mapping(path: str) -> Result:
             "doubts": trial.doubts,
             "characters": {place: trial.account.chars.get(place, 0) for place in PLACES},
         },
-        WITH_GAPS,
+        EXIT_INCOMPLETE,
     )
 
 

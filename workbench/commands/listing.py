@@ -16,7 +16,12 @@ from rich.cells import cell_len
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted, probability
 from engine.base.text import as_json, one_line
-from engine.conversations.filter_fields import ANY, COUNTED, DOTTED, SortKey
+from engine.conversations.filter_fields import (
+    ANY_VALUE,
+    COUNTABLE_FIELDS,
+    FIELDS_WITH_KEYS,
+    SortKey,
+)
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.opener.open_project import OpenProject
@@ -32,9 +37,9 @@ from workbench.arguments import (
     switch,
     takes,
 )
+from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.commands.summaries import counts_json, headline, narrate_set, set_lines, sets_json
 from workbench.narration import narrate
-from workbench.result import DONE, Result
 
 BATCH = 500
 """Rows read at once; the columns of the table are as wide as the first of these need."""
@@ -57,7 +62,7 @@ COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
 
 
 @takes(PROJECT, FILTER)
-def status(arguments: argparse.Namespace) -> Result:
+def status(arguments: argparse.Namespace) -> CommandResult:
     """Gives the counts of a project, or of the conversations that match a filter, and its runs."""
     filter: Filter = arguments.filter
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
@@ -102,7 +107,7 @@ def status(arguments: argparse.Namespace) -> Result:
             {"source": row.source, "line": row.line, "reason": row.reason} for row in quarantined
         ],
     }  # fmt: skip
-    return Result(lines, document)
+    return CommandResult(lines, document)
 
 
 RUN_FIELDS = (
@@ -151,7 +156,7 @@ def list_conversations(arguments: argparse.Namespace) -> int:
                 _print_table(_batches(conversations, ids))
         sys.stdout.flush()
         narrate_set(workspace.score_sets)
-    return DONE
+    return EXIT_DONE
 
 
 def _count(
@@ -163,15 +168,15 @@ def _count(
         UsageError: Conversations cannot be counted by the field.
         WorkbenchError: No conversation has this field of metadata or truth.
     """
-    if field not in COUNTED:
-        if field.partition(".")[0] not in DOTTED or not field.partition(".")[2]:
-            near = get_close_matches(field, COUNTED, 3)
+    if field not in COUNTABLE_FIELDS:
+        if field.partition(".")[0] not in FIELDS_WITH_KEYS or not field.partition(".")[2]:
+            near = get_close_matches(field, COUNTABLE_FIELDS, 3)
             raise UsageError(
                 f"Conversations cannot be counted by “{field}”.",
                 (f"Do you mean {' or '.join(near)}? " if near else "")
-                + f"Fields: {', '.join(COUNTED)}, meta.KEY, truth.KEY.",
+                + f"Fields: {', '.join(COUNTABLE_FIELDS)}, meta.KEY, truth.KEY.",
             )
-        workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY,)),))))
+        workspace.conversations.ids(ListQuery(Filter((Term(field, ":", (ANY_VALUE,)),))))
     values = workspace.conversations.values(field, filter)[:limit]
     if json:
         for value, count in values:
@@ -259,7 +264,7 @@ def matching(workspace: OpenProject, filter: Filter) -> Sequence[int]:
         argument("--delete", metavar="NAME", help="delete a saved filter"),
     ),
 )
-def saved_filters(arguments: argparse.Namespace) -> Result:
+def saved_filters(arguments: argparse.Namespace) -> CommandResult:
     """Saves or deletes a filter, if asked to, and lists all that are saved.
 
     Raises:
@@ -282,4 +287,4 @@ def saved_filters(arguments: argparse.Namespace) -> Result:
             saved.delete_filter(arguments.delete)
         filters = saved.filters()
     lines = [f"{one_line(name)}: {text}" for name, text in filters.items()]
-    return Result(lines or ["No filters are saved."], {"filters": filters})
+    return CommandResult(lines or ["No filters are saved."], {"filters": filters})

@@ -37,11 +37,11 @@ from engine.model.service.run_setup import ModelsInUse, sample_text
 from engine.project.project import Project
 from engine.training import adapter_in_use
 from workbench.arguments import PROJECT, above_zero, argument, switch, takes
+from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
 from workbench.narration import ask_first, narrate
-from workbench.result import DONE, FAILED, Result
 
 
-def list_models(arguments: argparse.Namespace) -> Result:
+def list_models(arguments: argparse.Namespace) -> CommandResult:
     """Lists models, adapters, endpoints and unfinished pulls."""
     catalog = open_catalog()
     endpoints = EndpointBook(folders.data_dir()).entries()
@@ -70,7 +70,7 @@ def list_models(arguments: argparse.Namespace) -> Result:
         help=f"time limit of each request to it (default: {REQUEST_SECONDS:g}), half of which may go by without a byte",
     ),
 )
-def add(arguments: argparse.Namespace) -> Result:
+def add(arguments: argparse.Namespace) -> CommandResult:
     """Adds a file, those of a folder, the adapter of a training run, or an endpoint."""
     catalog = open_catalog()
     if arguments.path.startswith(("http://", "https://")):
@@ -99,14 +99,14 @@ def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
 
 
 @takes(argument("model", nargs="?", help="name or path of a model (default: the built-in one)"))
-def tune(arguments: argparse.Namespace) -> Result:
+def tune(arguments: argparse.Namespace) -> CommandResult:
     """Finds the fastest faithful format of a model on this machine."""
     catalog = open_catalog()
     return _entries(catalog, [_tune(catalog, catalog.entry(arguments.model))])
 
 
 @takes(argument("model", nargs="?", help="name of a model or an adapter (default: all)"))
-def verify(arguments: argparse.Namespace) -> Result:
+def verify(arguments: argparse.Namespace) -> CommandResult:
     """Computes the checksums of models and adapters again and reads their headers."""
     catalog = open_catalog()
     if arguments.model is not None:
@@ -119,10 +119,10 @@ def verify(arguments: argparse.Namespace) -> Result:
             checks.append({"name": entry.name, "ok": True, "said": adding.verify(catalog, entry)})
         except ModelFileError as error:
             checks.append({"name": entry.name, "ok": False, "said": str(error)})
-    return Result(
+    return CommandResult(
         [f"{'ok ' if check['ok'] else 'BAD'}  {check['said']}" for check in checks],
         {"verified": checks},
-        DONE if all(check["ok"] for check in checks) else FAILED,
+        EXIT_DONE if all(check["ok"] for check in checks) else EXIT_FAILED,
     )
 
 
@@ -130,7 +130,7 @@ def verify(arguments: argparse.Namespace) -> Result:
     argument("model", help="name of a model, an adapter or an unfinished pull"),
     switch("--yes", "delete without asking"),
 )
-def remove(arguments: argparse.Namespace) -> Result:
+def remove(arguments: argparse.Namespace) -> CommandResult:
     """Deletes a pulled model or an unfinished pull; takes an added model or an endpoint out of the list."""
     catalog = open_catalog()
     name = arguments.model
@@ -148,7 +148,7 @@ def remove(arguments: argparse.Namespace) -> Result:
         if entry.origin == "pulled":
             ask_first(done, arguments.yes)
         adding.remove(catalog, entry)
-    return Result([f"{name} is removed."], {"removed": name, "done": done})
+    return CommandResult([f"{name} is removed."], {"removed": name, "done": done})
 
 
 @takes(
@@ -167,7 +167,7 @@ def remove(arguments: argparse.Namespace) -> Result:
         help="kind of work; may be repeated (default: all)",
     ),
 )
-def use(arguments: argparse.Namespace) -> Result:
+def use(arguments: argparse.Namespace) -> CommandResult:
     """Sets the model that a project uses for some kinds of work, or lists the models in use."""
     name: str | None = arguments.model
     endpoints = Endpoints(folders.data_dir(), folders.cache_dir())
@@ -182,7 +182,7 @@ def use(arguments: argparse.Namespace) -> Result:
         lines.append(
             f"Mode `tuned` uses the adapter {one_line(adapter, 60)} and the model it was trained on."
         )
-    return Result(lines, {"models": models, "adapter": adapter})
+    return CommandResult(lines, {"models": models, "adapter": adapter})
 
 
 def open_catalog() -> Catalog:
@@ -220,7 +220,7 @@ def _entries(
     catalog: Catalog,
     entries: Sequence[ModelEntry | AdapterEntry],
     endpoints: Sequence[EndpointEntry] = (),
-) -> Result:
+) -> CommandResult:
     """Models, adapters and endpoints, and with several of them the unfinished pulls too."""
     machine = machine_memory()
     models = [model_facts(catalog, one, machine) for one in entries if isinstance(one, ModelEntry)]
@@ -248,7 +248,7 @@ def _entries(
         ],
         "endpoints": [endpoint_json(endpoint) for endpoint in endpoints],
     }
-    return Result(lines, document)
+    return CommandResult(lines, document)
 
 
 def _line(name: str, size: int | None, origin: str, detail: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.base.errors import NotFound, UsageError
 from engine.base.text import display_safe
 from workbench.arguments import MOST_UNPACKED, argument, switch, takes
-from workbench.result import DONE
+from workbench.command_result import EXIT_DONE
 from workbench.surroundings import on_terminal
 
 SQLITE = b"SQLite format 3\x00"
@@ -93,7 +93,7 @@ def open_project(arguments: argparse.Namespace) -> int:
     from workbench import launcher
 
     launcher.show_project(path, read_only=arguments.read_only, theme=arguments.theme)
-    return DONE
+    return EXIT_DONE
 
 
 def _begin(arguments: argparse.Namespace) -> int:
@@ -106,11 +106,11 @@ def _begin(arguments: argparse.Namespace) -> int:
 
     beginning = launcher.choose_beginning(arguments.theme)
     if beginning is None:
-        return DONE
+        return EXIT_DONE
     if beginning.kind == "project":
         path = Path(beginning.path)
         launcher.show_project(path, read_only=arguments.read_only, theme=arguments.theme)
-        return DONE
+        return EXIT_DONE
     if arguments.read_only:
         raise _not_read_only()
     if beginning.kind == "logs":

@@ -16,7 +16,7 @@ from engine.project.file.repair import Repair, repair
 from engine.project.network import NetworkService
 from engine.project.project import Project
 from workbench.arguments import PROJECT, argument, switch, takes
-from workbench.result import DONE, WITH_GAPS, Result
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 
 
 @takes(
@@ -29,12 +29,12 @@ from workbench.result import DONE, WITH_GAPS, Result
         help=f"how many backups of this command stay, by default {KEEP}; those before upgrades always do",
     ),
 )
-def backup(arguments: argparse.Namespace) -> Result:
+def backup(arguments: argparse.Namespace) -> CommandResult:
     """Makes a backup, also while the project is open elsewhere, and removes the oldest ones."""
     if arguments.keep < 1:
         raise UsageError(f"--keep {arguments.keep} would keep no backup.", "Keep 1 or more.")
     made, removed = back_up(arguments.project, arguments.keep)
-    return Result(
+    return CommandResult(
         [made],
         {"backup": made, "removed": removed},
         hints=[f"Removed {old}." for old in removed],
@@ -49,7 +49,7 @@ def backup(arguments: argparse.Namespace) -> Result:
         help="the file to restore, which stays; without it the backups are listed. The present file is kept beside",
     ),
 )
-def restore_backup(arguments: argparse.Namespace) -> Result:
+def restore_backup(arguments: argparse.Namespace) -> CommandResult:
     """Lists the backups, or restores one and says where the present file is."""
     project = arguments.project
     if arguments.backup is None:
@@ -58,16 +58,16 @@ def restore_backup(arguments: argparse.Namespace) -> Result:
     lines = [f"{project} is as in {arguments.backup}."]
     if present is not None:
         lines.append(f"What was there before is {present}.")
-    return Result(lines, {"project": project, "restored": arguments.backup, "kept": present})
+    return CommandResult(lines, {"project": project, "restored": arguments.backup, "kept": present})
 
 
-def _list(project: str) -> Result:
+def _list(project: str) -> CommandResult:
     backups = backups_of(project)
     if backups:
         hint = f"To put one in place: `workbench restore {project} BACKUP`."
     else:
         hint = f"There is no backup beside {project}. `workbench backup {project}` makes one."
-    return Result(
+    return CommandResult(
         [_line(backup) for backup in backups],
         {"backups": [asdict(backup) for backup in backups]},
         hints=[hint],
@@ -87,14 +87,14 @@ def _line(backup: Backup) -> str:
         "-o", "--output", required=True, metavar="FILE", help="a new file for what can be read"
     ),
 )
-def repair_project(arguments: argparse.Namespace) -> Result:
+def repair_project(arguments: argparse.Namespace) -> CommandResult:
     """Saves what can be read in a new file, opens that file, and says what is lost."""
     report = repair(arguments.project, arguments.output)
     Project.open(arguments.output).close()
-    return Result(
+    return CommandResult(
         _repair_lines(report, arguments.output),
         {**asdict(report), "whole": report.is_whole},
-        DONE if report.is_whole else WITH_GAPS,
+        EXIT_DONE if report.is_whole else EXIT_INCOMPLETE,
     )
 
 
@@ -128,7 +128,7 @@ def _repair_lines(report: Repair, output: str) -> list[str]:
     argument("-o", "--output", metavar="FILE", help="a new file for all of them"),
     switch("--dry-run", "say what would be taken over; keep no file"),
 )
-def merge_projects(arguments: argparse.Namespace) -> Result:
+def merge_projects(arguments: argparse.Namespace) -> CommandResult:
     """Joins projects that shared one job; says what was taken from each, what differs and what is left out."""
     dry_run, output = arguments.dry_run, arguments.output
     if len(arguments.projects) < 2:
@@ -139,10 +139,10 @@ def merge_projects(arguments: argparse.Namespace) -> Result:
         merged = str(Path(folder) / "merged.wb") if dry_run else output
         parts = merge(arguments.projects, merged)
     hint = f"`workbench run complete {output}` and `workbench run check {output}` complete what the parts did not have."
-    return Result(
+    return CommandResult(
         [line for part in parts for line in _merge_lines(part)],
         {"output": None if dry_run else output, "projects": [asdict(part) for part in parts]},
-        WITH_GAPS if any(part.conflicts for part in parts) else DONE,
+        EXIT_INCOMPLETE if any(part.conflicts for part in parts) else EXIT_DONE,
         hints=[] if dry_run else [hint],
     )
 
@@ -166,7 +166,7 @@ def _merge_lines(part: Taken) -> list[str]:
         help="on: it uses no network, not even for endpoints and hubs that you named (default: show the setting)",
     ),
 )
-def offline(arguments: argparse.Namespace) -> Result:
+def offline(arguments: argparse.Namespace) -> CommandResult:
     """Says whether a project stays offline, or changes that."""
     wanted: str | None = arguments.wanted
     with (
@@ -185,4 +185,4 @@ def offline(arguments: argparse.Namespace) -> Result:
     if others:
         verb = "is" if len(others) == 1 else "are"
         lines.append(f"No network is used here at all: {' and '.join(others)} {verb} on.")
-    return Result(lines, {"offline": stays, "others": others})
+    return CommandResult(lines, {"offline": stays, "others": others})

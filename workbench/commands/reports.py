@@ -17,7 +17,7 @@ from engine.results.comparison.formatting import breakdown_lines, clustering_lin
 from engine.results.comparison.records import Breakdown, ClusteringComparison, Comparison
 from engine.results.document_files import WrittenDocument
 from workbench.arguments import FILTER, PROJECT, REDACT, argument, read_filter, switch, takes
-from workbench.result import Result
+from workbench.command_result import CommandResult
 
 _SIDES = (
     argument(
@@ -47,7 +47,7 @@ _SIDES = (
     ),
     *_SIDES,
 )
-def report(arguments: argparse.Namespace) -> Result:
+def report(arguments: argparse.Namespace) -> CommandResult:
     """Writes the report.
 
     Raises:
@@ -67,7 +67,7 @@ def report(arguments: argparse.Namespace) -> Result:
     if arguments.redact and written.redacted is not None:
         hints.append(replaced_text(written.redacted))
     document = {"file": str(path), "bytes": written.bytes, "redacted": written.redacted}
-    return Result([], document, hints=hints)
+    return CommandResult([], document, hints=hints)
 
 
 def _write(
@@ -97,7 +97,7 @@ def _write(
     ),
     FILTER,
 )
-def compare(arguments: argparse.Namespace) -> Result:
+def compare(arguments: argparse.Namespace) -> CommandResult:
     """Says what differs, with intervals and tests.
 
     Raises:
@@ -112,7 +112,7 @@ def compare(arguments: argparse.Namespace) -> Result:
         else:
             _refuse_others(arguments, "--clusterings", arguments.other)
             found = workspace.comparison.clusterings(*arguments.clusterings)
-    return Result(_lines(found), asdict(found))
+    return CommandResult(_lines(found), asdict(found))
 
 
 @contextmanager

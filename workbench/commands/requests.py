@@ -29,12 +29,12 @@ from workbench.arguments import (
     switch,
     takes,
 )
+from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.commands.goals import conversation
 from workbench.commands.listing import matching
 from workbench.commands.simulating import exit_code, played
 from workbench.commands.summaries import narrate_set
 from workbench.narration import run_stages
-from workbench.result import DONE, Result
 from workbench.text_tables import cell_lines
 
 
@@ -56,7 +56,7 @@ from workbench.text_tables import cell_lines
     *LABELING,
     FILTER,
 )
-def find(arguments: argparse.Namespace) -> Result:
+def find(arguments: argparse.Namespace) -> CommandResult:
     """Finds where requests after the first begin, in place of what was found before. What a person said stays.
 
     Raises:
@@ -66,7 +66,7 @@ def find(arguments: argparse.Namespace) -> Result:
     """
     with OpenProject(Path(arguments.project)) as workspace:
         keys = matching(workspace, arguments.filter)
-        code = DONE
+        code = EXIT_DONE
         if arguments.by == "curve":
             narrate_set(workspace.score_sets)
             scored = [row.id for row in workspace.conversations.rows(keys) if row.p_end is not None]
@@ -86,7 +86,7 @@ def find(arguments: argparse.Namespace) -> Result:
             looked_at = len(over)
             further = workspace.requests.store_found_by_model(starts_by_conversation(over))
             code = exit_code(rows)
-    return Result(
+    return CommandResult(
         [f"Found {counted(further, 'further request')} in {counted(looked_at, 'conversation')}."],
         {"conversations": looked_at, "further_requests": further},
         code,
@@ -98,7 +98,7 @@ def find(arguments: argparse.Namespace) -> Result:
     argument("--limit", type=positive, metavar="N", help="only the first N conversations"),
     FILTER,
 )
-def list_requests(arguments: argparse.Namespace) -> Result:
+def list_requests(arguments: argparse.Namespace) -> CommandResult:
     """Lists the requests of conversations with completeness and goal, a row each, the first ones included.
 
     Raises:
@@ -128,11 +128,11 @@ def list_requests(arguments: argparse.Namespace) -> Result:
         {"conversation": names[key], "requests": list(map(asdict, several))}
         for key, several in requests
     ]
-    return Result(lines, {"conversations": found})
+    return CommandResult(lines, {"conversations": found})
 
 
 @takes(PROJECT, FILTER)
-def goals(arguments: argparse.Namespace) -> Result:
+def goals(arguments: argparse.Namespace) -> CommandResult:
     """Assigns each request of conversations with several to a goal of the clustering that is shown, and counts how many
     requests of each goal are in each state. The only request of a conversation has the goal of the conversation.
 
@@ -158,7 +158,7 @@ def goals(arguments: argparse.Namespace) -> Result:
         ],
     )
     values = [{"goal": goal, **{name: counts[goal][name] for name in columns}} for goal in order]
-    return Result(lines, {"assigned": stage.assigned, "novel": stage.novel, "goals": values})
+    return CommandResult(lines, {"assigned": stage.assigned, "novel": stage.novel, "goals": values})
 
 
 @takes(
@@ -173,7 +173,7 @@ def goals(arguments: argparse.Namespace) -> Result:
     switch("--not", "no request begins there, whatever is found", dest="none"),
     argument("--annotator", default="", metavar="NAME", help="name of the person who marks it"),
 )
-def mark(arguments: argparse.Namespace) -> Result:
+def mark(arguments: argparse.Namespace) -> CommandResult:
     """Says that a further request begins with a turn, or that none does.
 
     Raises:
@@ -191,7 +191,7 @@ def mark(arguments: argparse.Namespace) -> Result:
             )
         workspace.requests.mark(key, message.index, arguments.annotator, begins=not arguments.none)
         requests = workspace.requests.of_conversation(key)
-    return Result(
+    return CommandResult(
         [],
         {"conversation": arguments.conversation, "requests": list(map(asdict, requests))},
         hints=[f"The conversation has {counted(len(requests), 'request')} now."],
@@ -204,7 +204,7 @@ def mark(arguments: argparse.Namespace) -> Result:
         "--annotator", default="", metavar="NAME", help="name of the person who takes it back"
     ),
 )
-def undo(arguments: argparse.Namespace) -> Result:
+def undo(arguments: argparse.Namespace) -> CommandResult:
     """Takes back the newest mark that is in force, whichever conversation it is of.
 
     Raises:
@@ -219,7 +219,7 @@ def undo(arguments: argparse.Namespace) -> Result:
         [row] = workspace.conversations.rows([undone.conversation_id])
         turn = workspace.conversations.messages(row.id)[undone.message].turn
     said = "a request begins" if undone.begins else "no request begins"
-    return Result(
+    return CommandResult(
         [f"Taken back: {said} with turn {turn} of “{one_line(row.external_id)}”."],
         {"undone": {"conversation": row.external_id, "turn": turn, "begins": undone.begins}},
     )
@@ -243,7 +243,7 @@ def undo(arguments: argparse.Namespace) -> Result:
     ),
     ANNOTATOR,
 )
-def second_goals(arguments: argparse.Namespace) -> Result:
+def second_goals(arguments: argparse.Namespace) -> CommandResult:
     """Lists the second goals of a conversation, after it confirmed or removed one, or took that back.
 
     Raises:
@@ -268,12 +268,12 @@ def second_goals(arguments: argparse.Namespace) -> Result:
         lines = ["No other goal is near."]
     elif not near:
         lines = [f"No other goal has a share of {figure(LEAST_SHARE)} or more."]
-    return Result(
+    return CommandResult(
         lines, {"conversation": arguments.conversation, "second_goals": list(map(asdict, near))}
     )
 
 
-def _undo_second_goal(workspace: OpenProject, annotator: str) -> Result:
+def _undo_second_goal(workspace: OpenProject, annotator: str) -> CommandResult:
     undone = workspace.goals.undo_second_goal(annotator)
     if undone is None:
         raise NotYet(
@@ -282,7 +282,7 @@ def _undo_second_goal(workspace: OpenProject, annotator: str) -> Result:
         )
     done = "confirmed" if undone.kind == "confirm" else "removed"
     hint = f"“{one_line(undone.label)}” is no longer {done}."
-    return Result([], {"undone": asdict(undone)}, hints=[hint])
+    return CommandResult([], {"undone": asdict(undone)}, hints=[hint])
 
 
 def _named_conversation(workspace: OpenProject, name: str) -> int:

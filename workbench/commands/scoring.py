@@ -25,6 +25,7 @@ from workbench.arguments import (
     takes,
     titled,
 )
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.summaries import (
     counts_json,
     headline,
@@ -34,7 +35,6 @@ from workbench.commands.summaries import (
     sets_json,
 )
 from workbench.narration import narrate, run_stages
-from workbench.result import DONE, WITH_GAPS, Result
 
 _OF_IMPORT = ("name", "id", "score", "range", "replace", "dry_run")
 """The options that only an import has, by their names in the parsed arguments."""
@@ -45,7 +45,7 @@ _OF_IMPORT = ("name", "id", "score", "range", "replace", "dry_run")
     *request_arguments(ScoringRequest),
     switch("--estimate", "estimate the cost and stop"),
 )
-def run_complete(arguments: argparse.Namespace) -> Result | int:
+def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
     """Scores what is not scored yet and writes the remaining tasks."""
     request = read_request(ScoringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
@@ -55,7 +55,7 @@ def run_complete(arguments: argparse.Namespace) -> Result | int:
             narrate(f"With the adapter {adapter}; --adapter takes another.")
         if arguments.estimate:
             estimate = workspace.scoring_runs.estimate(run)
-            return Result([estimate_text(estimate)], asdict(estimate))
+            return CommandResult([estimate_text(estimate)], asdict(estimate))
         if run.model.model.tokens_per_s:
             narrate(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
@@ -63,7 +63,7 @@ def run_complete(arguments: argparse.Namespace) -> Result | int:
             narrate(
                 "`workbench merge` joins the parts; then `run complete` fits and writes the rest."
             )
-            return DONE
+            return EXIT_DONE
         if adapter and request.adapter is not None:
             adapter_in_use.put(workspace.project, adapter)
         counts, rule = workspace.conversations.counts(), workspace.conversations.rule()
@@ -93,7 +93,7 @@ def run_complete(arguments: argparse.Namespace) -> Result | int:
             f"Stored beside the scores in force: set {made.number}, {set_text(made, sets)}.",
             f"`workbench scores {arguments.project} --use {made.number}` shows them.",
         ]
-    return Result(lines, document, WITH_GAPS if missing > 0 else DONE, notes)
+    return CommandResult(lines, document, EXIT_INCOMPLETE if missing > 0 else EXIT_DONE, notes)
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -141,7 +141,7 @@ def estimate_text(estimate: Estimate) -> str:
         switch("--dry-run", "say what would happen and store nothing"),
     ),
 )
-def list_scores(arguments: argparse.Namespace) -> Result:
+def list_scores(arguments: argparse.Namespace) -> CommandResult:
     """Lists the sets of scores; with --use puts one of them in force first.
 
     Raises:
@@ -164,10 +164,10 @@ def list_scores(arguments: argparse.Namespace) -> Result:
         for one in sets
     ]
     lines.append("* in force; --use N puts another in force" if sets else "No scores yet.")
-    return Result(lines, {"sets": [set_json(one, sets) for one in sets]})
+    return CommandResult(lines, {"sets": [set_json(one, sets) for one in sets]})
 
 
-def _import(arguments: argparse.Namespace) -> Result:
+def _import(arguments: argparse.Namespace) -> CommandResult:
     if arguments.use is not None:
         raise UsageError("--use and --import do not go together.", "Import first, then --use N.")
     with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
@@ -182,10 +182,10 @@ def _import(arguments: argparse.Namespace) -> Result:
             dry_run=arguments.dry_run,
         )
     dry = ["Nothing is stored; it would be:"] if arguments.dry_run else []
-    return Result(
+    return CommandResult(
         [*dry, *report.sentences()],
         {**report.as_json(), "dry_run": arguments.dry_run},
-        WITH_GAPS if report.has_gaps else DONE,
+        EXIT_INCOMPLETE if report.has_gaps else EXIT_DONE,
     )
 
 

@@ -12,8 +12,8 @@ from engine.base.errors import UsageError
 from engine.base.text import display_safe
 from engine.opener.open_project import OpenProject
 from workbench.arguments import PROJECT, argument, switch, takes
+from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
 from workbench.narration import narrate, print_json
-from workbench.result import DONE, FAILED, Result
 
 MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
 
@@ -26,7 +26,7 @@ SHELLS = ("bash", "zsh", "fish")
     argument("--set", metavar="FILE", dest="file", help="use the prompt in this file"),
     switch("--reset", "go back to the built-in prompt"),
 )
-def prompts(arguments: argparse.Namespace) -> Result | int:
+def prompts(arguments: argparse.Namespace) -> CommandResult | int:
     """Lists, prints, replaces or resets the prompts of a project."""
     from engine.model.service.run_setup import names, shipped
 
@@ -36,7 +36,7 @@ def prompts(arguments: argparse.Namespace) -> Result | int:
             if changing:
                 raise UsageError("Which prompt?", f"Prompts are: {', '.join(names())}.")
             edited = {name: workspace.prompts.source(name) != shipped(name) for name in names()}
-            return Result(
+            return CommandResult(
                 [f"{name}{'  (edited)' if changed else ''}" for name, changed in edited.items()],
                 {"prompts": [{"name": name, "edited": one} for name, one in edited.items()]},
             )
@@ -45,9 +45,9 @@ def prompts(arguments: argparse.Namespace) -> Result | int:
             narrate("What was made with another prompt stays; a new run adds a new set beside it.")
         source = workspace.prompts.source(arguments.name)
     if arguments.json or changing:
-        return Result([], {"name": arguments.name, "text": source})
+        return CommandResult([], {"name": arguments.name, "text": source})
     sys.stdout.write(display_safe(source) if sys.stdout.isatty() else source)
-    return DONE
+    return EXIT_DONE
 
 
 def _read(path: str | None) -> str | None:
@@ -60,13 +60,13 @@ def _read(path: str | None) -> str | None:
 
 
 @takes(switch("--markdown", "print the default keys as a page of the documentation"))
-def keys(arguments: argparse.Namespace) -> Result:
+def keys(arguments: argparse.Namespace) -> CommandResult:
     """Lists the keys; as a page of the documentation they are the default ones."""
     from workbench import launcher
 
     if arguments.markdown:
         page = launcher.default_keys_page().rstrip("\n")
-        return Result([page], {"markdown": page})
+        return CommandResult([page], {"markdown": page})
     places, keymap, problems = launcher.keys_in_force()
     file = str(folders.keymap_file())
     table = [
@@ -80,23 +80,23 @@ def keys(arguments: argparse.Namespace) -> Result:
         for place in places
         for action in place.actions
     ]
-    return Result(
+    return CommandResult(
         [line for place in places for line in launcher.key_lines(place, keymap)],
         {"file": file, "problems": problems, "keys": table},
-        FAILED if problems else DONE,
+        EXIT_FAILED if problems else EXIT_DONE,
         notes=problems,
         hints=[f"To change them: {file}"],
     )
 
 
-def formats(arguments: argparse.Namespace) -> Result:
+def formats(arguments: argparse.Namespace) -> CommandResult:
     """Lists name and records of each format, the person's own first."""
     from engine.formats.registry import all_readers, built_in, mapping_folder, unusable
 
     ours = set(built_in())
     readers = sorted(all_readers(), key=lambda reader: (reader in ours, reader.name))
     width = max(len(reader.name) for reader in readers)
-    return Result(
+    return CommandResult(
         [
             f"{reader.name:<{width}}  {reader.title}{'' if reader in ours else '  (yours)'}"
             for reader in readers
@@ -120,7 +120,7 @@ def formats(arguments: argparse.Namespace) -> Result:
 
 
 @takes(argument("shell", choices=SHELLS, help="the shell that reads the script"))
-def completion(arguments: argparse.Namespace) -> Result:
+def completion(arguments: argparse.Namespace) -> CommandResult:
     """Gives the script with which a shell completes commands; it holds all of them, so that the shell never starts the
     program to complete a word."""
     import shtab
@@ -133,7 +133,7 @@ def completion(arguments: argparse.Namespace) -> Result:
             if _takes_text(action):
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
     script = shtab.complete(parser, shell=arguments.shell)
-    return Result([script], {"shell": arguments.shell, "script": script})
+    return CommandResult([script], {"shell": arguments.shell, "script": script})
 
 
 def _takes_text(action: argparse.Action) -> bool:
@@ -148,11 +148,11 @@ def doctor(arguments: argparse.Namespace) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from workbench.doctor import network_checks, report
+    from workbench.doctor import check_network, run_checks
 
     project = Path(arguments.project) if arguments.project else None
     data = folders.data_dir()
-    checks = [*report(data, folders.cache_dir(), project), *network_checks(data, project)]
+    checks = [*run_checks(data, folders.cache_dir(), project), *check_network(data, project)]
     if arguments.json:
         print_json({"checks": [asdict(check) for check in checks]})
     else:
@@ -163,4 +163,4 @@ def doctor(arguments: argparse.Namespace) -> int:
                 answer.append(f"\n→ {display_safe(check.fix)}", style="bold")
             table.add_row(Text(MARKS[check.status]), Text(check.name), answer)
         Console(highlight=False).print(table)
-    return FAILED if any(check.status == "bad" for check in checks) else DONE
+    return EXIT_FAILED if any(check.status == "bad" for check in checks) else EXIT_DONE

@@ -31,8 +31,8 @@ from engine.simulate.service.result_tables import (
 from engine.simulate.service.simulations import ProjectSimulations, Simulation
 from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, Condition, place_of
 from workbench.arguments import PROJECT, Argument, argument, read_request, request_arguments, takes
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate, run_stages
-from workbench.result import DONE, WITH_GAPS, Result
 from workbench.text_tables import cell_lines, table_lines
 
 LONGEST_NAME = 80
@@ -57,7 +57,7 @@ def _flags(kind: Kind) -> list[Argument]:
         help="write the logs there, in the format of Laban et al. (2025)",
     ),
 )
-def sharded(arguments: argparse.Namespace) -> Result:
+def sharded(arguments: argparse.Namespace) -> CommandResult:
     """Plays instructions under conditions; gives performance, aptitude and unreliability.
 
     Raises:
@@ -82,7 +82,7 @@ def sharded(arguments: argparse.Namespace) -> Result:
     argument("output", metavar="OUT", help="JSONL file of instructions with shards"),
     *_flags(sharded_service.MAKING),
 )
-def make_shards(arguments: argparse.Namespace) -> Result:
+def make_shards(arguments: argparse.Namespace) -> CommandResult:
     """Proposes shards for full instructions and writes them as a file of instructions that wait for approval.
 
     Raises:
@@ -113,7 +113,7 @@ def make_shards(arguments: argparse.Namespace) -> Result:
         help="also write each run there, in the files of Hakimov et al. (2024)",
     ),
 )
-def forms(arguments: argparse.Namespace) -> Result:
+def forms(arguments: argparse.Namespace) -> CommandResult:
     """Has forms filled in conversation, in a project that is created if needed; gives the table of Hakimov et al.
     (2024).
 
@@ -140,7 +140,7 @@ def forms(arguments: argparse.Namespace) -> Result:
         }
         for row in ended
     ]
-    return Result(
+    return CommandResult(
         table_lines(form_table(table)),
         {
             "config": simulation.play.config_hash,
@@ -167,7 +167,7 @@ def _write_forms(
 
 
 @takes(PROJECT, *_flags(recsim_service.KIND))
-def recsim(arguments: argparse.Namespace) -> Result:
+def recsim(arguments: argparse.Namespace) -> CommandResult:
     """Plays people with profiles who plan with an assistant; gives the results by task.
 
     Raises:
@@ -178,7 +178,7 @@ def recsim(arguments: argparse.Namespace) -> Result:
         simulation = recsim_service.recsim_simulation(workspace.simulation_runs, request)
         rows = played(workspace, simulation)
     ended = [row for row in rows if row.reason is None]
-    return Result(
+    return CommandResult(
         table_lines(task_table(ended)),
         {
             "config": simulation.play.config_hash,
@@ -191,7 +191,7 @@ def recsim(arguments: argparse.Namespace) -> Result:
     )
 
 
-def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> Result:
+def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> CommandResult:
     """The table of Laban et al. (2025) and the counts of the kinds of replies, by condition."""
     over = [row for row in rows if row.reason is None]
     table = sorted(
@@ -204,7 +204,7 @@ def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> Res
         lines += ["", *_reply_lines(replies)]
     if any(row.fewest == 1 for row in table):
         narrate("Where an instruction was played once, nothing is known of its reliability.")
-    return Result(
+    return CommandResult(
         lines,
         {
             "aptitude": aptitude_json(table),
@@ -215,7 +215,7 @@ def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> Res
     )
 
 
-def report_of_drafts(drafts: Sequence[Draft], code: int) -> Result:
+def report_of_drafts(drafts: Sequence[Draft], code: int) -> CommandResult:
     """The proposed shards of each instruction, and what the checks found missing."""
     lines: list[str] = []
     for draft in drafts:
@@ -233,7 +233,7 @@ def report_of_drafts(drafts: Sequence[Draft], code: int) -> Result:
             lines.append(
                 f"  FULL {100 * draft.check['full']:.0f}, CONCAT {100 * draft.check['concat']:.0f}{verdict}"
             )
-    return Result(lines, {"drafts": [draft.record() for draft in drafts]}, code)
+    return CommandResult(lines, {"drafts": [draft.record() for draft in drafts]}, code)
 
 
 def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
@@ -296,4 +296,4 @@ def estimate_text(estimate: PlayEstimate) -> str:
 
 def exit_code(rows: list[PlayRow]) -> int:
     """The exit code: 3 where a play broke off, because the table then covers only the others."""
-    return WITH_GAPS if any(row.reason is not None for row in rows) else DONE
+    return EXIT_INCOMPLETE if any(row.reason is not None for row in rows) else EXIT_DONE

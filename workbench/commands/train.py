@@ -26,8 +26,8 @@ from engine.training.records import TrainingEstimate, TrainingRun
 from engine.training.request import OPTIONS, TrainingRequest, read_settings
 from engine.training.service import TrainingRuns
 from workbench.arguments import PROJECT, argument, read_request, request_arguments, switch, takes
+from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.narration import ask_first, narrate, print_result
-from workbench.result import DONE, Result
 
 POLL_SECONDS = 0.3
 """Seconds between two reads of the events of a watched run."""
@@ -54,7 +54,7 @@ GB = 1e9
     switch("--force", "start it also where less memory is free than it is estimated to need"),
     switch("--detach", "start it and do not watch it"),
 )
-def start(arguments: argparse.Namespace) -> Result:
+def start(arguments: argparse.Namespace) -> CommandResult:
     """Starts a run, or resumes one, and watches it to its end.
 
     Raises:
@@ -80,7 +80,7 @@ def start(arguments: argparse.Namespace) -> Result:
         training = workspace.training
         plan = training.planner.plan(_request(arguments), whole=not arguments.estimate)
         if arguments.estimate:
-            return Result([estimate_text(plan.estimate)], asdict(plan.estimate))
+            return CommandResult([estimate_text(plan.estimate)], asdict(plan.estimate))
         narrate(estimate_text(plan.estimate))
         name = training.prepare(plan, force=arguments.force).path.name
         runs = training.run_directories
@@ -94,7 +94,7 @@ def start(arguments: argparse.Namespace) -> Result:
     PROJECT,
     argument("run_name", nargs="?", metavar="RUN", help="only this one, with its settings"),
 )
-def status(arguments: argparse.Namespace) -> Result:
+def status(arguments: argparse.Namespace) -> CommandResult:
     """Prints the runs of a project, or one of them with its settings."""
     home = Path(arguments.project)
     runs = _runs(home)
@@ -104,12 +104,12 @@ def status(arguments: argparse.Namespace) -> Result:
         detail = runs.history(arguments.run_name).detail(arguments.run_name == used)
         settings = [f"  {one.name:<14} {one_line(one.value)}" for one in detail.config]
         warnings = [f"  ! {one_line(warning, 400)}" for warning in detail.warnings]
-        return Result([*_lines(detail.run), *settings, *warnings], asdict(detail))
+        return CommandResult([*_lines(detail.run), *settings, *warnings], asdict(detail))
     histories, hidden = runs.histories_and_hidden()
     rows = [history.row(history.run.path.name == used) for history in histories]
     lines = [line for row in rows for line in _lines(row)]
     others = [{"folder": str(other.run.path), "why": other.why} for other in hidden]
-    return Result(
+    return CommandResult(
         [
             *(lines or ["No training runs yet. `workbench train PROJECT` starts one."]),
             *(f"  not listed: {other}" for other in hidden),
@@ -119,7 +119,7 @@ def status(arguments: argparse.Namespace) -> Result:
 
 
 @takes(PROJECT, argument("run_name", metavar="RUN", help="its name, as `train status` lists it"))
-def stop(arguments: argparse.Namespace) -> Result | int:
+def stop(arguments: argparse.Namespace) -> CommandResult | int:
     """Stops a run and waits for its end; the best checkpoint becomes its adapter.
 
     Raises:
@@ -138,7 +138,7 @@ def stop(arguments: argparse.Namespace) -> Result | int:
         return _report(history, arguments.json)
     except Cancelled as stopped:
         narrate(f"{stopped.message} {stopped.hint}")
-        return DONE
+        return EXIT_DONE
 
 
 @takes(
@@ -151,7 +151,7 @@ def stop(arguments: argparse.Namespace) -> Result | int:
     ),
     switch("--none", "go back to the adapter that comes with the program"),
 )
-def use(arguments: argparse.Namespace) -> Result:
+def use(arguments: argparse.Namespace) -> CommandResult:
     """Makes scoring in the mode `tuned` use the adapter of a run, or prints which it uses.
 
     Raises:
@@ -165,7 +165,9 @@ def use(arguments: argparse.Namespace) -> Result:
             workspace.training.use(name)
         used = adapter_in_use.get(workspace.project)
     adapter = "that comes with the program" if used is None else one_line(used)
-    return Result([f"Scoring in the mode tuned uses the adapter {adapter}."], {"adapter": used})
+    return CommandResult(
+        [f"Scoring in the mode tuned uses the adapter {adapter}."], {"adapter": used}
+    )
 
 
 @takes(
@@ -173,7 +175,7 @@ def use(arguments: argparse.Namespace) -> Result:
     argument("run_name", metavar="RUN", help="name of the run, as `train status` lists it"),
     switch("--yes", "delete without asking"),
 )
-def delete(arguments: argparse.Namespace) -> Result:
+def delete(arguments: argparse.Namespace) -> CommandResult:
     """Deletes a run with its data, checkpoints and adapter.
 
     Raises:
@@ -185,7 +187,7 @@ def delete(arguments: argparse.Namespace) -> Result:
         workspace.training.run_directories.history(name)
         ask_first(f"delete {name} with its data, checkpoints and adapter", arguments.yes)
         workspace.training.delete(name)
-    return Result([f"{one_line(name)} is deleted."], {"deleted": name})
+    return CommandResult([f"{one_line(name)} is deleted."], {"deleted": name})
 
 
 def estimate_text(estimate: TrainingEstimate) -> str:
@@ -216,7 +218,7 @@ def _watch(
     arguments: argparse.Namespace,
     pressed: Sequence[int],
     offset: int = 0,
-) -> Result:
+) -> CommandResult:
     """Narrates a run to its end.
 
     Args:
@@ -225,7 +227,7 @@ def _watch(
     """
     history = runs.history(name)
     if arguments.detach:
-        return Result(
+        return CommandResult(
             [f"{name} is running; `workbench train status` shows its status."],
             {"run": name, "folder": str(history.run.path)},
         )
@@ -251,7 +253,7 @@ def _watch(
     return _report(history, arguments.json, killed=handled > 1)
 
 
-def _report(history: RunHistory, as_json: bool, killed: bool = False) -> Result:
+def _report(history: RunHistory, as_json: bool, killed: bool = False) -> CommandResult:
     """The result of a run that ended; where it did not end well, it is printed before the error.
 
     Raises:
@@ -259,7 +261,7 @@ def _report(history: RunHistory, as_json: bool, killed: bool = False) -> Result:
         Cancelled: It was stopped or killed.
     """
     row = history.row()
-    result = Result(_lines(row), asdict(row))
+    result = CommandResult(_lines(row), asdict(row))
     was_killed = killed and row.state == "interrupted"
     if as_json and (was_killed or row.problem or row.state == "stopped"):
         print_result(result, as_json)

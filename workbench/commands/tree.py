@@ -30,9 +30,9 @@ from engine.trees.reports import meanings_line, tree_line
 from engine.trees.stages import tree_row
 from engine.trees.tree import ROOT, Kind, Tree
 from workbench.arguments import PROJECT, argument, positive, share, switch, takes
+from workbench.command_result import CommandResult
 from workbench.commands.trees import GROWTH, tree_request
 from workbench.narration import narrate
-from workbench.result import Result
 
 LINES = 60
 """Lines of a tree that are printed; the others are counted."""
@@ -53,7 +53,7 @@ LINES = 60
         help="group answers that are at least this similar, like 0.85",
     ),
 )
-def tree(arguments: argparse.Namespace) -> Result:
+def tree(arguments: argparse.Namespace) -> CommandResult:
     """Grows the tree of one conversation, or one at each of its assistant steps."""
     request = tree_request(arguments)
     predicate = parse_predicate(arguments.property) if arguments.property else None
@@ -86,7 +86,7 @@ def tree(arguments: argparse.Namespace) -> Result:
         lines += turn_lines([tree.row for tree in shown])
     if not work.finished:
         hints.append("Not everything is grown to its end: the budget was used up.")
-    return Result(lines, documents if request.at == "every" else documents[0], hints=hints)
+    return CommandResult(lines, documents if request.at == "every" else documents[0], hints=hints)
 
 
 @dataclass(frozen=True, slots=True)

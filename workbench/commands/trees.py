@@ -34,9 +34,9 @@ from workbench.arguments import (
     takes,
     titled,
 )
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
 from workbench.narration import narrate, run_stages
-from workbench.result import DONE, WITH_GAPS, Result
 from workbench.text_tables import table_lines
 
 GROWTH: tuple[Argument | ArgumentGroup, ...] = (
@@ -68,7 +68,7 @@ def tree_request(arguments: argparse.Namespace) -> TreeRequest:
 
 
 @takes(PROJECT, *GROWTH, *request_arguments(TreeRequest, ("filter", "limit", "context")))
-def run_trees(arguments: argparse.Namespace) -> Result:
+def run_trees(arguments: argparse.Namespace) -> CommandResult:
     """Grows the trees that the project does not have yet."""
     request = tree_request(arguments)
     with OpenProject(Path(arguments.project)) as workspace:
@@ -78,7 +78,7 @@ def run_trees(arguments: argparse.Namespace) -> Result:
     missing = len(rows) - len(grown)
     median = statistics.median(row.leaves for row in grown) if grown else None
     note = f"Without a tree: {counted(missing, 'conversation')}; `export trees` says why."
-    return Result(
+    return CommandResult(
         [f"{counted(len(grown), 'tree')}, median of {median} leaves"],
         {
             "trees": len(grown),
@@ -86,7 +86,7 @@ def run_trees(arguments: argparse.Namespace) -> Result:
             "median_leaves": median,
             "nodes": sum(row.nodes for row in grown),
         },
-        WITH_GAPS if missing else DONE,
+        EXIT_INCOMPLETE if missing else EXIT_DONE,
         notes=[note] if missing else [],
     )
 
@@ -112,7 +112,7 @@ def run_trees(arguments: argparse.Namespace) -> Result:
     ),
     argument("--alpha", type=share, help="with --below: alpha there, lower than that of the set"),
 )
-def tree_sets(arguments: argparse.Namespace) -> Result:
+def tree_sets(arguments: argparse.Namespace) -> CommandResult:
     """Lists the sets of trees, oldest first; with --show shows one of them first, with --grow-on grows a tree on.
 
     Raises:
@@ -142,7 +142,7 @@ def tree_sets(arguments: argparse.Namespace) -> Result:
         lines.append("* shown; --show HASH shows another")
     else:
         lines.append("No trees yet. `workbench run trees PROJECT` grows them.")
-    return Result(lines, {"shown": shown, "sets": list(map(asdict, sets))})
+    return CommandResult(lines, {"shown": shown, "sets": list(map(asdict, sets))})
 
 
 def _grow_on(workspace: OpenProject, arguments: argparse.Namespace) -> None:
@@ -209,7 +209,7 @@ def _named(which: str, sets: Sequence[TreeConfig]) -> TreeConfig:
     ),
     FORMULAS,
 )
-def analyse_trees(arguments: argparse.Namespace) -> Result:
+def analyse_trees(arguments: argparse.Namespace) -> CommandResult:
     """Lists the trees with the most branches whose best response is improbable, with state and goal, as in appendix
     C.2.2 of Soroka et al.
 
@@ -237,4 +237,4 @@ def analyse_trees(arguments: argparse.Namespace) -> Result:
     if bounds is not None:
         lines = [*bounds.lines, "", *lines]
         document["property"] = bounds.as_json()
-    return Result(lines, document)
+    return CommandResult(lines, document)

@@ -23,8 +23,8 @@ from engine.results.validation.goals import GoalValidation, goal_validation
 from engine.results.validation.trees import TreeValidation, config_name, tree_validation
 from engine.results.validation.verdicts import VerdictValidation, verdict_validation
 from workbench.arguments import FILTER, PROJECT, Argument, argument, positive, takes, titled
+from workbench.command_result import CommandResult
 from workbench.narration import narrate
-from workbench.result import Result
 from workbench.text_tables import table_lines
 
 OF_TREES = ("config",)
@@ -97,7 +97,7 @@ def _switch(name: str, help: str) -> Argument:
         ),
     ),
 )
-def validate(arguments: argparse.Namespace) -> Result:
+def validate(arguments: argparse.Namespace) -> CommandResult:
     """Compares a metric, or all metrics, with the truth that was imported.
 
     Raises:
@@ -124,7 +124,7 @@ def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
             )
 
 
-def _every(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
+def _every(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
     """Compares all metrics, and prints what is missing for each.
 
     Raises:
@@ -149,12 +149,12 @@ def _every(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
             "Score, cluster or grow trees first, on conversations whose truth is known: `workbench help validation`.",
         )
     lines = [line for part in parts for line in ("", *part)][1:]
-    return Result(lines, all_metrics.metrics_json(found))
+    return CommandResult(lines, all_metrics.metrics_json(found))
 
 
-def _goals(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
+def _goals(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
     found = goal_validation(workspace.project, ListQuery(arguments.filter))
-    return Result(_goals_lines(found), goals.goals_json(found))
+    return CommandResult(_goals_lines(found), goals.goals_json(found))
 
 
 def _goals_lines(found: GoalValidation) -> list[str]:
@@ -163,12 +163,12 @@ def _goals_lines(found: GoalValidation) -> list[str]:
         f"{'goals':<15}{table.notes[0]}",
         f"{'':<15}{table.notes[1]}",
         "",
-        *table_lines(table, longest=27),
+        *table_lines(table, max_name_length=27),
         *_pairwise(found.contrasts),
     ]
 
 
-def _completeness(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
+def _completeness(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
     found = completeness_table(
         workspace.project,
         workspace.catalog,
@@ -187,7 +187,7 @@ def _completeness(workspace: OpenProject, arguments: argparse.Namespace) -> Resu
     if arguments.plot:
         picture.save_picture(found, Path(arguments.plot), arguments.against or "rows")
         narrate(f"Drew {arguments.plot}.")
-    return Result(_completeness_lines(found), completeness_report.as_json(found))
+    return CommandResult(_completeness_lines(found), completeness_report.as_json(found))
 
 
 def _completeness_lines(found: CompletenessTable) -> list[str]:
@@ -196,30 +196,30 @@ def _completeness_lines(found: CompletenessTable) -> list[str]:
         f"{'completeness':<15}{cut.notes[0]}",
         f"{'':<15}{cut.notes[1]}",
         "",
-        *table_lines(cut, longest=completeness_report.LONGEST_NAME),
+        *table_lines(cut, max_name_length=completeness_report.LONGEST_NAME),
         *_pairwise(completeness_report.main_contrasts(found)),
     ]
     if found.every_boundary:
         calibration = completeness_report.every_boundary_table(found)
-        lines += ["", *table_lines(calibration, longest=completeness_report.LONGEST_NAME)]
+        lines += ["", *table_lines(calibration, max_name_length=completeness_report.LONGEST_NAME)]
     for table, truth in zip(against, found.truths, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
         if not table.rows:
             lines.append(_ALL_THE_SAME)
             continue
-        head, *rows = table_lines(table, longest=completeness_report.LONGEST_NAME)
+        head, *rows = table_lines(table, max_name_length=completeness_report.LONGEST_NAME)
         chance = " and ".join(figure(one.chance or 0.0) for one in table.columns[1:])
         lines += [f"{head}  (by chance {chance})", *rows]
         lines += _pairwise(completeness_report.main_contrasts(found, truth))
     return lines
 
 
-def _trees(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
+def _trees(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
     query = ListQuery(arguments.filter)
     found = tree_validation(workspace.project, query, arguments.config)
     if not found.tables:
         narrate(trees.without_truth(found))
-    return Result(_trees_lines(found), trees.trees_json(found))
+    return CommandResult(_trees_lines(found), trees.trees_json(found))
 
 
 def _trees_lines(found: TreeValidation) -> list[str]:
@@ -234,15 +234,17 @@ def _trees_lines(found: TreeValidation) -> list[str]:
         )
     for table, claim in zip(trees.tree_tables(found), found.tables, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
-        lines += table_lines(table, indent="  ", by_chance=True) if table.rows else [_ALL_THE_SAME]
+        lines += (
+            table_lines(table, indent="  ", with_chance_row=True) if table.rows else [_ALL_THE_SAME]
+        )
         lines += [f"  {line}" for line in trees.claim_conclusions(claim)]
     correlations = trees.correlation_table(found)
     return [*lines, "", *table_lines(correlations)] if correlations.rows else lines
 
 
-def _verdicts(workspace: OpenProject, arguments: argparse.Namespace) -> Result:
+def _verdicts(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
     found = verdict_validation(workspace.project, ListQuery(arguments.filter))
-    return Result(_verdicts_lines(found), validation_of_verdicts.verdicts_json(found))
+    return CommandResult(_verdicts_lines(found), validation_of_verdicts.verdicts_json(found))
 
 
 def _verdicts_lines(found: VerdictValidation) -> list[str]:
@@ -252,7 +254,7 @@ def _verdicts_lines(found: VerdictValidation) -> list[str]:
         f"{'verdicts':<15}{first}",
         *(f"{'':<15}{note}" for note in others),
         "",
-        *table_lines(table, longest=completeness_report.LONGEST_NAME),
+        *table_lines(table, max_name_length=completeness_report.LONGEST_NAME),
         *_pairwise(found.contrasts),
     ]
 
@@ -262,7 +264,7 @@ def _pairwise(contrasts: Sequence[Contrast]) -> list[str]:
 
 
 _ALL_THE_SAME = "  All are the same: there is nothing to tell apart."
-_REPORTS: Mapping[str, Callable[[OpenProject, argparse.Namespace], Result]] = {
+_REPORTS: Mapping[str, Callable[[OpenProject, argparse.Namespace], CommandResult]] = {
     "goals": _goals,
     "completeness": _completeness,
     "trees": _trees,

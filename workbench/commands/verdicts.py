@@ -37,10 +37,10 @@ from workbench.arguments import (
     takes,
     unit_interval,
 )
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands.goals import conversation
 from workbench.commands.summaries import narrate_set
 from workbench.narration import narrate
-from workbench.result import DONE, WITH_GAPS, Result
 
 
 @takes(
@@ -68,7 +68,7 @@ from workbench.result import DONE, WITH_GAPS, Result
     ),
     switch("--yes", "needed to judge all that a filter matches"),
 )
-def give(arguments: argparse.Namespace) -> Result:
+def give(arguments: argparse.Namespace) -> CommandResult:
     """Gives one or more conversations the same verdict, note and tags, as one act that one undo takes back.
 
     Raises:
@@ -100,7 +100,7 @@ def give(arguments: argparse.Namespace) -> Result:
             untags=arguments.untag,
         )
     changed = len({act.conversation_id for act in stored})
-    return Result(
+    return CommandResult(
         [f"Stored for {counted(changed, 'conversation')}."],
         {"conversations": len(keys), "stored": len(stored)},
     )
@@ -113,7 +113,7 @@ def _chosen(workspace: OpenProject, arguments: argparse.Namespace) -> list[int]:
 
 
 @takes(PROJECT, switch("--redo", "give again what was taken back last"))
-def undo(arguments: argparse.Namespace) -> Result:
+def undo(arguments: argparse.Namespace) -> CommandResult:
     """Takes the newest act of triage back, or gives it again.
 
     Raises:
@@ -125,7 +125,7 @@ def undo(arguments: argparse.Namespace) -> Result:
         word = "given again" if arguments.redo else "taken back"
         if row is None:
             raise NotYet(f"There is nothing to be {word}.")
-    return Result(
+    return CommandResult(
         [f"{_KINDS[row.kind]} on {counted(row.count, 'conversation')} {word}."],
         {"kind": row.kind, "conversations": row.count, "redo": arguments.redo},
     )
@@ -153,7 +153,7 @@ _KINDS = {
     ),
     switch("--dry-run", "say what would happen and store nothing"),
 )
-def import_verdicts(arguments: argparse.Namespace) -> Result:
+def import_verdicts(arguments: argparse.Namespace) -> CommandResult:
     """Gives the verdicts of a file in one act, and says what became of each answer."""
     with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
         report = import_answers(
@@ -164,19 +164,19 @@ def import_verdicts(arguments: argparse.Namespace) -> Result:
             dry_run=arguments.dry_run,
         )
     dry = ["Nothing is stored; it would be:"] if arguments.dry_run else []
-    return Result(
+    return CommandResult(
         [*dry, *report.sentences()],
         {**report.as_json(), "dry_run": arguments.dry_run},
-        WITH_GAPS if report.has_gaps else DONE,
+        EXIT_INCOMPLETE if report.has_gaps else EXIT_DONE,
     )
 
 
 @takes(PROJECT)
-def agreement(arguments: argparse.Namespace) -> Result:
+def agreement(arguments: argparse.Namespace) -> CommandResult:
     """Says how far the people who judged agree: by pairs Cohen's kappa, of all Krippendorff's alpha."""
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         people = people_agreement(workspace.project)
-    return Result(people.sentences() or [_too_few(people)], people.as_json())
+    return CommandResult(people.sentences() or [_too_few(people)], people.as_json())
 
 
 def _too_few(people: PeopleAgreement) -> str:
@@ -205,7 +205,7 @@ def _too_few(people: PeopleAgreement) -> str:
         switch("--free", "go back to the threshold that is used by default"),
     ),
 )
-def calibrate(arguments: argparse.Namespace) -> Result:
+def calibrate(arguments: argparse.Namespace) -> CommandResult:
     """Says what the verdicts show about the scores; --apply uses the threshold they give, --pin another.
 
     Raises:
@@ -231,7 +231,7 @@ def calibrate(arguments: argparse.Namespace) -> Result:
         if changes:
             narrate(f"The threshold is {report.rule.threshold:.3f}, {report.rule.source}.")
         narrate_set(workspace.score_sets)
-    return Result(_calibration_lines(report), asdict(report))
+    return CommandResult(_calibration_lines(report), asdict(report))
 
 
 def _calibration_lines(report: CalibrationReport) -> list[str]:
@@ -314,7 +314,7 @@ _NEXT = argument(
     switch("--use", "put the newly fitted probabilities in force"),
     _NEXT,
 )
-def run_success(arguments: argparse.Namespace) -> Result:
+def run_success(arguments: argparse.Namespace) -> CommandResult:
     """Fits a probability of success to the verdicts; the completeness scores stay as they are."""
     with OpenProject(Path(arguments.project)) as workspace:
         probes = workspace.example_probes
@@ -340,7 +340,7 @@ def run_success(arguments: argparse.Namespace) -> Result:
         lines.append(f"not in force       {_change_text(change)}; --use takes it over")
     else:
         lines.append("in force           the success column, `success<.3` and `--sort success`")
-    return Result(lines + _next_lines(following), document)
+    return CommandResult(lines + _next_lines(following), document)
 
 
 @takes(
@@ -354,7 +354,7 @@ def run_success(arguments: argparse.Namespace) -> Result:
     ),
     _NEXT,
 )
-def run_tag(arguments: argparse.Namespace) -> Result:
+def run_tag(arguments: argparse.Namespace) -> CommandResult:
     """Fits a probe to the conversations that have a tag, and predicts the tag for others; tags nothing.
 
     Raises:
@@ -378,7 +378,7 @@ def run_tag(arguments: argparse.Namespace) -> Result:
             f"filter             {one_line(str(term), 60)} finds what is predicted and not tagged"
         )
     document = {**asdict(probe), "next": [asdict(row) for row in following]}
-    return Result(lines + _next_lines(following), document)
+    return CommandResult(lines + _next_lines(following), document)
 
 
 def _probe_lines(probe: ExampleProbe, yes: str, no: str, called: str) -> list[str]:

@@ -10,13 +10,13 @@ from typing import Any
 
 from engine.base.errors import Cancelled, UsageError
 from engine.base.number_format import counted, percent_range
-from engine.conversations.growing import Growing, GrowingLines
+from engine.conversations.watched_inputs import WatchedInput, WatchedStandardInput
 from engine.opener.open_project import OpenProject
-from engine.results.watch.service import WatchRequest, growing_files
+from engine.results.watch.service import WatchRequest, files_to_watch
 from engine.results.watch.signals import Rules
 from workbench.arguments import MOST_UNPACKED, argument, read_request, request_arguments, takes
+from workbench.command_result import EXIT_DONE
 from workbench.narration import narrate, run_stages
-from workbench.result import DONE
 
 STDIN = "-"
 
@@ -44,23 +44,23 @@ def watch(arguments: argparse.Namespace) -> int:
     with OpenProject(Path(arguments.project)) as workspace:
         request = read_request(WatchRequest, arguments)
         watches = workspace.watches
-        stage = watches.stage(request, _growing(arguments), _print, _narrate_rules)
+        stage = watches.stage(request, _watched_input(arguments), _print, _narrate_rules)
         try:
             run_stages(workspace, [stage])
         except Cancelled:
             if not stage.reported and not stage.ended:
                 raise
     narrate(stage.summary())
-    return DONE
+    return EXIT_DONE
 
 
-def _growing(arguments: argparse.Namespace) -> Growing:
+def _watched_input(arguments: argparse.Namespace) -> WatchedInput:
     paths = list(arguments.paths)
     if STDIN in paths:
         if len(paths) > 1:
             raise UsageError("- is standard input and stands alone.", "Leave the other paths out.")
-        return GrowingLines(sys.stdin.buffer, arguments.format)
-    return growing_files(paths, arguments.format, arguments.most_unpacked)
+        return WatchedStandardInput(sys.stdin.buffer, arguments.format)
+    return files_to_watch(paths, arguments.format, arguments.most_unpacked)
 
 
 def _print(event: dict[str, Any]) -> None:

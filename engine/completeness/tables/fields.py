@@ -108,7 +108,7 @@ REMAINING = Field(
     example="remaining:refund or remaining:any",
     optional=True,
     condition=_remaining,
-    few=True,
+    is_selective=True,
 )
 P = Field(
     "p",

@@ -13,7 +13,15 @@ from random import Random
 from typing import Any
 
 from engine.base.errors import WorkbenchError
-from engine.conversations.filter_fields import ANY, FIELDS, NONE, Condition, Field, Order, Values
+from engine.conversations.filter_fields import (
+    ANY_VALUE,
+    FIELDS,
+    NO_VALUE,
+    CountedValues,
+    Field,
+    MatchTerm,
+    OrderConversations,
+)
 from engine.conversations.filters import Op, Term, is_number
 from engine.conversations.tables import facets
 from engine.conversations.tables.watched import ENDED_PLACES, WATCHED
@@ -90,19 +98,19 @@ def with_any_or_none(
     Args:
         anything: Reads those of `among` that have any value.
     """
-    if ANY not in term.values and NONE not in term.values:
+    if ANY_VALUE not in term.values and NO_VALUE not in term.values:
         return named
     with_value = anything()
-    if ANY in term.values:
+    if ANY_VALUE in term.values:
         named |= with_value
-    if NONE in term.values:
+    if NO_VALUE in term.values:
         named |= among - with_value
     return named
 
 
 def named_values(term: Term) -> tuple[str, ...]:
     """Returns the values of a term other than `any` and `none`."""
-    return tuple(value for value in term.values if value not in (ANY, NONE))
+    return tuple(value for value in term.values if value not in (ANY_VALUE, NO_VALUE))
 
 
 def in_order(
@@ -123,7 +131,7 @@ def in_order(
 
 def counted(
     conn: sqlite3.Connection, rows: str, among: IdSet, limit: int, order: str = "2 DESC, 1"
-) -> Values:
+) -> CountedValues:
     """Returns the values of a statement of (conversation_id, value) with their numbers of conversations of a set, the
     most frequent first."""
     chosen, flags = among.condition("conversation_id")
@@ -134,7 +142,9 @@ def counted(
     ).fetchall()
 
 
-def counted_choices(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> Values:
+def counted_choices(
+    conn: sqlite3.Connection, field: str, among: IdSet, limit: int
+) -> CountedValues:
     """Returns every choice of a field with the number of conversations of a set for which it holds."""
     choices, condition = FIELDS[field].choices, FIELDS[field].condition
     if condition is None:
@@ -160,7 +170,9 @@ _FACETS = (
 )
 
 
-def _by_column(column: str, sql: Callable[[str, Term], Sql]) -> tuple[Condition, Order]:
+def _by_column(
+    column: str, sql: Callable[[str, Term], Sql]
+) -> tuple[MatchTerm, OrderConversations]:
     """Returns the condition and the order of a field that is a column of the conversations."""
 
     def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -205,11 +217,11 @@ def _by_source(conn: sqlite3.Connection, among: IdSet) -> array[int]:
     return result
 
 
-def _source_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> Values:
+def _source_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
     return counted(conn, SOURCES, among, limit)
 
 
-def _month_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> Values:
+def _month_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
     return counted(conn, _MONTHS, among, limit, order="value DESC")
 
 
@@ -286,7 +298,9 @@ def _facet_is(values: Sequence[str], term: Term) -> Sql:
     return Sql(" OR ".join(conditions), tuple(parameters))
 
 
-def _keys_or_facets(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> Values:
+def _keys_or_facets(
+    conn: sqlite3.Connection, field: str, among: IdSet, limit: int
+) -> CountedValues:
     """Returns the keys of the metadata or the truth, or the values of one key."""
     if "." in field:
         return facets.values(conn, field, among, limit)
@@ -341,7 +355,7 @@ PERSONAL = Field(
     facets.PERSONAL,
     "choice",
     "kind of personal data in its text",
-    (*KINDS, ANY, NONE),
+    (*KINDS, ANY_VALUE, NO_VALUE),
     optional=True,
     condition=_has_facet,
     values=facets.values,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from engine.base.errors import WorkbenchError
-from engine.conversations.filter_fields import FIELDS, TEXT, SortKey, Values
+from engine.conversations.filter_fields import FIELDS, WORD_FIELD, CountedValues, SortKey
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.project import cjk_index
 from engine.project.idset import IdSet, read_ids
@@ -83,7 +83,7 @@ def hits(
     The full-text index of the project collects all messages with a prefix before it restricts them to one conversation
     (0.1 s for one letter, with 500,000 messages). So a conversation of at most `few` messages gets a temporary index.
     """
-    terms = [term for term in filter.of(TEXT) if not term.negated]
+    terms = [term for term in filter.of(WORD_FIELD) if not term.negated]
     first, last = message_ids(conversation_id)
     texts = conn.execute(
         "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?",
@@ -206,7 +206,7 @@ def matching(conn: sqlite3.Connection, filter: Filter) -> IdSet:
     Raises:
         WorkbenchError: The search text has too many words.
     """
-    if sum(len(term.values[0].split()) for term in filter.of(TEXT)) > _MOST_WORDS:
+    if sum(len(term.values[0].split()) for term in filter.of(WORD_FIELD)) > _MOST_WORDS:
         raise WorkbenchError(f"The search has more than {_MOST_WORDS} words.", "Use fewer words.")
     found = IdSet.every(conn)
     for term in sorted(filter.terms, key=_cost):
@@ -220,13 +220,13 @@ def matching(conn: sqlite3.Connection, filter: Filter) -> IdSet:
 def _cost(term: Term) -> int:
     """Terms that match few conversations come first, because the others are then tested on those only; a text for
     which every message is read comes last."""
-    if term.field == TEXT:
+    if term.field == WORD_FIELD:
         return 2 if is_slow(term) else 0
-    return 0 if FIELDS[term.field.partition(".")[0]].few else 1
+    return 0 if FIELDS[term.field.partition(".")[0]].is_selective else 1
 
 
 def _holds(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
-    if term.field == TEXT:
+    if term.field == WORD_FIELD:
         return conversations_with(conn, term, among)
     condition = FIELDS[term.field.partition(".")[0]].condition
     if condition is None:
@@ -250,7 +250,9 @@ def ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: Id
     return ascending[::-1] if descending else ascending
 
 
-def values(conn: sqlite3.Connection, field: str, rest: Filter, limit: int = MOST_VALUES) -> Values:
+def values(
+    conn: sqlite3.Connection, field: str, rest: Filter, limit: int = MOST_VALUES
+) -> CountedValues:
     """Returns values of a field (as `Term.field`) with the number of conversations that match the rest of the filter.
 
     The most frequent come first, months in their order. For `meta` and `truth` they are the keys. Fields whose values

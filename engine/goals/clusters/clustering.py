@@ -34,9 +34,10 @@ from engine.model.embedders.vectors import (
 )
 
 OUTLIER = -1
+"""Label of a row that is in no cluster."""
 MIN_MEMBERS = 2
 """Smaller clusters are dropped; their members go to the nearest other cluster or become outliers."""
-CUT = 4.0
+OUTLIER_DEVIATIONS = 4.0
 """Robust standard deviations above the median distance beyond which a row is an outlier."""
 PSEUDO_MEMBERS = 10
 """Weight, in members, of the statistics of all clusters when those of one cluster are estimated."""
@@ -67,16 +68,16 @@ class Clusters:
 
     @property
     def k(self) -> int:
-        """Number of clusters."""
+        """The number of clusters."""
         return len(self.centres)
 
     @property
     def sizes(self) -> Indices:
-        """Members of each cluster, shape (k,)."""
+        """The number of members of each cluster, shape (k,)."""
         return np.bincount(self.labels[self.labels >= 0], minlength=self.k).astype(np.int64)
 
     def members(self, number: int) -> Indices:
-        """Row numbers of the members of one cluster, ascending."""
+        """Returns the row numbers of the members of one cluster, ascending."""
         return np.flatnonzero(self.labels == number)
 
 
@@ -86,11 +87,11 @@ def cluster(
     seed: int = 0,
     *,
     restarts: int = RESTARTS,
-    cut: float | None = CUT,
+    cut: float | None = OUTLIER_DEVIATIONS,
     largest: int | None = None,
     note: Note = lambda done, total: None,
 ) -> Clusters:
-    """Partitions rows into about k clusters and marks outliers.
+    """Returns a partition of rows into about k clusters and outliers.
 
     The same rows, k, seed and number of BLAS threads give the same result bit for bit. Up to `kmeans.FULL_BATCH_ROWS`
     rows the result depends neither on the number of threads nor on the order of the rows.
@@ -113,8 +114,8 @@ def cluster(
     if not len(rows):
         raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
     order = canonical_order(vectors, rows, seed)
-    small = len(order) <= FULL_BATCH_ROWS
-    with one_thread() if small else nullcontext():
+    full_batch = len(order) <= FULL_BATCH_ROWS
+    with one_thread() if full_batch else nullcontext():
         centres = solve(
             vectors, order, min(k, len(rows)), seed, restarts=restarts, note=note
         ).centres
@@ -123,11 +124,11 @@ def cluster(
         centres = _means(vectors, order, centres)
         # In the canonical order, so that rounding does not depend on the order of the rows. For large inputs the copy
         # of all rows costs more than that is worth.
-        return _finish(vectors, order if small else rows, centres, cut, seed)
+        return _finish(vectors, order if full_batch else rows, centres, cut, seed)
 
 
 def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tuple[Indices, ...]:
-    """Splits one cluster by k-means inside it.
+    """Returns the parts into which k-means splits one cluster.
 
     Args:
         members: Rows of the cluster.
@@ -141,65 +142,75 @@ def split(vectors: Vectors, members: Indices, parts: int, seed: int = 0) -> tupl
     if parts < 2 or len(rows) < 2:
         return (rows,)
     order = canonical_order(vectors, rows, seed)
-    found = solve(
+    solution = solve(
         vectors, order, min(parts, len(rows)), seed, restarts=RESTARTS, note=lambda *_: None
     )
-    labels = _closest_rows(vectors, rows, found.centres)
-    made = [rows[labels == number] for number in range(len(found.centres))]
-    return tuple(sorted((part for part in made if len(part)), key=lambda p: (-len(p), int(p[0]))))
+    labels = _closest_rows(vectors, rows, solution.centres)
+    parts_of_rows = [rows[labels == number] for number in range(len(solution.centres))]
+    return tuple(
+        sorted((part for part in parts_of_rows if len(part)), key=lambda p: (-len(p), int(p[0])))
+    )
 
 
-def outlier_limits(distances: Floats, labels: Numbers, k: int, cut: float = CUT) -> Floats:
-    """Distance to the center beyond which a member of each cluster is an outlier, shape (k,).
+def outlier_limits(
+    distances: Floats, labels: Numbers, k: int, cut: float = OUTLIER_DEVIATIONS
+) -> Floats:
+    """Returns the distance to the center beyond which a member of each cluster is an outlier, shape (k,).
 
     It is the median of the members' distances plus `cut` robust standard deviations (1.4826 times the median absolute
     deviation). Both are weighted means of the cluster's own value and that of all clusters, which counts as
     `PSEUDO_MEMBERS` members: otherwise a cluster of three near-equal texts would reject the fourth. Medians are used
     because outliers hardly move them.
     """
-    inside = labels >= 0
-    typical, spread = _robust(distances[inside])
-    found = np.empty(k, dtype=np.float32)
-    by_label = np.argsort(labels, kind="stable")
-    edges = np.searchsorted(labels[by_label], np.arange(k + 1))
+    clustered = labels >= 0
+    overall_median, overall_spread = _robust(distances[clustered])
+    limits = np.empty(k, dtype=np.float32)
+    rows_by_label = np.argsort(labels, kind="stable")
+    bounds = np.searchsorted(labels[rows_by_label], np.arange(k + 1))
     for number in range(k):
-        own = distances[by_label[edges[number] : edges[number + 1]]]
-        middle, width = _robust(own) if len(own) else (typical, spread)
-        share = len(own) / (len(own) + PSEUDO_MEMBERS)
-        found[number] = (
-            share * middle + (1 - share) * typical + cut * (share * width + (1 - share) * spread)
+        own_distances = distances[rows_by_label[bounds[number] : bounds[number + 1]]]
+        median, spread = (
+            _robust(own_distances) if len(own_distances) else (overall_median, overall_spread)
         )
-    return found
+        own_weight = len(own_distances) / (len(own_distances) + PSEUDO_MEMBERS)
+        limits[number] = (
+            own_weight * median
+            + (1 - own_weight) * overall_median
+            + cut * (own_weight * spread + (1 - own_weight) * overall_spread)
+        )
+    return limits
 
 
 def _robust(values: Floats) -> tuple[float, float]:
+    """Returns the median and the robust standard deviation; zeros without values."""
     if not len(values):
         return 0.0, 0.0
-    middle = float(np.median(values))
-    return middle, 1.4826 * float(np.median(np.abs(values - middle)))
+    median = float(np.median(values))
+    return median, 1.4826 * float(np.median(np.abs(values - median)))
 
 
 def _closest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Numbers:
-    """Nearest center of each of `rows`, shape (rows,); copies one block of vectors at a time."""
+    """Returns the nearest center of each of `rows`, shape (rows,); copies one block of vectors at a time."""
     return np.concatenate([closest(vectors[rows[part]], centres)[0] for part in blocks(len(rows))])
 
 
 def _nearest_rows(vectors: Vectors, rows: Indices, centres: Vectors) -> Nearest:
-    """`kmeans.nearest` of `rows`; copies one block of vectors at a time."""
+    """Returns `kmeans.nearest` of `rows`; copies one block of vectors at a time."""
     parts = [nearest(vectors[rows[part]], centres) for part in blocks(len(rows))]
     return Nearest(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 def _means(vectors: Vectors, order: Indices, centres: Vectors) -> Vectors:
-    """Mean direction of the rows nearest to each center, shape (k, d); drops centers with fewer than `MIN_MEMBERS`."""
+    """Returns the mean direction of the rows nearest to each center, shape (k, d); drops centers with fewer than
+    `MIN_MEMBERS`."""
     while True:
         labels = _closest_rows(vectors, order, centres)
-        poor = np.bincount(labels, minlength=len(centres)) < MIN_MEMBERS
-        if not poor.any() or len(centres) == 1:
+        too_small = np.bincount(labels, minlength=len(centres)) < MIN_MEMBERS
+        if not too_small.any() or len(centres) == 1:
             break
-        if poor.all():
-            poor[0] = False
-        centres = centres[~poor]
+        if too_small.all():
+            too_small[0] = False
+        centres = centres[~too_small]
     sums = np.zeros(centres.shape, dtype=np.float64)
     for part in blocks(len(order)):
         sums += sums_of(vectors[order[part]], labels[part], len(centres))
@@ -209,26 +220,27 @@ def _means(vectors: Vectors, order: Indices, centres: Vectors) -> Vectors:
 def _split_large(
     vectors: Vectors, order: Indices, centres: Vectors, largest: int, seed: int
 ) -> Vectors:
-    """Centers, with each cluster of more than `largest` rows replaced by the parts that it is split into."""
+    """Returns the centers, with each cluster of more than `largest` rows replaced by the parts that it is split
+    into."""
     labels = _closest_rows(vectors, order, centres)
-    found = []
+    new_centres = []
     for number, size in enumerate(np.bincount(labels, minlength=len(centres))):
         if size <= largest:
-            found.append(centres[number : number + 1])
+            new_centres.append(centres[number : number + 1])
             continue
         parts = split(vectors, order[labels == number], -(-int(size) // largest), seed)
-        found.append(np.stack([mean_direction(vectors, part) for part in parts]))
-    return np.concatenate(found)
+        new_centres.append(np.stack([mean_direction(vectors, part) for part in parts]))
+    return np.concatenate(new_centres)
 
 
 def _finish(
     vectors: Vectors, rows: Indices, centres: Vectors, cut: float | None, seed: int
 ) -> Clusters:
-    """Labels rows by their nearest centers, marks outliers, and numbers clusters by size."""
+    """Returns the clusters: labels rows by their nearest centers, marks outliers, and numbers clusters by size."""
     while True:
-        near = _nearest_rows(vectors, rows, centres)
-        distances = np.maximum(0, 1 - near.first_cosine)
-        labels = near.first.copy()
+        nearest_centres = _nearest_rows(vectors, rows, centres)
+        distances = np.maximum(0, 1 - nearest_centres.first_cosine)
+        labels = nearest_centres.first.copy()
         if cut is not None:
             labels[distances > outlier_limits(distances, labels, len(centres), cut)[labels]] = (
                 OUTLIER
@@ -238,15 +250,15 @@ def _finish(
             break
         centres = centres[sizes > 0]
     # Clusters of equal size are ordered by their centers, which do not depend on the order of the rows.
-    rank = np.lexsort((*centres.T[:4], -sizes))
+    order = np.lexsort((*centres.T[:4], -sizes))
     # One entry more, at index -1, so that outliers stay outliers.
-    renamed = np.full(len(centres) + 1, OUTLIER, dtype=np.int32)
-    renamed[rank] = np.arange(len(centres), dtype=np.int32)
+    new_numbers = np.full(len(centres) + 1, OUTLIER, dtype=np.int32)
+    new_numbers[order] = np.arange(len(centres), dtype=np.int32)
 
     count = len(vectors)
-    found = Clusters(
+    clusters = Clusters(
         labels=np.full(count, OUTLIER, np.int32),
-        centres=centres[rank],
+        centres=centres[order],
         distances=np.ones(count, np.float32),
         nearest=np.full(count, OUTLIER, np.int32),
         others=np.full(count, OUTLIER, np.int32),
@@ -255,23 +267,26 @@ def _finish(
         inertia=float(np.sort(distances[labels >= 0]).mean(dtype=np.float64)),
         seed=seed,
     )
-    found.labels[rows] = renamed[labels]
-    found.distances[rows] = distances
-    found.nearest[rows] = renamed[near.first]
-    found.others[rows] = renamed[near.second]
-    found.other_distances[rows] = 1 - near.second_cosine
-    return found
+    clusters.labels[rows] = new_numbers[labels]
+    clusters.distances[rows] = distances
+    clusters.nearest[rows] = new_numbers[nearest_centres.first]
+    clusters.others[rows] = new_numbers[nearest_centres.second]
+    clusters.other_distances[rows] = 1 - nearest_centres.second_cosine
+    return clusters
 
 
 NOVEL = -1
+"""Label of a later row that is in no cluster."""
 MEDIAN_SCORE = 0.9
 """Score that the median member has when it is compared with the nearest other cluster alone."""
 MEMBER_QUANTILE = 0.99
 """Quantile of the members' distances that is the limit of a cluster."""
 QUANTILE_MEMBERS = 50
 """Members from which the limit is this quantile alone; with fewer it is mixed with the limit of outliers."""
-OTHERS_ABOVE = 0.15
-MOST_OTHERS = 4
+MIN_OTHER_SCORE = 0.15
+"""Default of the least score of a further cluster."""
+MAX_OTHERS = 4
+"""Most further clusters of a row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -309,7 +324,7 @@ class Assigned:
 
 
 def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
-    """Computes centers, limits and sharpness from a partition (the clusters, or the groups after decisions).
+    """Returns centers, limits and sharpness of a partition (the clusters, or the groups after decisions).
 
     The limit of a cluster is the `MEMBER_QUANTILE` quantile of its members' distances, mixed with the limit of outliers
     if it has few members. Scores are a softmax over clusters of cosine times sharpness. The sharpness is chosen so that
@@ -329,70 +344,82 @@ def membership_of(vectors: Vectors, labels: Numbers, k: int) -> Membership:
         raise UsageError("A cluster has no members to learn from.")
     sums = np.zeros((k, vectors.shape[1]), dtype=np.float64)
     for part in blocks(len(vectors)):
-        inside = np.flatnonzero(labels[part] >= 0)
-        sums += sums_of(vectors[part][inside], labels[part][inside], k)
+        clustered = np.flatnonzero(labels[part] >= 0)
+        sums += sums_of(vectors[part][clustered], labels[part][clustered], k)
     centres = unit_rows(sums)
     distances = np.ones(len(vectors), dtype=np.float32)
     gaps = np.zeros(len(vectors), dtype=np.float32)
     for part in blocks(len(vectors)):
-        own = labels[part]
+        own_labels = labels[part]
         cosines = vectors[part] @ centres.T
-        line = np.arange(len(own))
-        mine = cosines[line, own].copy()
-        distances[part] = np.maximum(0, 1 - mine)
-        cosines[line, own] = -2
-        gaps[part] = mine - cosines.max(axis=1)
+        block_rows = np.arange(len(own_labels))
+        own_cosines = cosines[block_rows, own_labels].copy()
+        distances[part] = np.maximum(0, 1 - own_cosines)
+        cosines[block_rows, own_labels] = -2
+        gaps[part] = own_cosines - cosines.max(axis=1)
     gap = float(np.median(gaps[labels >= 0])) if k > 1 else 1.0
     sharpness = math.log(MEDIAN_SCORE / (1 - MEDIAN_SCORE)) / min(2.0, max(gap, 1e-3))
     return Membership(centres, _limits(distances, labels, sizes), sharpness)
 
 
 def assign(
-    vectors: Vectors, membership: Membership, *, others_above: float = OTHERS_ABOVE
+    vectors: Vectors, membership: Membership, *, others_above: float = MIN_OTHER_SCORE
 ) -> Assigned:
-    """Assigns rows to clusters, block by block.
+    """Returns the clusters of rows, which are read block by block.
 
     Args:
         vectors: Shape (n, d), from the embedder of the clustered vectors.
-        others_above: Least score of a further cluster; at most `MOST_OTHERS` are returned.
+        others_above: Least score of a further cluster; at most `MAX_OTHERS` are returned.
     """
     centres = membership.centres
-    near = nearest(vectors, centres)
-    live = has_vector(vectors)
-    distances = np.where(live, np.maximum(0, 1 - near.first_cosine), 1).astype(np.float32)
+    nearest_centres = nearest(vectors, centres)
+    has_direction = has_vector(vectors)
+    distances = np.where(has_direction, np.maximum(0, 1 - nearest_centres.first_cosine), 1).astype(
+        np.float32
+    )
     scores = np.zeros(len(vectors), dtype=np.float32)
     others: list[tuple[tuple[int, float], ...]] = []
     for part in blocks(len(vectors), max(256, 4_000_000 // len(centres))):
         shares = membership.sharpness * (vectors[part] @ centres.T).astype(np.float64)
         shares = np.exp(shares - shares.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
-        line = np.arange(len(shares))
-        scores[part] = shares[line, near.first[part]]
-        shares[line, near.first[part]] = 0
-        shares[~live[part]] = 0
+        block_rows = np.arange(len(shares))
+        scores[part] = shares[block_rows, nearest_centres.first[part]]
+        shares[block_rows, nearest_centres.first[part]] = 0
+        shares[~has_direction[part]] = 0
         others += _others(shares, others_above)
-    scores[~live] = 0
-    first = np.where(live, near.first, NOVEL).astype(np.int32)
-    known = live & (distances <= membership.limits[near.first])
+    scores[~has_direction] = 0
+    nearest_numbers = np.where(has_direction, nearest_centres.first, NOVEL).astype(np.int32)
+    within_limit = has_direction & (distances <= membership.limits[nearest_centres.first])
     return Assigned(
-        np.where(known, near.first, NOVEL).astype(np.int32), first, scores, distances, tuple(others)
+        np.where(within_limit, nearest_centres.first, NOVEL).astype(np.int32),
+        nearest_numbers,
+        scores,
+        distances,
+        tuple(others),
     )
 
 
 def _limits(distances: Floats, labels: Numbers, sizes: Indices) -> Floats:
-    found = outlier_limits(distances, labels, len(sizes), CUT)
+    """Returns the limit of each cluster, shape (k,); see `membership_of`."""
+    limits = outlier_limits(distances, labels, len(sizes), OUTLIER_DEVIATIONS)
     for number, size in enumerate(sizes):
-        trust = min(1.0, size / QUANTILE_MEMBERS)
-        own = float(np.quantile(distances[labels == number], MEMBER_QUANTILE))
-        found[number] = trust * own + (1 - trust) * max(own, float(found[number]))
-    return found
+        quantile_weight = min(1.0, size / QUANTILE_MEMBERS)
+        quantile = float(np.quantile(distances[labels == number], MEMBER_QUANTILE))
+        limits[number] = quantile_weight * quantile + (1 - quantile_weight) * max(
+            quantile, float(limits[number])
+        )
+    return limits
 
 
 def _others(
-    shares: np.ndarray[tuple[int, int], np.dtype[np.float64]], least: float
+    shares: np.ndarray[tuple[int, int], np.dtype[np.float64]], min_score: float
 ) -> list[tuple[tuple[int, float], ...]]:
-    found: list[tuple[tuple[int, float], ...]] = [()] * len(shares)
-    for row in np.flatnonzero(shares.max(axis=1) >= least):
-        best = np.argsort(-shares[row], kind="stable")[:MOST_OTHERS]
-        found[row] = tuple((int(c), float(shares[row, c])) for c in best if shares[row, c] >= least)
-    return found
+    """Returns the further clusters of each row, as in `Assigned.others`."""
+    others: list[tuple[tuple[int, float], ...]] = [()] * len(shares)
+    for row in np.flatnonzero(shares.max(axis=1) >= min_score):
+        best = np.argsort(-shares[row], kind="stable")[:MAX_OTHERS]
+        others[row] = tuple(
+            (int(c), float(shares[row, c])) for c in best if shares[row, c] >= min_score
+        )
+    return others

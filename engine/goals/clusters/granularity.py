@@ -41,12 +41,13 @@ from engine.goals.clusters.kmeans import canonical_order, closest, solve
 from engine.model.embedders.vectors import Numbers, Vectors
 
 Floats = npt.NDArray[np.float64]
+"""An array of real numbers."""
 
-SAMPLE = 3_000
+MAX_ROWS = 3_000
 """Most rows that are used; of more, a random sample."""
 SUBSAMPLES, SUBSAMPLE_SHARE = 4, 0.75
 """Number of random subsamples of the rows, and the share of the rows in each."""
-FEW_ROWS, STARTS = 100, 10
+MIN_ROWS_FOR_ONE_START, STARTS_FOR_FEW_ROWS = 100, 10
 """With fewer rows, k-means on a subsample takes the best of so many starts, else one. From one start, few rows end so
 often in a poor optimum that rounding (another processor) decided on the threshold."""
 BACKGROUND_QUANTILE = 0.25
@@ -54,11 +55,12 @@ BACKGROUND_QUANTILE = 0.25
 PSEUDO_MEMBERS = 3
 """Weight, in members, of the mean of within over all groups when within of one group is estimated. Without it no group
 would be similar to one of two near-equal texts."""
-MIN_RANGE = 0.02
+MIN_WITHIN_EXCESS = 0.02
 """Least difference between within and b0, so that the scaled similarity stays finite."""
-DEFAULT = 0.5
-"""Threshold if there are fewer than three clusters or fewer than `LEAST_ROWS` rows."""
-LEAST_ROWS = 20
+DEFAULT_THRESHOLD = 0.5
+"""Threshold if there are fewer than three clusters or fewer than `MIN_ROWS` rows."""
+MIN_ROWS = 20
+"""Least number of rows of which a threshold is estimated."""
 STABILITY_EXPONENT = 2
 """Exponent of agreement times persistence."""
 RATIO_OFFSET = 0.2
@@ -87,7 +89,7 @@ class Granularity:
     groups: int
 
     def scaled_similarity(self, sums: Floats, sizes: Floats) -> Floats:
-        """Scaled similarity of all pairs of groups, shape (groups, groups).
+        """Returns the scaled similarity of all pairs of groups, shape (groups, groups).
 
         Args:
             sums: Sum of the members' vectors of each group, shape (groups, d).
@@ -96,13 +98,14 @@ class Granularity:
         return _scaled_similarity(sums @ sums.T, sizes, self.background, self.within_mean)
 
     def cosine_at_threshold(self, sums: Floats, sizes: Floats) -> Floats:
-        """Cosine of the centers of each pair of groups at which their scaled similarity would be the threshold, for the
-        given spread of each group; shape (groups, groups), at most 1. Arguments as for `scaled_similarity`."""
+        """Returns the cosine of the centers of each pair of groups at which their scaled similarity would be the
+        threshold, for the given spread of each group; shape (groups, groups), at most 1. Arguments as for
+        `scaled_similarity`."""
         scale = _scale(np.square(sums).sum(axis=1), sizes, self.background, self.within_mean)
         cross = self.background + self.threshold * scale
-        share = sizes / np.maximum(np.linalg.norm(sums, axis=1), 1e-12)
-        found: Floats = np.clip(cross * np.outer(share, share), -1, 1)
-        return found
+        mean_lengths = sizes / np.maximum(np.linalg.norm(sums, axis=1), 1e-12)
+        cosines: Floats = np.clip(cross * np.outer(mean_lengths, mean_lengths), -1, 1)
+        return cosines
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def granularity(
     seed: int = 0,
     note: Callable[[int, int], None] = lambda done, total: None,
 ) -> Granularity:
-    """Finds how broad goals are; see the module docstring. The same rows, labels and seed give the same result.
+    """Returns how broad goals are; see the module docstring. The same rows, labels and seed give the same result.
 
     Args:
         vectors: Shape (n, d), rows of length 1.
@@ -128,61 +131,65 @@ def granularity(
         note: Called with (subsamples done, subsamples in all); may raise to stop the work.
     """
     rng = np.random.default_rng([seed, 0x677261])
-    inside = np.flatnonzero(labels >= 0)
-    if len(inside) > SAMPLE:
-        inside = np.sort(rng.choice(inside, SAMPLE, replace=False))
-    rows = np.ascontiguousarray(vectors[inside], dtype=np.float32)
-    own = _without_gaps(labels[inside])
-    k = int(own.max(initial=-1)) + 1
-    sums, sizes = _sums(rows, own, k)
+    clustered = np.flatnonzero(labels >= 0)
+    if len(clustered) > MAX_ROWS:
+        clustered = np.sort(rng.choice(clustered, MAX_ROWS, replace=False))
+    rows = np.ascontiguousarray(vectors[clustered], dtype=np.float32)
+    row_clusters = _without_gaps(labels[clustered])
+    k = int(row_clusters.max(initial=-1)) + 1
+    sums, sizes = _sums(rows, row_clusters, k)
     background, within_mean = _background(sums, sizes)
-    if k < 3 or len(rows) < LEAST_ROWS:
-        return Granularity(background, within_mean, DEFAULT, k)
+    if k < 3 or len(rows) < MIN_ROWS:
+        return Granularity(background, within_mean, DEFAULT_THRESHOLD, k)
     steps = _agglomerate(sums, sizes, background, within_mean)
     agreement = np.zeros(k + 1)
-    starts = STARTS if len(rows) < FEW_ROWS else 1
-    for part in range(SUBSAMPLES):
-        note(part, SUBSAMPLES)
-        chosen = np.sort(
+    restarts = STARTS_FOR_FEW_ROWS if len(rows) < MIN_ROWS_FOR_ONE_START else 1
+    for subsample in range(SUBSAMPLES):
+        note(subsample, SUBSAMPLES)
+        sample = np.sort(
             rng.choice(len(rows), max(k, int(SUBSAMPLE_SHARE * len(rows))), replace=False)
         )
-        order = canonical_order(rows[chosen], np.arange(len(chosen)), seed)
-        found = solve(rows[chosen], order, k, seed + part, restarts=starts, note=lambda *_: None)
-        other = closest(rows[chosen], found.centres)[0]
+        order = canonical_order(rows[sample], np.arange(len(sample)), seed)
+        solution = solve(
+            rows[sample], order, k, seed + subsample, restarts=restarts, note=lambda *_: None
+        )
+        sample_clusters = closest(rows[sample], solution.centres)[0]
         other_steps = _agglomerate(
-            *_sums(rows[chosen], other, len(found.centres)),
+            *_sums(rows[sample], sample_clusters, len(solution.centres)),
             background=background,
             within_mean=within_mean,
         )
-        agreement += _agreement(own[chosen], steps, k, other, other_steps, len(found.centres))
+        agreement += _agreement(
+            row_clusters[sample], steps, k, sample_clusters, other_steps, len(solution.centres)
+        )
     heights = np.minimum.accumulate([1.0, *(step.similarity for step in steps)])
     thresholds = (heights[:-1] + heights[1:]) / 2  # of k groups, k - 1, and so on down to 2
-    expected = np.exp(-(((thresholds - PRIOR_THRESHOLD) / PRIOR_WIDTH) ** 2) / 2)
+    prior = np.exp(-(((thresholds - PRIOR_THRESHOLD) / PRIOR_WIDTH) ** 2) / 2)
     scale = np.maximum(heights, 0) + RATIO_OFFSET
-    inside_groups, every = _pairs_inside(sizes, steps[:-1])
-    separated = 1 - inside_groups / every
+    pairs_in_groups, all_pairs = _pairs_inside(sizes, steps[:-1])
+    separated = 1 - pairs_in_groups / all_pairs
     stability = np.maximum(agreement[:1:-1] / SUBSAMPLES, 0) * scale[:-1] / scale[1:]
-    silhouettes = np.maximum(_silhouettes(rows, own, sums, sizes, steps)[:1:-1], 0)
-    at = _consensus(
-        silhouettes * separated * stability**STABILITY_EXPONENT * expected, inside_groups, every
+    silhouettes = np.maximum(_silhouettes(rows, row_clusters, sums, sizes, steps)[:1:-1], 0)
+    index = _consensus(
+        silhouettes * separated * stability**STABILITY_EXPONENT * prior, pairs_in_groups, all_pairs
     )
-    return Granularity(background, within_mean, float(thresholds[at]), k - at)
+    return Granularity(background, within_mean, float(thresholds[index]), k - index)
 
 
 def _pairs_inside(sizes: Floats, steps: Sequence[_Step]) -> tuple[Floats, float]:
-    """Number of pairs of rows in the same group, for each partition from the clusters down to two groups; and the
-    number of all pairs."""
+    """Returns the number of pairs of rows in the same group, for each partition from the clusters down to two groups;
+    and the number of all pairs."""
     sizes, count = sizes.copy(), float(sizes.sum())
-    found = [float((sizes * (sizes - 1)).sum()) / 2]
+    pair_counts = [float((sizes * (sizes - 1)).sum()) / 2]
     for step in steps:
-        found.append(found[-1] + float(sizes[step.first] * sizes[step.second]))
+        pair_counts.append(pair_counts[-1] + float(sizes[step.first] * sizes[step.second]))
         sizes[step.first] += sizes[step.second]
-    return np.array(found), count * (count - 1) / 2
+    return np.array(pair_counts), count * (count - 1) / 2
 
 
-def _consensus(quality: Floats, pairs: Floats, every: float) -> int:
-    """Index of the partition with the highest mean adjusted Rand index with all, weighted by quality; the first of
-    equals.
+def _consensus(quality: Floats, pairs: Floats, all_pairs: float) -> int:
+    """Returns the index of the partition with the highest mean adjusted Rand index with all, weighted by quality; the
+    first of equals.
 
     Each partition is made from the one before by merging, so a pair of rows that shares a group in the finer one shares
     one in the coarser too. Their adjusted Rand index therefore follows from the two numbers of such pairs.
@@ -190,79 +197,91 @@ def _consensus(quality: Floats, pairs: Floats, every: float) -> int:
     Args:
         quality: Of each partition, not negative, the finest first.
         pairs: Number of pairs of rows in the same group, for each partition.
-        every: Number of all pairs of rows.
+        all_pairs: Number of all pairs of rows.
     """
     best = quality.max()
     if best <= 0:
         return 0
     fine, coarse = np.minimum.outer(pairs, pairs), np.maximum.outer(pairs, pairs)
-    chance = fine * coarse / every
-    most = (fine + coarse) / 2
-    alike = np.divide(fine - chance, most - chance, out=np.ones_like(most), where=most > chance)
-    return int(np.argmax(alike @ (quality / best) ** QUALITY_EXPONENT))
+    expected_pairs = fine * coarse / all_pairs
+    max_pairs = (fine + coarse) / 2
+    rand_indices = np.divide(
+        fine - expected_pairs,
+        max_pairs - expected_pairs,
+        out=np.ones_like(max_pairs),
+        where=max_pairs > expected_pairs,
+    )
+    return int(np.argmax(rand_indices @ (quality / best) ** QUALITY_EXPONENT))
 
 
 def _without_gaps(labels: Numbers) -> Numbers:
-    """Renumbers labels to 0, 1, 2, ... without gaps, in their order."""
+    """Returns labels renumbered to 0, 1, 2, ... without gaps, in their order."""
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
 
 def _sums(rows: Vectors, labels: Numbers, k: int) -> tuple[Floats, Floats]:
+    """Returns the sum of the rows and the number of rows of each cluster, shapes (k, d) and (k,)."""
     sums = np.zeros((k, rows.shape[1]))
     np.add.at(sums, labels, rows)
     return sums, np.bincount(labels, minlength=k).astype(float)
 
 
 def _background(sums: Floats, sizes: Floats) -> tuple[float, float]:
-    """(b0, mean of within over clusters)."""
+    """Returns b0 and the mean of within over clusters."""
     products, pairs = sums @ sums.T, np.outer(sizes, sizes)
-    upper = np.triu_indices(len(sizes), 1)
-    several = sizes > 1
-    within = (np.diag(products)[several] - sizes[several]) / (sizes[several] * (sizes[several] - 1))
-    within_mean = float(np.average(within, weights=sizes[several])) if several.any() else 1.0
-    if not len(upper[0]):
+    cluster_pairs = np.triu_indices(len(sizes), 1)
+    has_pairs = sizes > 1
+    within = (np.diag(products)[has_pairs] - sizes[has_pairs]) / (
+        sizes[has_pairs] * (sizes[has_pairs] - 1)
+    )
+    within_mean = float(np.average(within, weights=sizes[has_pairs])) if has_pairs.any() else 1.0
+    if not len(cluster_pairs[0]):
         return 0.0, within_mean
-    cross, weights = products[upper] / pairs[upper], pairs[upper]
+    cross, weights = products[cluster_pairs] / pairs[cluster_pairs], pairs[cluster_pairs]
     order = np.argsort(cross, kind="stable")
-    reached = np.cumsum(weights[order])
-    background = cross[order][np.searchsorted(reached, BACKGROUND_QUANTILE * reached[-1])]
-    return float(background), max(within_mean, float(background) + MIN_RANGE)
+    cumulative_weights = np.cumsum(weights[order])
+    background = cross[order][
+        np.searchsorted(cumulative_weights, BACKGROUND_QUANTILE * cumulative_weights[-1])
+    ]
+    return float(background), max(within_mean, float(background) + MIN_WITHIN_EXCESS)
 
 
 def _scaled_similarity(
     products: Floats, sizes: Floats, background: float, within_mean: float
 ) -> Floats:
+    """Returns the scaled similarities of all pairs of groups, from the products of their sums; shape (groups,
+    groups)."""
     scale = _scale(np.diag(products), sizes, background, within_mean)
-    found: Floats = (products / np.outer(sizes, sizes) - background) / scale
-    return found
+    similarities: Floats = (products / np.outer(sizes, sizes) - background) / scale
+    return similarities
 
 
 def _scale(squares: Floats, sizes: Floats, background: float, within_mean: float) -> Floats:
-    """What the scaled similarity of each pair is divided by; `squares` are the squared lengths of the sums."""
-    own, pooled = sizes * (sizes - 1), PSEUDO_MEMBERS * (PSEUDO_MEMBERS - 1)
-    within = (squares - sizes + within_mean * pooled) / (own + pooled)
+    """Returns what the scaled similarity of each pair is divided by; `squares` are the squared lengths of the sums."""
+    own_pairs, pseudo_pairs = sizes * (sizes - 1), PSEUDO_MEMBERS * (PSEUDO_MEMBERS - 1)
+    within = (squares - sizes + within_mean * pseudo_pairs) / (own_pairs + pseudo_pairs)
     scale = np.sqrt(np.maximum(0.0, np.outer(within, within))) - background
-    found: Floats = np.maximum(scale, MIN_RANGE)
-    return found
+    bounded_scale: Floats = np.maximum(scale, MIN_WITHIN_EXCESS)
+    return bounded_scale
 
 
 def _agglomerate(sums: Floats, sizes: Floats, background: float, within_mean: float) -> list[_Step]:
     """Merges the most similar pair until one group is left; returns the merges in order."""
     products, sizes = sums @ sums.T, sizes.copy()
-    alive = np.arange(len(sizes))
+    remaining = np.arange(len(sizes))
     steps: list[_Step] = []
-    while len(alive) > 1:
-        near = _scaled_similarity(
-            products[np.ix_(alive, alive)], sizes[alive], background, within_mean
+    while len(remaining) > 1:
+        similarities = _scaled_similarity(
+            products[np.ix_(remaining, remaining)], sizes[remaining], background, within_mean
         )
-        near[np.tril_indices(len(alive))] = -np.inf
-        a, b = np.unravel_index(int(near.argmax()), near.shape)
-        first, second = int(alive[a]), int(alive[b])
-        steps.append(_Step(first, second, float(near[a, b])))
+        similarities[np.tril_indices(len(remaining))] = -np.inf
+        a, b = np.unravel_index(int(similarities.argmax()), similarities.shape)
+        first, second = int(remaining[a]), int(remaining[b])
+        steps.append(_Step(first, second, float(similarities[a, b])))
         products[first] += products[second]
         products[:, first] += products[:, second]
         sizes[first] += sizes[second]
-        alive = np.delete(alive, b)
+        remaining = np.delete(remaining, b)
     return steps
 
 
@@ -270,55 +289,65 @@ def _agreement(
     labels: Numbers, steps: Sequence[_Step], k: int,
     others: Numbers, other_steps: Sequence[_Step], other_k: int,
 ) -> Floats:  # fmt: skip
-    """Adjusted Rand index of two partitions of the same rows at each number of groups, shape (k + 1,); 0 below 2
-    groups.
+    """Returns the adjusted Rand index of two partitions of the same rows at each number of groups, shape (k + 1,); 0
+    below 2 groups.
 
     Each merge updates the contingency table, so no step looks at rows. While one partition has fewer groups than asked
     for, it is compared unmerged.
     """
     table = np.zeros((k, other_k), dtype=np.int64)
     np.add.at(table, (labels, others), 1)
-    found = np.zeros(k + 1)
-    groups_here, groups_there = k, other_k
+    rand_indices = np.zeros(k + 1)
+    first_groups, second_groups = k, other_k
     for groups in range(k, 1, -1):
-        while groups_here > groups:
-            step = steps[k - groups_here]
+        while first_groups > groups:
+            step = steps[k - first_groups]
             table[step.first] += table[step.second]
             table[step.second] = 0
-            groups_here -= 1
-        while groups_there > groups:
-            step = other_steps[other_k - groups_there]
+            first_groups -= 1
+        while second_groups > groups:
+            step = other_steps[other_k - second_groups]
             table[:, step.first] += table[:, step.second]
             table[:, step.second] = 0
-            groups_there -= 1
-        found[groups] = adjusted_rand(table)
-    return found
+            second_groups -= 1
+        rand_indices[groups] = adjusted_rand(table)
+    return rand_indices
 
 
 def _silhouettes(
     rows: Vectors, labels: Numbers, sums: Floats, sizes: Floats, steps: Sequence[_Step]
 ) -> Floats:
-    """Mean silhouette at each number of groups, shape (k + 1,), by mean cosine distance to the members of groups."""
+    """Returns the mean silhouette at each number of groups, shape (k + 1,), by mean cosine distance to the members of
+    groups."""
     k = len(sizes)
-    to = np.asarray(rows, dtype=np.float64) @ sums.T  # sums of cosines to the members of each group
-    sizes, own, alive = sizes.copy(), labels.astype(np.int64), np.ones(k, dtype=bool)
+    cosine_sums = (
+        np.asarray(rows, dtype=np.float64) @ sums.T
+    )  # sums of cosines to the members of each group
+    sizes, group_of_row, is_group = sizes.copy(), labels.astype(np.int64), np.ones(k, dtype=bool)
     all_rows = np.arange(len(rows))
-    found = np.zeros(k + 1)
+    silhouettes = np.zeros(k + 1)
     for groups in range(k, 1, -1):
-        inside = to[all_rows, own]
-        near = np.where(sizes[own] > 1, 1 - (inside - 1) / np.maximum(sizes[own] - 1, 1), 0.0)
-        means = np.where(alive, to / sizes, -np.inf)
-        means[all_rows, own] = -np.inf
-        far = 1 - means.max(axis=1)
-        score = np.where(
-            sizes[own] > 1, (far - near) / np.maximum(1e-9, np.maximum(far, near)), 0.0
+        own_sums = cosine_sums[all_rows, group_of_row]
+        own_distance = np.where(
+            sizes[group_of_row] > 1,
+            1 - (own_sums - 1) / np.maximum(sizes[group_of_row] - 1, 1),
+            0.0,
         )
-        found[groups] = score.mean()
+        mean_cosines = np.where(is_group, cosine_sums / sizes, -np.inf)
+        mean_cosines[all_rows, group_of_row] = -np.inf
+        next_distance = 1 - mean_cosines.max(axis=1)
+        score = np.where(
+            sizes[group_of_row] > 1,
+            (next_distance - own_distance)
+            / np.maximum(1e-9, np.maximum(next_distance, own_distance)),
+            0.0,
+        )
+        silhouettes[groups] = score.mean()
         if groups == 2:
             break
         step = steps[k - groups]
-        to[:, step.first] += to[:, step.second]
+        cosine_sums[:, step.first] += cosine_sums[:, step.second]
         sizes[step.first] += sizes[step.second]
-        own[own == step.second] = step.first
-        alive[step.second] = False
-    return found
+        group_of_row[group_of_row == step.second] = step.first
+        is_group[step.second] = False
+    return silhouettes

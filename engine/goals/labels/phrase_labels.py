@@ -23,43 +23,44 @@ from engine.goals.questions import Named, clipped
 from engine.model.embedders.tfidf import MOST_CHARS, term_counter
 from engine.model.embedders.vectors import Numbers
 
-TEXTS = 200
+MAX_TEXTS_PER_CLUSTER = 200
 """Most texts of a cluster that are read; of more, a random sample."""
-ALL_TEXTS, FEWEST = 6_000, 20
-"""Most texts of all clusters together, but for this many of each."""
-CENTRAL = 10
+MAX_TEXTS, MIN_TEXTS_PER_CLUSTER = 6_000, 20
+"""Most texts of all clusters together that are read, but at least this many of each."""
+CENTRAL_MEMBERS = 10
 """Members nearest to the center among which the sentence is looked for."""
-SENTENCE_CHARS = 220
-MOST_PHRASES = 200
+MAX_SENTENCE_CHARS = 220
+"""Most characters of the description of a cluster."""
+MAX_PHRASES_PER_CLUSTER = 200
 """Phrases of a cluster that are compared with the other clusters, those asked for by most members."""
 
-LATER = 0.5
-"""The n-th request of a text counts 1 / (1 + LATER n): what is asked for first is the goal more often."""
-ASIDE = 0.1
+LATER_REQUEST_DECAY = 0.5
+"""The n-th request of a text counts 1 / (1 + LATER_REQUEST_DECAY n): what is asked for first is the goal more often."""
+ASIDE_WEIGHT = 0.1
 """Weight of a phrase outside requests."""
-ASKED, CONTAINED, CONTRAST = 0.5, 0.3, 1.5
+ASKED_EXPONENT, CONTAINED_EXPONENT, CONTRAST_EXPONENT = 0.5, 0.3, 1.5
 """Exponents of the three factors of a score."""
 SMOOTHING = 0.05
 """Added to shares before they are compared."""
-SPECIFIC = 1.5
+SPECIFIC_FACTOR = 1.5
 """Factor for a phrase of more than one content word: "rental car" says more than "car"."""
-SHORT = 0.5
+SHORT_FACTOR = 0.5
 """Factor for a single word of two signs."""
-NOUNS_ALONE = 0.3
+NO_VERB_FACTOR = 0.3
 """Factor for a phrase without a verb."""
-NAME_FIRST = 0.05
+NAME_FIRST_FACTOR = 0.05
 """Factor for a phrase without a verb that begins with a name: a place or a title is seldom what somebody wants."""
-FILLED = 0.5
+MIN_FILLED_SHARE = 0.5
 """A longer phrase counts as much as a part of it where at least this share of the texts with the part contain the rest
 too: "find a rental car" as "find a car"."""
-FILLED_BY, FILLED_BY_FEW = 0.04, 1.2
+MIN_FILLING_SHARE, MIN_FILLING_TEXTS = 0.04, 1.2
 """Least weight of those who ask for the longer phrase, as a share of the texts; and in texts, so that it is not one."""
-FREE = 0.5
+FIXED_PAIR_SHARE = 0.5
 """A noun phrase is not cut where its words stand together in at least this share of the uses of the second: in "gas
 station", not in "cheap restaurant"."""
-_WEIGHTS = {"get": 0.5, "will": 0.5}
+_VERB_WEIGHTS = {"get": 0.5, "will": 0.5}
 """Weights of verbs beside others for the same content."""
-_EDGES = ".,;:!?()[]\"'“”"
+_EDGE_PUNCTUATION = ".,;:!?()[]\"'“”"
 _UNNAMED = "Unnamed goal"
 
 
@@ -81,33 +82,40 @@ class _Wordings(NamedTuple):
 class _Cluster:
     """The texts of a cluster that were read, and their phrases."""
 
-    def __init__(self, texts: Sequence[str], found: Sequence[Sequence[Phrase]]) -> None:
+    def __init__(self, texts: Sequence[str], phrases: Sequence[Sequence[Phrase]]) -> None:
         self.texts = texts
-        self.phrases = found
+        self.phrases = phrases
         self._texts_with: defaultdict[str, set[int]] = defaultdict(set)
         for number, text in enumerate(texts):
             for unit in stems(text) | pairs(text):
                 self._texts_with[unit].add(number)
 
     def share(self, content: frozenset[str]) -> float:
-        """Share of the texts that contain all of these words."""
-        each = [self._texts_with.get(word, set()) for word in content]
-        return len(set.intersection(*each)) / len(self.texts)
+        """Returns the share of the texts that contain all of these words."""
+        texts_with_word = [self._texts_with.get(word, set()) for word in content]
+        return len(set.intersection(*texts_with_word)) / len(self.texts)
 
-    def asked(self) -> tuple[dict[frozenset[str], float], dict[frozenset[str], _Wordings]]:
-        """By content: the weight of the members who ask for it, and how it is best put; in the order of the texts."""
+    def requested_contents(
+        self,
+    ) -> tuple[dict[frozenset[str], float], dict[frozenset[str], _Wordings]]:
+        """Returns two maps by content, in the order of the texts: the weight of the members who ask for it, and how it
+        is best put."""
         weights: defaultdict[frozenset[str], float] = defaultdict(float)
         wordings: defaultdict[frozenset[str], defaultdict[Phrase, float]] = defaultdict(
             lambda: defaultdict(float)
         )
-        for found in self.phrases:
-            best: dict[frozenset[str], float] = {}
-            for phrase in found:
-                weight = ASIDE if phrase.place < 0 else 1 / (1 + LATER * phrase.place)
-                best[phrase.content] = max(best.get(phrase.content, 0.0), weight)
-                plain = Phrase(phrase.words, phrase.content, phrase.verb, 0)
-                wordings[phrase.content][plain] += weight * _fluency(phrase)
-            for content, weight in best.items():
+        for text_phrases in self.phrases:
+            text_weights: dict[frozenset[str], float] = {}
+            for phrase in text_phrases:
+                weight = (
+                    ASIDE_WEIGHT
+                    if phrase.place < 0
+                    else 1 / (1 + LATER_REQUEST_DECAY * phrase.place)
+                )
+                text_weights[phrase.content] = max(text_weights.get(phrase.content, 0.0), weight)
+                counted_phrase = Phrase(phrase.words, phrase.content, phrase.verb, 0)
+                wordings[phrase.content][counted_phrase] += weight * _fluency(phrase)
+            for content, weight in text_weights.items():
                 weights[content] += weight
         return weights, {key: _best_wordings(put) for key, put in wordings.items()}
 
@@ -118,7 +126,7 @@ def phrase_labels(
     distances: npt.NDArray[np.floating] | None = None,
     seed: int = 0,
 ) -> dict[int, Named]:
-    """A label for each cluster and the sentence of a central member that says what is wanted.
+    """Returns a label for each cluster and the sentence of a central member that says what is wanted.
 
     Args:
         texts: One for each label; may be a lazy sequence.
@@ -131,56 +139,63 @@ def phrase_labels(
     """
     rng = np.random.default_rng([seed, 0x7068])
     numbers = [int(number) for number in np.unique(labels) if number >= 0]
-    most = min(TEXTS, max(FEWEST, ALL_TEXTS // max(1, len(numbers))))
-    read: dict[int, list[str]] = {}
+    max_texts = min(
+        MAX_TEXTS_PER_CLUSTER, max(MIN_TEXTS_PER_CLUSTER, MAX_TEXTS // max(1, len(numbers)))
+    )
+    sampled_texts: dict[int, list[str]] = {}
     central: dict[int, list[str]] = {}
     for number in numbers:
         rows = np.flatnonzero(labels == number)
         near = rows if distances is None else rows[np.argsort(distances[rows], kind="stable")]
-        central[number] = [texts[int(row)] for row in near[:CENTRAL]]
-        if len(rows) > most:
-            rows = np.sort(rng.choice(rows, most, replace=False))
-        read[number] = [texts[int(row)] for row in rows]
-    everything = [text for own in read.values() for text in own]
-    verbs, usage = verbs_of(everything), _Usage(everything)
-    spaceless = SpacelessPhrases(everything)
+        central[number] = [texts[int(row)] for row in near[:CENTRAL_MEMBERS]]
+        if len(rows) > max_texts:
+            rows = np.sort(rng.choice(rows, max_texts, replace=False))
+        sampled_texts[number] = [texts[int(row)] for row in rows]
+    all_texts = [text for cluster_texts in sampled_texts.values() for text in cluster_texts]
+    verbs, usage = verbs_of(all_texts), _Usage(all_texts)
+    spaceless = SpacelessPhrases(all_texts)
 
-    def found(text: str) -> list[Phrase]:
-        spaced = [one for one in phrases(text, verbs) if usage.can_cut(one)]
+    def find_phrases(text: str) -> list[Phrase]:
+        """Returns the candidates in a text that may be cut where they are."""
+        spaced = [phrase for phrase in phrases(text, verbs) if usage.can_cut(phrase)]
         return spaced + list(spaceless.of(text))
 
-    clusters = {key: _Cluster(own, [found(text) for text in own]) for key, own in read.items()}
-    chosen = _different({key: _candidates(key, clusters, usage) for key in numbers})
+    clusters = {
+        key: _Cluster(cluster_texts, [find_phrases(text) for text in cluster_texts])
+        for key, cluster_texts in sampled_texts.items()
+    }
+    chosen = _choose_distinct({key: _candidates(key, clusters, usage) for key in numbers})
     named: dict[int, Named] = {}
-    used: Counter[str] = Counter()
+    label_counts: Counter[str] = Counter()
     for number in numbers:
         best = chosen[number]
-        label = _written(best, usage) if best else _opening(central[number])
-        used[label] += 1
-        if used[label] > 1:
-            label = f"{label} ({used[label]})"
-        named[number] = Named(label, _sentence(central[number], best, found), "")
+        label = _label_text(best, usage) if best else _first_words(central[number])
+        label_counts[label] += 1
+        if label_counts[label] > 1:
+            label = f"{label} ({label_counts[label]})"
+        named[number] = Named(label, _sentence(central[number], best, find_phrases), "")
     return named
 
 
 def _fluency(phrase: Phrase) -> float:
-    """How well a wording reads, to choose among those of the same content."""
+    """Returns how well a wording reads, 0–1, to choose among those of the same content."""
     if not phrase.verb or _is_short(phrase):
         return 0.2
     last = phrase.words[-1]
     if phrase.verb not in ("do", "will") and len(phrase.words) == 2 and stem(last) == last:
-        return 0.5 * _WEIGHTS.get(phrase.verb, 1.0)  # no article: "set meeting"
-    return _WEIGHTS.get(phrase.verb, 1.0)
+        return 0.5 * _VERB_WEIGHTS.get(phrase.verb, 1.0)  # no article: "set meeting"
+    return _VERB_WEIGHTS.get(phrase.verb, 1.0)
 
 
 def _best_wordings(weights: Mapping[Phrase, float]) -> _Wordings:
+    """Returns the wording with the most weight, and that with the most weight among those with a verb."""
     verbs = [phrase for phrase in weights if phrase.verb]
     with_verb = max(verbs, key=weights.__getitem__) if verbs else None
     return _Wordings(max(weights, key=weights.__getitem__), with_verb)
 
 
 def _is_short(phrase: Phrase) -> bool:
-    """Whether a phrase is a single word of two signs."""
+    """Returns whether a phrase is a single word of two signs."""
     return len(phrase.words) == 1 and len(phrase.words[0]) == 2
 
 
@@ -194,7 +209,7 @@ class _Usage:
         for text in texts:
             for sentence in sentences(text):
                 for form in sentence.split()[1:]:
-                    bare = form.strip(_EDGES)
+                    bare = form.strip(_EDGE_PUNCTUATION)
                     self._forms[bare.casefold()][bare] += 1
                 for clause in clauses(sentence):
                     words = clause.split()
@@ -202,60 +217,77 @@ class _Usage:
                     self._pairs.update(pairwise(words))
 
     def can_cut(self, phrase: Phrase) -> bool:
-        """Whether the words that were left out of a phrase are not part of a name or a term."""
-        return all(self._pairs[pair] < FREE * self._words[pair[1]] for pair in phrase.cut)
+        """Returns whether the words that were left out of a phrase are not part of a name or a term."""
+        return all(
+            self._pairs[pair] < FIXED_PAIR_SHARE * self._words[pair[1]] for pair in phrase.cut
+        )
 
     def form(self, word: str) -> str:
-        """A word as most texts write it within sentences: "SQL", "Paris"."""
-        found = self._forms.get(word)
-        return found.most_common(1)[0][0] if found and is_content(word) else word
+        """Returns a word as most texts write it within sentences: "SQL", "Paris"."""
+        spellings = self._forms.get(word)
+        return spellings.most_common(1)[0][0] if spellings and is_content(word) else word
 
     def begins_with_name(self, phrase: Phrase) -> bool:
-        """Whether a phrase begins with a name."""
+        """Returns whether a phrase begins with a name."""
         return self.form(phrase.words[0])[:1].isupper()
 
 
 def _candidates(number: int, clusters: dict[int, _Cluster], usage: _Usage) -> list[_Candidate]:
-    """Phrases that may label a cluster, the best first."""
-    own = clusters[number]
-    others = [cluster for key, cluster in clusters.items() if key != number]
-    weights, wordings = own.asked()
-    found = []
-    for content, weight in sorted(weights.items(), key=lambda item: -item[1])[:MOST_PHRASES]:
-        inside = own.share(content)
-        outside = sum(other.share(content) for other in others) / max(1, len(others))
+    """Returns the phrases that may label a cluster, the best first."""
+    this_cluster = clusters[number]
+    other_clusters = [cluster for key, cluster in clusters.items() if key != number]
+    weights, wordings = this_cluster.requested_contents()
+    candidates = []
+    for content, weight in sorted(weights.items(), key=lambda item: -item[1])[
+        :MAX_PHRASES_PER_CLUSTER
+    ]:
+        inside = this_cluster.share(content)
+        outside = sum(other.share(content) for other in other_clusters) / max(
+            1, len(other_clusters)
+        )
         contrast = math.log((inside + SMOOTHING) / (outside + SMOOTHING))
         if not inside or contrast <= 0:
             continue
         phrase = wordings[content].usual
-        score = (weight / len(own.texts)) ** ASKED * inside**CONTAINED * contrast**CONTRAST
-        score *= SPECIFIC if len(content) > 1 else 1.0
-        score *= SHORT if _is_short(phrase) else 1.0
+        score = (
+            (weight / len(this_cluster.texts)) ** ASKED_EXPONENT
+            * inside**CONTAINED_EXPONENT
+            * contrast**CONTRAST_EXPONENT
+        )
+        score *= SPECIFIC_FACTOR if len(content) > 1 else 1.0
+        score *= SHORT_FACTOR if _is_short(phrase) else 1.0
         if not phrase.verb:
-            score *= NAME_FIRST if usage.begins_with_name(phrase) else NOUNS_ALONE
-        found.append(_Candidate(score, phrase))
-    found.sort(key=lambda one: -one.score)
-    least = max(FILLED_BY_FEW, FILLED_BY * len(own.texts))
+            score *= NAME_FIRST_FACTOR if usage.begins_with_name(phrase) else NO_VERB_FACTOR
+        candidates.append(_Candidate(score, phrase))
+    candidates.sort(key=lambda candidate: -candidate.score)
+    min_weight = max(MIN_FILLING_TEXTS, MIN_FILLING_SHARE * len(this_cluster.texts))
     filled = [
-        _filled(one, found, own) if weights[one.phrase.content] >= least else one for one in found
+        _with_score_of_part(candidate, candidates, this_cluster)
+        if weights[candidate.phrase.content] >= min_weight
+        else candidate
+        for candidate in candidates
     ]
     # "Gas station" is said more often than "go to the gas station", but the latter says what is wanted.
-    worded = [
-        _Candidate(one.score, wordings[one.phrase.content].with_verb or one.phrase)
-        for one in filled
+    with_verbs = [
+        _Candidate(
+            candidate.score, wordings[candidate.phrase.content].with_verb or candidate.phrase
+        )
+        for candidate in filled
     ]
-    return sorted(worded, key=lambda one: -one.score)
+    return sorted(with_verbs, key=lambda candidate: -candidate.score)
 
 
-def _filled(candidate: _Candidate, others: Sequence[_Candidate], own: _Cluster) -> _Candidate:
-    """A longer phrase with the score of its best part, where most who mention the part mention the rest too.
+def _with_score_of_part(
+    candidate: _Candidate, others: Sequence[_Candidate], this_cluster: _Cluster
+) -> _Candidate:
+    """Returns a longer phrase with the score of its best part, where most who mention the part mention the rest too.
 
     Few put all of it into one phrase: who wants a car says elsewhere that it is to be rented.
     """
     phrase = candidate.phrase
     if not phrase.verb:
         return candidate
-    inside = own.share(phrase.content)
+    inside = this_cluster.share(phrase.content)
     for part in others:
         if part.score <= candidate.score:
             break
@@ -264,50 +296,55 @@ def _filled(candidate: _Candidate, others: Sequence[_Candidate], own: _Cluster) 
             part.phrase.verb
             and part.phrase.content < phrase.content
             and not added <= ADJECTIVES
-            and inside >= FILLED * own.share(part.phrase.content)
+            and inside >= MIN_FILLED_SHARE * this_cluster.share(part.phrase.content)
         ):
             return _Candidate(part.score * (1 + 1e-9), phrase)
     return candidate
 
 
-def _different(candidates: dict[int, list[_Candidate]]) -> dict[int, Phrase | None]:
-    """The best phrase of each cluster that no cluster with a better one has taken."""
-    taken: set[frozenset[str]] = set()
+def _choose_distinct(candidates: dict[int, list[_Candidate]]) -> dict[int, Phrase | None]:
+    """Returns the best phrase of each cluster that no cluster with a better one has taken."""
+    taken_contents: set[frozenset[str]] = set()
     chosen: dict[int, Phrase | None] = {}
     order = sorted(
         candidates, key=lambda key: -(candidates[key][0].score if candidates[key] else 0)
     )
     for key in order:
-        free = (one.phrase for one in candidates[key] if one.phrase.content not in taken)
-        chosen[key] = next(free, None)
+        free_phrases = (
+            candidate.phrase
+            for candidate in candidates[key]
+            if candidate.phrase.content not in taken_contents
+        )
+        chosen[key] = next(free_phrases, None)
         if best := chosen[key]:
-            taken.add(best.content)
+            taken_contents.add(best.content)
     return chosen
 
 
-def _written(phrase: Phrase, usage: _Usage) -> str:
-    """A phrase as a label."""
+def _label_text(phrase: Phrase, usage: _Usage) -> str:
+    """Returns a phrase as a label."""
     label = " ".join(map(usage.form, phrase.words))
     return label[:1].upper() + label[1:]
 
 
 def _sentence(
-    texts: Sequence[str], chosen: Phrase | None, found: Callable[[str], Sequence[Phrase]]
+    texts: Sequence[str], chosen: Phrase | None, find_phrases: Callable[[str], Sequence[Phrase]]
 ) -> str:
-    """The first sentence that asks for what the label says; else the first that asks for something; else the first."""
+    """Returns the first sentence that asks for what the label says; else the first that asks for something; else the
+    first."""
     first = asking = ""
     for text in texts:
         for sentence in sentences(text):
-            asked = [one for one in found(sentence) if one.place >= 0]
-            if chosen and any(chosen.content <= one.content for one in asked):
-                return clipped(sentence, SENTENCE_CHARS)
-            asking = asking or (sentence if asked else "")
+            requests = [phrase for phrase in find_phrases(sentence) if phrase.place >= 0]
+            if chosen and any(chosen.content <= phrase.content for phrase in requests):
+                return clipped(sentence, MAX_SENTENCE_CHARS)
+            asking = asking or (sentence if requests else "")
             first = first or sentence
-    return clipped(asking or first, SENTENCE_CHARS)
+    return clipped(asking or first, MAX_SENTENCE_CHARS)
 
 
-def _opening(texts: Sequence[str]) -> str:
-    """The first words of the first text that has any, as a label where no phrase was found."""
+def _first_words(texts: Sequence[str]) -> str:
+    """Returns the first words of the first text that has any, as a label where no phrase was found."""
     for text in texts:
         for sentence in sentences(text):
             words = sentence.split()[:6]
@@ -319,14 +356,14 @@ def _opening(texts: Sequence[str]) -> str:
     return _UNNAMED
 
 
-TEXTS_FOR_WORDS = 500
+MAX_TEXTS_FOR_WORDS = 500
 """Most texts of a cluster that are read; of more, a random sample."""
 
 
 def distinctive_words(
     texts: Sequence[str], labels: Numbers, count: int = 5, seed: int = 0
 ) -> dict[int, tuple[str, ...]]:
-    """The most distinctive words of each cluster, the most distinctive first.
+    """Returns the most distinctive words of each cluster, the most distinctive first.
 
     The weight of a word is the share of the cluster's texts that contain it times log(1 + 1 / its mean share over
     clusters). That is the class-based TF-IDF of Grootendorst (2022, BERTopic), but counts texts instead of occurrences,
@@ -345,12 +382,12 @@ def distinctive_words(
     numbers = [int(number) for number in np.unique(labels) if number >= 0]
     picked: list[str] = []
     owners: list[int] = []
-    for place, number in enumerate(numbers):
+    for index, number in enumerate(numbers):
         rows = np.flatnonzero(labels == number)
-        if len(rows) > TEXTS_FOR_WORDS:
-            rows = np.sort(rng.choice(rows, TEXTS_FOR_WORDS, replace=False))
+        if len(rows) > MAX_TEXTS_FOR_WORDS:
+            rows = np.sort(rng.choice(rows, MAX_TEXTS_FOR_WORDS, replace=False))
         picked += [texts[int(row)][:MOST_CHARS] for row in rows]
-        owners += [place] * len(rows)
+        owners += [index] * len(rows)
     none: dict[int, tuple[str, ...]] = dict.fromkeys(numbers, ())
     counter = term_counter(least=1, longest=1)
     try:
@@ -366,9 +403,11 @@ def distinctive_words(
     shares /= np.bincount(owners)[:, None]
     weights = shares * np.log1p(1 / np.maximum(shares.mean(axis=0), 1e-9))
     names = counter.get_feature_names_out()
-    found = dict(none)
-    for place, number in enumerate(numbers):
+    words_by_cluster = dict(none)
+    for index, number in enumerate(numbers):
         # The columns are in alphabetical order, and so are words of equal weight.
-        best = np.argsort(-weights[place], kind="stable")[:count]
-        found[number] = tuple(str(names[term]) for term in best if weights[place, term] > 0)
-    return found
+        best = np.argsort(-weights[index], kind="stable")[:count]
+        words_by_cluster[number] = tuple(
+            str(names[term]) for term in best if weights[index, term] > 0
+        )
+    return words_by_cluster

@@ -31,16 +31,16 @@ from engine.goals.labels.word_kinds import (
     word_set,
 )
 
-MOST_WORDS = 6
+MAX_PHRASE_WORDS = 6
 """Most words of a phrase."""
-RUN = 3
+MAX_CONTENT_WORDS = 3
 """Most content words of one noun phrase."""
 
-_PLAIN = dict.fromkeys(
+_USER_VERBS = dict.fromkeys(
     ("give", "tell", "show", "provide", "know", "want", "need", "have"), "get"
 ) | {"put": "add"}
-"""Verbs of what the other side does, by what the user then does."""
-_LEARNED_AFTER = re.compile(
+"""The verb of a label by the verb of the request: "give me a list" asks to get one."""
+_VERB_AFTER_OPENING = re.compile(
     r"\b(?:(?:want|need|like|love|wish|trying|looking|hoping|planning|how|going|task is) to"
     r"|(?:can|could|will|would) you(?: please)?|(?:help|let) (?:me|us)(?: to)?"
     r"|how (?:do|can|should) (?:i|we)) ([a-z]{2,14})\b"
@@ -48,17 +48,17 @@ _LEARNED_AFTER = re.compile(
 """What follows is a verb: of verbs that no list has, as in the jargon of a field."""
 
 _ADVERB = r"(?:also |really |just |only |now |first |currently |still |kindly |urgently |please )*"
-_I = rf"(?:i|we|the user|user) {_ADVERB}"
-_AM = rf"(?:would |will |am |are |have been |was |were )?{_ADVERB}"
+_USER = rf"(?:i|we|the user|user) {_ADVERB}"
+_AUX = rf"(?:would |will |am |are |have been |was |were )?{_ADVERB}"
 _OPENINGS = re.compile(
     "(?:"
     + "|".join(
         (
-            rf"{_I}{_AM}(?:like|love|want|wanted|wants|need|needed|needs|wish|hope|hoping|plan|planning|prefer|try"
+            rf"{_USER}{_AUX}(?:like|love|want|wanted|wants|need|needed|needs|wish|hope|hoping|plan|planning|prefer|try"
             r"|trying|going|decided|intend|ready|have|looking|about|able)"
             r"(?: (?:you|your help|help|some help|someone|assistance))? to",
-            rf"{_I}{_AM}(?:interested in|thinking of|thinking about|looking into|considering|need help|need some help"
-            r"|want help|need assistance)(?: (?:with|in|by))?",
+            rf"{_USER}{_AUX}(?:interested in|thinking of|thinking about|looking into|considering|need help"
+            r"|need some help|want help|need assistance)(?: (?:with|in|by))?",
             rf"(?:can|could|will|would|may|might|should) (?:you|i|we) {_ADVERB}"
             r"(?:be able to |want to |need to |like to )?",
             r"(?:would|do) you mind",
@@ -73,17 +73,18 @@ _OPENINGS = re.compile(
     + r")\b ?"
 )
 """One part of what comes before the verb of a request; several follow each other."""
-_STRONG = re.compile(
-    rf"\b(?:{_I}{_AM}(?:like|love|want|wants|need|needs|hope|hoping|wish|trying|planning|plan|looking)\b"
+_REQUEST_START = re.compile(
+    rf"\b(?:{_USER}{_AUX}(?:like|love|want|wants|need|needs|hope|hoping|wish|trying|planning|plan|looking)\b"
     r"|(?:can|could|will|would) (?:you|i|we) |please |help me |how (?:do|can) i )"
 )
 """Where a request may begin within a clause."""
 _WISHES = re.compile(
-    rf"(?:{_I})?{_AM}(?P<verb>looking for|searching for|in need of|want|wants|need|needs|like|love|require)"
+    rf"(?:{_USER})?{_AUX}(?P<verb>looking for|searching for|in need of|want|wants|need|needs|like|love|require)"
     r" (?!to |you |me |us |help )"
 )
 """What comes before a noun phrase that is wanted."""
-_WISHED = {"looking for": ("look", "for"), "searching for": ("search", "for")}
+_WISH_VERBS = {"looking for": ("look", "for"), "searching for": ("search", "for")}
+"""The words of a verb in a wish; the others become "get"."""
 _WHETHER = re.compile(
     r"(?:(?:will|is|was) (?:it|(?P<there>there)) (?:going to|gonna|supposed to|expected to) (?P<be>be )?"
     r"|will (?:it|(?P<there2>there)) (?P<be2>be )?|(?P<be3>is) it )(?:a |an |any )?"
@@ -96,10 +97,12 @@ _QUESTIONS = re.compile(
 """What comes before a noun phrase that is asked for."""
 
 _SENTENCES = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
+"""What separates sentences: space after punctuation, CJK punctuation, and line ends."""
 _CLAUSES = re.compile(
     r"[.!?;:,()\[\]{}\"“”<>|/\\…*#=+]+|\s[-–—]+\s|--+"
     r"|\b(?:and|but|so|because|if|when|while|or|then|which|who|where|as|since)\b"
 )
+"""What separates clauses: punctuation, dashes and conjunctions."""
 _CONTRACTIONS = (
     (re.compile(r"[’`]"), "'"),
     (re.compile(r"\b(one|two) way\b", re.I), r"\1-way"),
@@ -109,7 +112,9 @@ _CONTRACTIONS = (
     (re.compile(r"\bwanna\b", re.I), "want to"),
     (re.compile(r"\bgonna\b", re.I), "going to"),
 )
-_SHORT = {"'m": "am", "'re": "are", "'ve": "have", "'d": "would", "'ll": "will"}
+"""Patterns of other spellings and contractions with what replaces them, applied in order."""
+_WRITTEN_OUT = {"'m": "am", "'re": "are", "'ve": "have", "'d": "would", "'ll": "will"}
+"""The full words of the endings that `_CONTRACTIONS` cuts off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,7 @@ class Phrase:
     """A candidate for a label.
 
     Attributes:
-        words: As they are written in the label, in lower case; 2 to `MOST_WORDS`.
+        words: As they are written in the label, in lower case; 2 to `MAX_PHRASE_WORDS`.
         content: Stems of the content words without the verb.
         verb: The verb, empty for a noun phrase.
         place: Number of requests that the text made before this one; -1 if it was not part of a request.
@@ -132,22 +137,23 @@ class Phrase:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences and lines of a text, without blank ones."""
-    return [one for part in _SENTENCES.split(text[:MOST_CHARS]) if (one := part.strip())]
+    """Returns the sentences and lines of a text, without blank ones."""
+    return [sentence for part in _SENTENCES.split(text[:MOST_CHARS]) if (sentence := part.strip())]
 
 
 def verbs_of(texts: list[str]) -> frozenset[str]:
-    """The request verbs of a language's list, and words that follow request openings in at least three of the texts."""
+    """Returns the request verbs of the word list, and words that follow request openings in at least three of the
+    texts."""
     counts: dict[str, int] = {}
     for text in texts:
-        for word in set(_LEARNED_AFTER.findall(text[:MOST_CHARS].casefold())):
+        for word in set(_VERB_AFTER_OPENING.findall(text[:MOST_CHARS].casefold())):
             counts[word] = counts.get(word, 0) + 1
     learned = {w for w, n in counts.items() if n >= 3 and is_content(w) and not w.endswith("ing")}
     return (REQUEST_VERBS | learned) - AUXILIARIES
 
 
 def phrases(text: str, verbs: frozenset[str]) -> Iterator[Phrase]:
-    """The candidates in a text, in its order.
+    """Yields the candidates in a text, in its order.
 
     Args:
         verbs: Base forms that may begin a request, see `verbs_of`.
@@ -155,71 +161,79 @@ def phrases(text: str, verbs: frozenset[str]) -> Iterator[Phrase]:
     requests = 0
     for sentence in sentences(text):
         for clause in clauses(sentence):
-            found = list(_of_clause(clause, verbs, requests))
-            requests += any(one.place >= 0 for one in found)
-            yield from found
+            clause_phrases = list(_phrases_of_clause(clause, verbs, requests))
+            requests += any(phrase.place >= 0 for phrase in clause_phrases)
+            yield from clause_phrases
 
 
 def clauses(sentence: str) -> list[str]:
-    """The clauses of a sentence in lower case, with contractions written out."""
+    """Returns the clauses of a sentence in lower case, with contractions written out."""
     for pattern, instead in _CONTRACTIONS:
         sentence = pattern.sub(instead, sentence)
-    plain = " ".join(_SHORT.get(word, word) for word in sentence.casefold().split())
-    return [one for part in _CLAUSES.split(plain) if (one := part.strip())]
+    plain = " ".join(_WRITTEN_OUT.get(word, word) for word in sentence.casefold().split())
+    return [stripped for part in _CLAUSES.split(plain) if (stripped := part.strip())]
 
 
-def _of_clause(clause: str, verbs: frozenset[str], place: int) -> Iterator[Phrase]:
-    opened, rest = _opened(clause)
+def _phrases_of_clause(clause: str, verbs: frozenset[str], place: int) -> Iterator[Phrase]:
+    """Yields the candidates of a clause: those of its request, its wish or its question, then its noun phrases
+    alone."""
+    opened, rest = _strip_openings(clause)
     words = rest.split()
     if wish := _WISHES.match(f"{rest} "):
-        verb = _WISHED.get(wish["verb"], ("get",))
-        yield from _with_verb(verb, words[len(wish[0].split()) :], verbs, place)
+        verb = _WISH_VERBS.get(wish["verb"], ("get",))
+        yield from _verb_phrases(verb, words[len(wish[0].split()) :], verbs, place)
     elif whether := _WHETHER.match(f"{rest} "):
-        yield from _whether(whether, words[len(whether[0].split()) :], place)
-    elif asked := _QUESTIONS.match(f"{rest} "):
-        verb = ("find",) if asked["find"] else ("get",)
-        yield from _with_verb(verb, words[len(asked[0].split()) :], verbs, place)
-    elif words and (verb_word := _base(words[0], verbs, opened=opened)):
-        yield from _with_verb((_PLAIN.get(verb_word, verb_word),), words[1:], verbs, place)
+        yield from _whether_phrases(whether, words[len(whether[0].split()) :], place)
+    elif question := _QUESTIONS.match(f"{rest} "):
+        verb = ("find",) if question["find"] else ("get",)
+        yield from _verb_phrases(verb, words[len(question[0].split()) :], verbs, place)
+    elif words and (verb_word := _base_form(words[0], verbs, opened=opened)):
+        yield from _verb_phrases((_USER_VERBS.get(verb_word, verb_word),), words[1:], verbs, place)
     yield from _noun_phrases(words)
 
 
-def _whether(match: re.Match[str], words: list[str], place: int) -> Iterator[Phrase]:
-    """The question whether it will be so, or whether there will be something."""
+def _whether_phrases(match: re.Match[str], words: list[str], place: int) -> Iterator[Phrase]:
+    """Yields the question whether it will be so, or whether there will be something."""
     if match["there"] or match["there2"]:
-        found = _noun_phrase(words, 0)
-        for one in found.forms() if found else ():
-            written = ("will", "there", "be", *one.written)
-            yield from _phrase(written, "will", one.content, place, one.cut)
+        noun_phrase = _read_noun_phrase(words, 0)
+        for form in noun_phrase.forms() if noun_phrase else ():
+            written = ("will", "there", "be", *form.written)
+            yield from _checked_phrase(written, "will", form.content, place, form.cut)
     elif words and is_content(words[0]) and not words[0].endswith(("ing", "ed")):
         be = ("be",) if match["be"] or match["be2"] or match["be3"] else ()
-        yield from _phrase(("will", "it", *be, words[0]), "will", (words[0],), place)
+        yield from _checked_phrase(("will", "it", *be, words[0]), "will", (words[0],), place)
 
 
-def _opened(clause: str) -> tuple[bool, str]:
-    """Whether a clause begins as a request, and what comes after its openings."""
-    strong = _STRONG.search(clause)
-    rest = clause[strong.start() :] if strong else clause
+def _strip_openings(clause: str) -> tuple[bool, str]:
+    """Returns whether a clause begins as a request, and what comes after its openings."""
+    start = _REQUEST_START.search(clause)
+    rest = clause[start.start() :] if start else clause
     opened = False
-    while rest and not _WISHES.match(f"{rest} ") and (found := _OPENINGS.match(f"{rest} ")):
-        rest, opened = rest[found.end() :].lstrip(), True
+    while rest and not _WISHES.match(f"{rest} ") and (opening := _OPENINGS.match(f"{rest} ")):
+        rest, opened = rest[opening.end() :].lstrip(), True
     return opened, rest
 
 
-def _base(word: str, verbs: frozenset[str], *, opened: bool) -> str:
-    """The base form of a verb that begins a request; empty if the word is no known verb."""
+def _base_form(word: str, verbs: frozenset[str], *, opened: bool) -> str:
+    """Returns the base form of a verb that begins a request; empty if the word is no known verb."""
     if word in verbs:
         return word
     if opened and word.endswith("ing") and len(word) > 5:
-        bare = word[:-3]
-        for form in (bare, f"{bare}e", bare[:-1]):
+        stem_of_ing = word[:-3]
+        for form in (stem_of_ing, f"{stem_of_ing}e", stem_of_ing[:-1]):
             if form in verbs:
                 return form
     return ""
 
 
 class _Form(NamedTuple):
-    """An ending of a noun phrase: with its determiner, its content words, and (word left out, word after it)."""
+    """An ending of a noun phrase.
+
+    Attributes:
+        written: Its words with the determiner.
+        content: Its content words.
+        cut: The pair (word left out, word after it), if a word before the ending was left out.
+    """
 
     written: tuple[str, ...]
     content: tuple[str, ...]
@@ -228,17 +242,17 @@ class _Form(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _NounPhrase:
-    """A run of content words with what stands before it; `end` is the place of the word after it."""
+    """A run of content words with the determiner before it; `end` is the index of the word after it."""
 
     determiner: str
     run: tuple[str, ...]
     end: int
 
-    def forms(self, most: int = RUN) -> Iterator[_Form]:
-        """Every ending of the run, the longest first."""
+    def forms(self, most: int = MAX_CONTENT_WORDS) -> Iterator[_Form]:
+        """Yields every ending of the run of at most so many words, the longest first."""
         for count in range(min(most, len(self.run)), 0, -1):
             tail = self.run[-count:]
-            if _AFTER.issuperset(tail):
+            if _FINAL_ADVERBS.issuperset(tail):
                 return
             if not self.determiner and tail[0].endswith("ed") and tail[0] not in ED_NOUNS:
                 continue  # "priced restaurant", of "moderately priced restaurant"
@@ -254,7 +268,7 @@ class _NounPhrase:
             yield _Form((determiner, *tail) if determiner else tail, tail, cut)
 
 
-_AFTER = word_set("online offline abroad live")
+_FINAL_ADVERBS = word_set("online offline abroad live")
 """Adverbs that may end a phrase but are none: "watch a movie online"."""
 ADJECTIVES = word_set(
     "available possible cheap cheaper cheapest good better best new free different nearby near close closest nearest "
@@ -264,55 +278,58 @@ ADJECTIVES = word_set(
     "older newer following historical dr mr mrs"
 )
 """Adjectives; a noun phrase does not end with one."""
-_LEADING = word_set("take send bring drive lead direct guide navigate")
+_LEADING_VERBS = word_set("take send bring drive lead direct guide navigate")
 """Verbs of which "me to" makes "go to"."""
 _DETERMINER = {
     "1": "a", "one": "a", "another": "a", "a": "a", "an": "a", "my": "my", "our": "our",
     "the": "the", "this": "the", "that": "the", "these": "the", "those": "the", "your": "the",
 }  # fmt: skip
+"""The determiner that a label has for one in the text."""
 
 
-def _noun_phrase(words: list[str], at: int) -> _NounPhrase | None:
+def _read_noun_phrase(words: list[str], index: int) -> _NounPhrase | None:
+    """Returns the noun phrase that begins at a word; None if there is none."""
     determiner = ""
-    while at < len(words) and (
-        words[at] in DETERMINERS
-        or words[at] in NUMBERS
-        or words[at] in _DETERMINER
-        or words[at].isdigit()
+    while index < len(words) and (
+        words[index] in DETERMINERS
+        or words[index] in NUMBERS
+        or words[index] in _DETERMINER
+        or words[index].isdigit()
     ):
-        determiner = _DETERMINER.get(words[at], "") or determiner * words[at].isalpha()
-        at += 1
+        determiner = _DETERMINER.get(words[index], "") or determiner * words[index].isalpha()
+        index += 1
     run: list[str] = []
-    while at < len(words) and is_content(words[at]):
-        word = words[at]
+    while index < len(words) and is_content(words[index]):
+        word = words[index]
         if word.endswith("ing") and word not in ING_NOUNS:
             break
         if run and word.endswith("ed") and word not in ED_NOUNS:
             break
         run.append(word)
-        at += 1
-    if words[at : at + 1] in (["one"], ["ones"]):
+        index += 1
+    if words[index : index + 1] in (["one"], ["ones"]):
         return None  # "count the WARN ones", which lacks its noun
     while run and run[-1] in ADJECTIVES:
         run.pop()
-    return _NounPhrase(determiner, tuple(run), at) if run else None
+    return _NounPhrase(determiner, tuple(run), index) if run else None
 
 
-def _with_verb(
+def _verb_phrases(
     verb: tuple[str, ...], words: list[str], verbs: frozenset[str], place: int
 ) -> Iterator[Phrase]:
-    at = 0
-    if at < len(words) and words[at] in ("me", "us"):
-        at += 1
-        if verb[0] in _LEADING and words[at : at + 1] == ["to"]:
+    """Yields the verb with the noun phrase after it, then with a second one that a preposition joins to it."""
+    index = 0
+    if index < len(words) and words[index] in ("me", "us"):
+        index += 1
+        if verb[0] in _LEADING_VERBS and words[index : index + 1] == ["to"]:
             verb = ("go",)
-    while at < len(words) and words[at] in ADVERBS:
-        at += 1
-    while len(verb) < 3 and at < len(words) and words[at] in PREPOSITIONS:
-        verb = (*verb, words[at])
-        at += 1
-    if at < len(words) and words[at] in ("me", "us"):
-        at += 1
+    while index < len(words) and words[index] in ADVERBS:
+        index += 1
+    while len(verb) < 3 and index < len(words) and words[index] in PREPOSITIONS:
+        verb = (*verb, words[index])
+        index += 1
+    if index < len(words) and words[index] in ("me", "us"):
+        index += 1
     if (
         len(verb) > 1
         and verb[1] not in _PARTICLES
@@ -325,29 +342,29 @@ def _with_verb(
         and verb[0] in REQUEST_VERBS - _TAKE_PREPOSITION
     ):
         return  # "generate for a schema", where the object stands after it or nowhere
-    first = _noun_phrase(words, at)
-    if first is None:
+    object_phrase = _read_noun_phrase(words, index)
+    if object_phrase is None:
         return
-    for one in first.forms():
-        yield from _phrase((*verb, *one.written), verb[0], one.content, place, one.cut)
-        if len(one.content) > 1:
-            yield from _phrase(one.content, "", one.content, place, one.cut)
-    link = words[first.end] if first.end < len(words) else ""
+    for form in object_phrase.forms():
+        yield from _checked_phrase((*verb, *form.written), verb[0], form.content, place, form.cut)
+        if len(form.content) > 1:
+            yield from _checked_phrase(form.content, "", form.content, place, form.cut)
+    link = words[object_phrase.end] if object_phrase.end < len(words) else ""
     if link not in _LINKS:
         return
-    then = words[first.end + 1 : first.end + 2]
+    next_words = words[object_phrase.end + 1 : object_phrase.end + 2]
     links: tuple[str, ...] = (link,)
-    if link == "to" and then and then[0] in verbs:
-        links = (link, then[0])
-    second = _noun_phrase(words, first.end + len(links))
-    for one in first.forms(2):
-        for other in second.forms(2) if second else ():
-            yield from _phrase(
-                (*verb, *one.written, *links, *other.written),
+    if link == "to" and next_words and next_words[0] in verbs:
+        links = (link, next_words[0])
+    second_phrase = _read_noun_phrase(words, object_phrase.end + len(links))
+    for form in object_phrase.forms(2):
+        for second_form in second_phrase.forms(2) if second_phrase else ():
+            yield from _checked_phrase(
+                (*verb, *form.written, *links, *second_form.written),
                 verb[0],
-                (*one.content, *other.content),
+                (*form.content, *second_form.content),
                 place,
-                one.cut + other.cut,
+                form.cut + second_form.cut,
             )
 
 
@@ -357,7 +374,7 @@ _TAKE_PREPOSITION = word_set(
     "subscribe switch talk transfer travel try turn upgrade withdraw write"
 )
 """Request verbs that a preposition may follow at once: "look for a flight", but not "generate for a schema"."""
-_NO_NOUNS = word_set(
+_VERBS_ONLY = word_set(
     "add analyse analyze apply arrange assess attend borrow bring calculate choose collect complete configure confirm "
     "create decide delete deliver describe determine develop enter explain explore extract generate get give go hear "
     "identify implement improve install join learn locate modify navigate organise organize prepare receive recommend "
@@ -366,45 +383,53 @@ _NO_NOUNS = word_set(
 )
 """Request verbs that no noun is spelled like, so that no noun phrase begins with one."""
 _PARTICLES = word_set("up out off on down back over")
+"""Adverbs that belong to a verb: "check out"."""
 _LINKS = word_set("of for at in to from with on about")
+"""Prepositions that may join two noun phrases."""
 
 
 def _noun_phrases(words: list[str]) -> Iterator[Phrase]:
-    at = 0
-    while at < len(words):
-        found = _noun_phrase(words, at)
-        if found is None:
-            at += 1
+    """Yields the noun phrases of several words anywhere in a clause, also two that a preposition joins."""
+    index = 0
+    while index < len(words):
+        noun_phrase = _read_noun_phrase(words, index)
+        if noun_phrase is None:
+            index += 1
             continue
-        for one in found.forms():
-            if len(one.content) > 1:
-                yield from _phrase(one.content, "", one.content, -1, one.cut)
-        if found.end < len(words) and words[found.end] in _LINKS:
-            second = _noun_phrase(words, found.end + 1)
-            own = found.run[-1:]
-            if own[0] in _NO_NOUNS or (own[0].endswith("ed") and own[0] not in ED_NOUNS):
-                second = None  # "generate for a schema", "listed in the item"
-            for one in second.forms(2) if second else ():
-                link = words[found.end]
-                content = (*own, *one.content)
-                yield from _phrase((*own, link, *one.written), "", content, -1, one.cut)
-        at = found.end
+        for form in noun_phrase.forms():
+            if len(form.content) > 1:
+                yield from _checked_phrase(form.content, "", form.content, -1, form.cut)
+        if noun_phrase.end < len(words) and words[noun_phrase.end] in _LINKS:
+            second_phrase = _read_noun_phrase(words, noun_phrase.end + 1)
+            last_noun = noun_phrase.run[-1:]
+            if last_noun[0] in _VERBS_ONLY or (
+                last_noun[0].endswith("ed") and last_noun[0] not in ED_NOUNS
+            ):
+                second_phrase = None  # "generate for a schema", "listed in the item"
+            for form in second_phrase.forms(2) if second_phrase else ():
+                link = words[noun_phrase.end]
+                content = (*last_noun, *form.content)
+                yield from _checked_phrase(
+                    (*last_noun, link, *form.written), "", content, -1, form.cut
+                )
+        index = noun_phrase.end
 
 
-def _phrase(
+def _checked_phrase(
     words: tuple[str, ...],
     verb: str,
     content: tuple[str, ...],
     place: int,
     cut: tuple[tuple[str, str], ...] = (),
 ) -> Iterator[Phrase]:
-    reduced = tuple(map(stem, content))
-    told = [word for word in words if word not in DETERMINERS]
+    """Yields one phrase unless it is too short or long, repeats a word, or ends vaguely."""
+    stems = tuple(map(stem, content))
+    non_determiners = [word for word in words if word not in DETERMINERS]
     if (
-        not 2 <= len(words) <= MOST_WORDS
-        or len(set(told)) < len(told)  # "get the route to get home"
+        not 2 <= len(words) <= MAX_PHRASE_WORDS
+        or len(set(non_determiners)) < len(non_determiners)  # "get the route to get home"
         or stem(content[-1]) in VAGUE_STEMS
         or content[-1].endswith("'s")
     ):
         return
-    yield Phrase(words, frozenset(reduced), verb, place, cut)
+    yield Phrase(words, frozenset(stems), verb, place, cut)

@@ -17,23 +17,26 @@ from engine.goals.labels.phrases import Phrase
 from engine.goals.labels.word_kinds import word_set
 
 SIGNS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-LONGEST = 8
+"""Ranges of the signs of scripts without spaces (kana and Han), for a character class."""
+MAX_SIGNS_PER_PHRASE = 8
 """Most signs of a phrase."""
-MOST_SIGNS = 200_000
+MAX_COUNTED_SIGNS = 200_000
 """Signs of all texts together that are counted."""
-TEXT_CHARS = 600
+MAX_TEXT_CHARS = 600
 """Characters of a text that are read."""
-COHESION = 1.0
+MIN_COHESION = 1.0
 """Least pointwise mutual information, in nats, of the two parts of a phrase where they cohere least."""
-VARIETY = 0.3
+MIN_VARIETY = 0.3
 """Least number of different signs on either side of a phrase, as a share of its occurrences; the edge of a clause is
 always a different one."""
 
 _RUNS = re.compile(rf"[{SIGNS}]+")
+"""Runs of such signs."""
 _MEASURES = re.compile(
     "(?:[一两二三四五六七八九十几这那某每](?:个|份|些|场|次|条|顿|套|种|位|件|款|下|点|项|道|张|本|段|趟|篇)"
     "|为期[一二三四五六七八九十几]*[天周月年])的?"
 )
+"""Numerals with a measure word, which say nothing."""
 _OPENING = re.compile(
     "(?:请问|(?<![申邀])请|麻烦|能否|能不能|可以|可否|是否可以|是否能|希望|你能|您能|你可以|您可以)(?:你|您)?(?:能|可以)?(?:帮我|帮忙|给我|为我|替我|协助我|帮助我|帮)?"
     "|(?:帮|给|为|替)(?:我们|我|他们|她们|他|她|自己|忙)"
@@ -44,18 +47,21 @@ _OPENING = re.compile(
 _NOT_FIRST = frozenset(
     "的了吗呢吧啊呀们着过个和与及或是有我你您他她它这那在就也都还很最而但所把被让对从以等又再之其里上下中后前时些点份"
 )
+"""Signs with which no phrase begins."""
 _NOT_LAST = frozenset(
     "的了吗呢吧啊呀着和与及或是有我你您他她它这那在就也都还很最而但所把被让对从以又再之其不没想要能会可请帮给为去来一二三两几到用向跟比做个"
 )
-_SAY_NOTHING = word_set(
+"""Signs with which no phrase ends."""
+_EMPTY_WORDS = word_set(
     "什么 怎么 可以 谢谢 你好 您好 好的 推荐 帮忙 建议 一下 如何 问题 方面 时候 没有 因为 所以 比较 觉得 感觉 非常 "
     "或者 如果 还有 那么 这样 详细 具体"
 )
+"""Words that say nothing about a goal."""
 
 
 def pairs(text: str) -> set[str]:
-    """The pairs of neighboring signs in a text, which stand for its words."""
-    return {run[at : at + 2] for run in _RUNS.findall(text) for at in range(len(run) - 1)}
+    """Returns the pairs of neighboring signs in a text, which stand for its words."""
+    return {run[index : index + 2] for run in _RUNS.findall(text) for index in range(len(run) - 1)}
 
 
 class SpacelessPhrases:
@@ -70,77 +76,86 @@ class SpacelessPhrases:
         before: dict[str, Counter[str]] = {}
         after: dict[str, Counter[str]] = {}
         runs = [_runs(text) for text in texts]
-        total = sum(len(run) for found in runs for run in found)
-        step = max(1, math.ceil(total / MOST_SIGNS))
-        for run in (run for found in runs[::step] for run in found):
-            for at in range(len(run)):
-                for end in range(at + 1, min(at + LONGEST, len(run)) + 1):
-                    gram = run[at:end]
+        total = sum(len(run) for text_runs in runs for run in text_runs)
+        step = max(1, math.ceil(total / MAX_COUNTED_SIGNS))
+        for run in (run for text_runs in runs[::step] for run in text_runs):
+            for start in range(len(run)):
+                for end in range(start + 1, min(start + MAX_SIGNS_PER_PHRASE, len(run)) + 1):
+                    gram = run[start:end]
                     self._counts[gram] += 1
-                    if end - at > 1:
-                        before.setdefault(gram, Counter())[run[at - 1] if at else ""] += 1
+                    if end - start > 1:
+                        before.setdefault(gram, Counter())[run[start - 1] if start else ""] += 1
                         after.setdefault(gram, Counter())[run[end : end + 1]] += 1
         self._signs = sum(count for gram, count in self._counts.items() if len(gram) == 1)
         self._varied = {
             gram
             for gram, count in self._counts.items()
             if len(gram) > 1 and count > 1
-            and min(_variety(before[gram]), _variety(after[gram])) >= max(2, VARIETY * count)
+            and min(_variety(before[gram]), _variety(after[gram])) >= max(2, MIN_VARIETY * count)
         }  # fmt: skip
 
     def is_phrase(self, run: str) -> bool:
-        """Whether a run of signs is a word or several."""
+        """Returns whether a run of signs is a word or several."""
         return (
-            2 <= len(run) <= LONGEST
+            2 <= len(run) <= MAX_SIGNS_PER_PHRASE
             and run in self._varied
             and run[0] not in _NOT_FIRST
             and run[-1] not in _NOT_LAST
-            and run not in _SAY_NOTHING
-            and self._cohesion(run) >= COHESION
+            and run not in _EMPTY_WORDS
+            and self._cohesion(run) >= MIN_COHESION
         )
 
     def _cohesion(self, run: str) -> float:
+        """Returns the pointwise mutual information, in nats, of the two parts of a run where they cohere least."""
         return min(
             math.log(
-                self._counts[run] * self._signs / (self._counts[run[:at]] * self._counts[run[at:]])
+                self._counts[run]
+                * self._signs
+                / (self._counts[run[:index]] * self._counts[run[index:]])
             )
-            for at in range(1, len(run))
+            for index in range(1, len(run))
         )
 
     def of(self, text: str) -> Iterator[Phrase]:
-        """The candidates in a text, in its order; of a request, those that begin it have the verb "do"."""
+        """Yields the candidates in a text, in its order; of a request, those that begin it have the verb "do"."""
         requests = 0
         for run in _runs(text):
-            found = list(_OPENING.finditer(run))
-            start = found[-1].end() if found else len(run)
-            for at in range(len(run)):
-                for end in range(at + 2, min(at + LONGEST, len(run)) + 1):
-                    whole = at == start and end == len(run) and run[-1] not in _NOT_LAST
+            openings = list(_OPENING.finditer(run))
+            request_start = openings[-1].end() if openings else len(run)
+            for start in range(len(run)):
+                for end in range(start + 2, min(start + MAX_SIGNS_PER_PHRASE, len(run)) + 1):
+                    is_whole_request = (
+                        start == request_start and end == len(run) and run[-1] not in _NOT_LAST
+                    )
                     if (
-                        whole
-                        or self.is_phrase(run[at:end])
-                        or (at == start and self._ends_word(run[at:end]))
+                        is_whole_request
+                        or self.is_phrase(run[start:end])
+                        or (start == request_start and self._ends_word(run[start:end]))
                     ):
-                        place = requests if at >= start else -1
-                        verb = "do" if at == start else ""
-                        yield Phrase((run[at:end],), self._words(run[at:end]), verb, place)
-            requests += bool(found)
+                        place = requests if start >= request_start else -1
+                        verb = "do" if start == request_start else ""
+                        yield Phrase((run[start:end],), self._words(run[start:end]), verb, place)
+            requests += bool(openings)
 
     def _ends_word(self, run: str) -> bool:
-        """Whether a run from the beginning of a request ends with a word, after at least two signs."""
+        """Returns whether a run from the beginning of a request ends with a word, after at least two signs."""
         return run[0] not in _NOT_FIRST and any(
             self.is_phrase(run[-size:]) for size in (2, 3, 4) if len(run) >= size + 2
         )
 
     def _words(self, run: str) -> frozenset[str]:
-        every = pairs(run)
-        return frozenset(pair for pair in every if self.is_phrase(pair)) or frozenset(every)
+        """Returns the pairs of signs of a run that are words, or all if none is."""
+        sign_pairs = pairs(run)
+        return frozenset(pair for pair in sign_pairs if self.is_phrase(pair)) or frozenset(
+            sign_pairs
+        )
 
 
 def _runs(text: str) -> list[str]:
-    """The runs of signs in the beginning of a text, without measure words."""
-    return _RUNS.findall(_MEASURES.sub("", text[:TEXT_CHARS]))
+    """Returns the runs of signs in the beginning of a text, without measure words."""
+    return _RUNS.findall(_MEASURES.sub("", text[:MAX_TEXT_CHARS]))
 
 
-def _variety(found: Counter[str]) -> int:
-    return len(found) - ("" in found) + found[""]
+def _variety(neighbor_counts: Counter[str]) -> int:
+    """Returns the number of different neighboring signs; each edge of a clause ("") counts as one."""
+    return len(neighbor_counts) - ("" in neighbor_counts) + neighbor_counts[""]

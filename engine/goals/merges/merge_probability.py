@@ -43,11 +43,14 @@ import numpy.typing as npt
 from engine.goals.records import MergeOrder
 
 Floats = npt.NDArray[np.float64]
+"""An array of real numbers."""
 
-STEPS = 50
-CLOSE = 1e-10
-DRAWS, SEED = 200, 0
-"""Draws of the weights for `count_range`."""
+MAX_NEWTON_STEPS = 50
+"""Steps after which the fit stops if it has not converged."""
+CONVERGED_DECREMENT = 1e-10
+"""Newton decrement (slope times step) below which the fit has converged; a smaller line-search step is not tried."""
+COUNT_RANGE_DRAWS, COUNT_RANGE_SEED = 200, 0
+"""Number of draws of the weights for `count_range`, and the seed of their random numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class Prior:
 
     Attributes:
         names: Names of the features; the intercept, which is the first weight, is not among them.
-        means, deviations: Of the weights, the intercept first; shape (1 + features,).
+        means, deviations: Means and standard deviations of the weights, the intercept first; shape (1 + features,).
         leeway: Until there is a decision, a pair is at most as probable as one with this much more of the first feature
             and 0 for the others. None sets no such limit.
     """
@@ -72,8 +75,9 @@ class MergeModel:
     """The fitted weights.
 
     Attributes:
-        weights: The intercept first.
-        covariance: Of the weights, shape (1 + features, 1 + features).
+        prior: The prior that it was fitted with.
+        weights: Means of the weights, the intercept first.
+        covariance: Covariance of the weights, shape (1 + features, 1 + features).
         decisions: Number of decisions that it was fitted to; 0 means the prior alone.
     """
 
@@ -83,34 +87,38 @@ class MergeModel:
     decisions: int
 
     def probabilities(self, features: Floats) -> Floats:
-        """Merge probabilities, shape (...), from features of shape (..., features), NaN where unknown."""
+        """Returns merge probabilities, shape (...), from features of shape (..., features), NaN where unknown."""
         x = design(features)
-        found = self._averaged(x)
+        averages = self._average_probabilities(x)
         if self.decisions or self.prior.leeway is None:
-            return found
-        first = np.zeros_like(x)
-        first[..., 0], first[..., 1] = 1, x[..., 1] + self.prior.leeway
-        limited: Floats = np.minimum(found, self._averaged(first))
-        return limited
+            return averages
+        limits = np.zeros_like(x)
+        limits[..., 0], limits[..., 1] = 1, x[..., 1] + self.prior.leeway
+        limited_averages: Floats = np.minimum(averages, self._average_probabilities(limits))
+        return limited_averages
 
     def count_range(self, features: Floats) -> tuple[float, float]:
-        """Between which numbers the count of those of the pairs that are to be merged lies: the 5% and 95% quantiles of
-        the sum of their probabilities by the distribution of the weights; features of shape (pairs, features)."""
+        """Returns the 5% and 95% quantiles of the number of these pairs that are to be merged: those of the sum of
+        their probabilities over the distribution of the weights; features have the shape (pairs, features)."""
         x = design(features)
         root = np.linalg.cholesky(np.array(self.covariance))
-        normal = np.random.default_rng(SEED).standard_normal((DRAWS, len(root)))
-        drawn = np.array(self.weights) + normal @ root.T
-        low, high = np.quantile([_sigmoid(x @ weights).sum() for weights in drawn], (0.05, 0.95))
+        standard_draws = np.random.default_rng(COUNT_RANGE_SEED).standard_normal(
+            (COUNT_RANGE_DRAWS, len(root))
+        )
+        weight_draws = np.array(self.weights) + standard_draws @ root.T
+        low, high = np.quantile(
+            [_sigmoid(x @ weights).sum() for weights in weight_draws], (0.05, 0.95)
+        )
         return float(low), float(high)
 
-    def _averaged(self, x: Floats) -> Floats:
-        """Mean probabilities over the distribution of the weights, from rows of `design`."""
+    def _average_probabilities(self, x: Floats) -> Floats:
+        """Returns mean probabilities over the distribution of the weights, from rows of `design`."""
         variance = np.einsum("...f,fg,...g->...", x, np.array(self.covariance), x)
         return _sigmoid(x @ np.array(self.weights) / np.sqrt(1 + np.pi / 8 * variance))
 
 
 def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
-    """Fits the merge probability to decisions.
+    """Returns the merge model fitted to decisions.
 
     Args:
         prior: The prior of the weights.
@@ -123,28 +131,31 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
     y = np.array(merged, float)
 
     def loss(weights: Floats) -> float:
+        """Returns the negative log posterior, up to a constant."""
         z = x @ weights
         return float(
             (np.logaddexp(0, z) - y * z).sum() + (precision * (weights - mean) ** 2).sum() / 2
         )
 
     weights, curvature = mean.copy(), np.diag(precision)
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         p = _sigmoid(x @ weights)
         slope = x.T @ (p - y) + precision * (weights - mean)
         curvature = (x.T * (p * (1 - p))) @ x + np.diag(precision)
         step = np.linalg.solve(curvature, slope)
-        if float(slope @ step) < CLOSE:
+        if float(slope @ step) < CONVERGED_DECREMENT:
             # this near the optimum Newton's method converges quadratically
             weights = weights - step
             break
-        size, before = 1.0, loss(weights)
+        step_size, previous_loss = 1.0, loss(weights)
         # backtracking line search: halve the step until the loss falls by a quarter of what the gradient predicts
         while (
-            size > CLOSE and loss(weights - size * step) > before - size * float(slope @ step) / 4
+            step_size > CONVERGED_DECREMENT
+            and loss(weights - step_size * step)
+            > previous_loss - step_size * float(slope @ step) / 4
         ):
-            size /= 2
-        weights = weights - size * step
+            step_size /= 2
+        weights = weights - step_size * step
     covariance = np.linalg.inv(curvature)
     return MergeModel(
         prior,
@@ -155,9 +166,9 @@ def refit(prior: Prior, features: Floats, merged: Sequence[bool]) -> MergeModel:
 
 
 def design(features: Floats) -> Floats:
-    """Features with a leading 1 for the intercept; NaN becomes 0."""
-    known = np.nan_to_num(features, nan=0.0)
-    return np.concatenate([np.ones((*known.shape[:-1], 1)), known], axis=-1)
+    """Returns features with a leading 1 for the intercept; NaN becomes 0."""
+    filled = np.nan_to_num(features, nan=0.0)
+    return np.concatenate([np.ones((*filled.shape[:-1], 1)), filled], axis=-1)
 
 
 def _sigmoid(z: Floats) -> Floats:
@@ -165,6 +176,7 @@ def _sigmoid(z: Floats) -> Floats:
 
 
 NAMES = ("closeness", "description", "overlap", "likelihood", "yes", "size")
+"""Names of the features, in their order; the arguments of `standardize` say what each is made from."""
 PRIOR = Prior(
     NAMES,
     means=(0.0, 1.2, 0.15, 0.3, 0.5, 0.1, 0.0),
@@ -177,13 +189,17 @@ prior, so decisions move it first. The first name is `closeness`, the name under
 decision, all other features together count for no more than .15 of scaled similarity (`leeway`)."""
 
 SIMILARITY_UNIT = 0.1
+"""Scaled similarity above the threshold at which `closeness` is 1."""
 NATS_UNIT = 0.1
+"""Likelihood ratio, nats per token, at which `likelihood` is 1."""
 NEUTRAL_OVERLAP = 0.1
 """Share of neighbors in the other group at which the feature is 0."""
-MIN_OVERLAP = 0.02
-WIDEST = 10.0
+OVERLAP_OFFSET = 0.02
+"""Added to overlaps before the logarithm, so that 0 stays finite."""
+MAX_ABSOLUTE_FEATURE = 10.0
 """Features are clipped to this absolute value, so that none outweighs all others."""
 MIN_SPREAD = 1e-6
+"""Least standard deviation of a `RobustScale`, so that it can be divided by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,18 +211,19 @@ class RobustScale:
 
     @classmethod
     def of(cls, values: Floats) -> RobustScale:
-        """Median and 1.4826 times the median absolute deviation; NaN values are left out."""
-        known = values[~np.isnan(values)]
-        if not len(known):
+        """Returns the median and 1.4826 times the median absolute deviation, which for normal data is the standard
+        deviation; NaN values are left out."""
+        known_values = values[~np.isnan(values)]
+        if not len(known_values):
             return cls(0.0, 1.0)
-        middle = float(np.median(known))
-        spread = 1.4826 * float(np.median(np.abs(known - middle)))
+        middle = float(np.median(known_values))
+        spread = 1.4826 * float(np.median(np.abs(known_values - middle)))
         if spread < MIN_SPREAD:  # most values are equal, for example when most groups share no word
-            spread = max(MIN_SPREAD, float(known.std()))
+            spread = max(MIN_SPREAD, float(known_values.std()))
         return cls(middle, spread)
 
 
-def standardized(
+def standardize(
     *,
     scaled_similarity: Floats,
     threshold: float,
@@ -218,7 +235,8 @@ def standardized(
     yes_reversed: Floats,
     sizes: tuple[Floats, Floats],
 ) -> Floats:
-    """Features of pairs, shape (pairs, len(NAMES)), NaN where an input is NaN. All arrays have shape (pairs,).
+    """Returns the features of pairs, shape (pairs, len(NAMES)), NaN where an input is NaN. All arrays have shape
+    (pairs,).
 
     Args:
         scaled_similarity, threshold: See `engine.goals.clusters.granularity`.
@@ -230,25 +248,26 @@ def standardized(
         yes, yes_reversed: Probability that the model answers yes, in both orders of the pair.
         sizes: Number of members of the first and of the second groups.
     """
-    found = np.empty((len(scaled_similarity), len(NAMES)))
-    found[:, 0] = (scaled_similarity - threshold) / SIMILARITY_UNIT
-    found[:, 1] = (description - description_scale.middle) / description_scale.spread
-    found[:, 2] = np.log2((overlap + MIN_OVERLAP) / (NEUTRAL_OVERLAP + MIN_OVERLAP))
-    found[:, 3] = likelihood / NATS_UNIT
-    found[:, 4] = (_logit(yes) + _logit(yes_reversed)) / 2
-    found[:, 5] = np.log(np.minimum(*sizes) / np.maximum(*sizes))
-    clipped: Floats = np.clip(found, -WIDEST, WIDEST)
-    return clipped
+    columns = np.empty((len(scaled_similarity), len(NAMES)))
+    columns[:, 0] = (scaled_similarity - threshold) / SIMILARITY_UNIT
+    columns[:, 1] = (description - description_scale.middle) / description_scale.spread
+    columns[:, 2] = np.log2((overlap + OVERLAP_OFFSET) / (NEUTRAL_OVERLAP + OVERLAP_OFFSET))
+    columns[:, 3] = likelihood / NATS_UNIT
+    columns[:, 4] = (_logit(yes) + _logit(yes_reversed)) / 2
+    columns[:, 5] = np.log(np.minimum(*sizes) / np.maximum(*sizes))
+    clipped_columns: Floats = np.clip(columns, -MAX_ABSOLUTE_FEATURE, MAX_ABSOLUTE_FEATURE)
+    return clipped_columns
 
 
 def _logit(p: Floats) -> Floats:
-    inside = np.clip(p, 1e-3, 1 - 1e-3)
-    found: Floats = np.log(inside / (1 - inside))
-    return found
+    """Returns log-odds, with probabilities clipped to 0.001–0.999."""
+    clipped = np.clip(p, 1e-3, 1 - 1e-3)
+    logits: Floats = np.log(clipped / (1 - clipped))
+    return logits
 
 
 def expected_error_reduction(model: MergeModel, features: Floats, masses: Floats) -> Floats:
-    """Expected error reduction of deciding each pair, shape (pairs,); the module docstring has the formula.
+    """Returns the expected error reduction of deciding each pair, shape (pairs,); the module docstring has the formula.
 
     Args:
         features: Of the undecided pairs, shape (pairs, features), NaN where unknown.
@@ -257,19 +276,19 @@ def expected_error_reduction(model: MergeModel, features: Floats, masses: Floats
     x = design(features)
     p = model.probabilities(features)
     c = p * (1 - p)
-    moved = x @ np.array(model.covariance)
-    targets = (x.T * (masses * c * c)) @ x
-    of_others = np.einsum("if,fg,ig->i", moved, targets, moved)
-    own = np.einsum("if,if->i", moved, x)
-    of_others -= masses * np.square(c * own)
-    gain: Floats = masses * c + c / (1 + c * own) * of_others
-    return gain
+    projected = x @ np.array(model.covariance)
+    weighted_moment = (x.T * (masses * c * c)) @ x
+    others_reduction = np.einsum("if,fg,ig->i", projected, weighted_moment, projected)
+    own_variance = np.einsum("if,if->i", projected, x)
+    others_reduction -= masses * np.square(c * own_variance)
+    reduction: Floats = masses * c + c / (1 + c * own_variance) * others_reduction
+    return reduction
 
 
-def ranked(
+def rank_pairs(
     order: MergeOrder, model: MergeModel, features: Floats, similarities: Floats, masses: Floats
 ) -> list[int]:
-    """Indices of the pairs, the next to decide first; ties keep the order of the pairs.
+    """Returns the indices of the pairs, the next to decide first; ties keep the order of the pairs.
 
     Args:
         order: `similarity`, `probability`, or `informative`, which is by expected error reduction.
@@ -278,9 +297,9 @@ def ranked(
         masses: Weight of each pair, shape (pairs,).
     """
     if order == "similarity":
-        worth = similarities
+        priorities = similarities
     elif order == "probability":
-        worth = model.probabilities(features)
+        priorities = model.probabilities(features)
     else:
-        worth = expected_error_reduction(model, features, masses)
-    return list(map(int, np.argsort(-worth, kind="stable")))
+        priorities = expected_error_reduction(model, features, masses)
+    return list(map(int, np.argsort(-priorities, kind="stable")))

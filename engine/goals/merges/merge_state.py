@@ -34,10 +34,12 @@ class Group:
     """A current or former group.
 
     Attributes:
-        lowest: Lowest conversation id.
-        own: Conversation ids, ascending; None if the members are those of `made_of`.
-        made_by: The decision that made it; None for a cluster.
-        named_by, pinned_by: The decisions that named and pinned it.
+        size: Number of members.
+        lowest: Lowest conversation id of a member.
+        own: Conversation ids of the members, ascending; None if the members are those of `made_of`.
+        made_of: Ids of the groups that it was merged or split from; empty for a cluster.
+        made_by: The decision that merged or split groups into it; None for a cluster.
+        named_by, pinned_by: The decisions that named and pinned it; None if there is none.
     """
 
     id: str
@@ -53,7 +55,7 @@ class Group:
 
     @property
     def pinned(self) -> bool:
-        """Whether it is excluded from merge proposals."""
+        """Whether the group is excluded from merge proposals."""
         return self.pinned_by is not None
 
 
@@ -88,26 +90,30 @@ class MergeState:
     def of_clusters(
         cls, members: Mapping[int, Iterable[int]], outliers: Iterable[int] = ()
     ) -> MergeState:
-        """The state before any decision: group `c12` is cluster 12."""
+        """Returns the state before any decision, in which group `c12` is cluster 12."""
         groups = {}
         for number, ids in members.items():
-            own = _ids(ids)
-            groups[f"c{number}"] = Group(f"c{number}", "", "", len(own), int(own[0]), own)
-        outside = _ids(outliers)
+            sorted_ids = _ids(ids)
+            groups[f"c{number}"] = Group(
+                f"c{number}", "", "", len(sorted_ids), int(sorted_ids[0]), sorted_ids
+            )
+        sorted_outliers = _ids(outliers)
         conversation_ids = np.sort(
-            np.concatenate([outside, *(g.own for g in groups.values() if g.own is not None)])
+            np.concatenate(
+                [sorted_outliers, *(g.own for g in groups.values() if g.own is not None)]
+            )
         )
-        return cls(groups, dict.fromkeys(groups), outside, conversation_ids)
+        return cls(groups, dict.fromkeys(groups), sorted_outliers, conversation_ids)
 
     def named(self, names: Mapping[str, tuple[str, str]]) -> MergeState:
-        """A copy in which groups have these labels and descriptions."""
-        found = self.copy()
+        """Returns a copy in which groups have these labels and descriptions."""
+        state = self.copy()
         for key, (label, description) in names.items():
-            found.groups[key] = replace(found.groups[key], label=label, description=description)
-        return found
+            state.groups[key] = replace(state.groups[key], label=label, description=description)
+        return state
 
     def copy(self) -> MergeState:
-        """An independent copy."""
+        """Returns an independent copy."""
         return MergeState(
             dict(self.groups),
             dict(self.current),
@@ -124,10 +130,10 @@ class MergeState:
     # Queries
 
     def group(self, key: str) -> Group:
-        """A current group.
+        """Returns a current group.
 
         Raises:
-            UsageError: It is not a current group; the advice names the group that it became.
+            NotFound: It is not a current group; the advice names the group that it became.
         """
         if key not in self.current:
             became = self.current_of(key)
@@ -136,36 +142,40 @@ class MergeState:
         return self.groups[key]
 
     def members(self, key: str | None) -> Ids:
-        """Conversation ids of a current or former group, ascending; None gives the outliers."""
+        """Returns the conversation ids of a current or former group, ascending; those of the outliers for None."""
         if key is None:
             return self.outliers
-        found = [part.own for part in self.parts(key) if part.own is not None]
-        return found[0] if len(found) == 1 else np.sort(np.concatenate(found))
+        member_arrays = [part.own for part in self.parts(key) if part.own is not None]
+        return (
+            member_arrays[0] if len(member_arrays) == 1 else np.sort(np.concatenate(member_arrays))
+        )
 
     def parts(self, key: str) -> list[Group]:
-        """The groups with members of their own (`Group.own`) that a group was merged from; itself if it was not."""
-        found: list[Group] = []
-        left = [key]
-        while left:
-            group = self.groups[left.pop()]
+        """Returns the groups with members of their own (`Group.own`) that a group was merged from; the group itself if
+        it was not merged."""
+        parts: list[Group] = []
+        remaining = [key]
+        while remaining:
+            group = self.groups[remaining.pop()]
             if group.own is None:
-                left += group.made_of
+                remaining += group.made_of
             else:
-                found.append(group)
-        return found
+                parts.append(group)
+        return parts
 
     def current_of(self, key: str) -> str | None:
-        """Id of the current group that a group is or became; None if there never was a group of this id."""
+        """Returns the id of the current group that a group is or became; None if there never was a group of this id."""
         while key in self.successor:
             key = self.successor[key]
         return key if key in self.current else None
 
     def numbers(self, ids: Sequence[str]) -> tuple[Ids, npt.NDArray[np.int32]]:
-        """All conversation ids, ascending, and for each the index of its group in `ids`; -1 for an outlier."""
-        found = np.full(len(self.conversation_ids), -1, dtype=np.int32)
-        for place, key in enumerate(ids):
-            found[np.searchsorted(self.conversation_ids, self.members(key))] = place
-        return self.conversation_ids, found
+        """Returns all conversation ids, ascending, and for each the index of its group in `ids`; -1 for one in none of
+        them."""
+        group_indices = np.full(len(self.conversation_ids), -1, dtype=np.int32)
+        for index, key in enumerate(ids):
+            group_indices[np.searchsorted(self.conversation_ids, self.members(key))] = index
+        return self.conversation_ids, group_indices
 
     def decided(self, a: str, b: str) -> bool:
         """Whether an *apart* or a *never* holds for a pair."""
@@ -173,29 +183,33 @@ class MergeState:
         return pair in self.refused or pair in self.forbidden
 
     def open_pairs(self) -> list[Pair]:
-        """Undecided pairs of current groups that are not pinned."""
-        free = sorted(key for key in self.current if not self.groups[key].pinned)
+        """Returns the undecided pairs of current groups that are not pinned."""
+        unpinned = sorted(key for key in self.current if not self.groups[key].pinned)
         return [
-            (a, b) for at, a in enumerate(free) for b in free[at + 1 :] if not self.decided(a, b)
+            (a, b)
+            for index, a in enumerate(unpinned)
+            for b in unpinned[index + 1 :]
+            if not self.decided(a, b)
         ]
 
     def sides(self, a: str, b: str) -> tuple[Group, Group]:
-        """Both groups, the larger first; of equal sizes the one with the lowest conversation id first."""
+        """Returns both groups, the larger first; of equal sizes the one with the lowest conversation id first."""
         first, second = self.group(a), self.group(b)
         larger = (-first.size, first.lowest) <= (-second.size, second.lowest)
         return (first, second) if larger else (second, first)
 
     def sides_key(self, a: str, b: str) -> str:
-        """Hash of the members of a pair of groups, 32 hex digits."""
+        """Returns a hash of the members of a pair of groups, 32 hex digits, the same for both orders."""
         both = b"".join(self._digest(group.id) for group in self.sides(a, b))
         return hashlib.sha256(both).hexdigest()[:32]
 
     def _digest(self, key: str) -> bytes:
-        found = self.digests.get(key)
-        if found is None:
-            found = hashlib.sha256(self.members(key).astype("<i8").tobytes()).digest()
-            self.digests[key] = found
-        return found
+        """Returns the SHA-256 of the members of a group, from the cache if it is there."""
+        digest = self.digests.get(key)
+        if digest is None:
+            digest = hashlib.sha256(self.members(key).astype("<i8").tobytes()).digest()
+            self.digests[key] = digest
+        return digest
 
     # Changes
 
@@ -226,24 +240,27 @@ class MergeState:
             both = sorted(self._pair(decision), key=lambda g: (not g.pinned, -g.size, g.id))
             names = ((both[0].label, both[0].description),)
         elif decision.kind == "split":
-            group = self._one(decision)
+            group = self._single(decision)
             _, parts = self._parts(decision, group)
-            more = range(len(names), len(parts))
-            own = (f"{group.label} ({n + 1})".strip() for n in more)
-            names += tuple((label, group.description) for label in own)
+            unnamed_parts = range(len(names), len(parts))
+            numbered_labels = (f"{group.label} ({n + 1})".strip() for n in unnamed_parts)
+            names += tuple((label, group.description) for label in numbered_labels)
         return replace(decision, labels=labels, names=names)
 
     def _pair(self, decision: GoalDecision) -> tuple[Group, Group]:
+        """Returns the two groups of a decision; raises UsageError if it does not have two different ones."""
         if len(decision.sides) != 2 or decision.sides[0] == decision.sides[1]:
             raise UsageError("That takes two different groups.", "Choose another one.")
         return self.group(decision.sides[0]), self.group(decision.sides[1])
 
-    def _one(self, decision: GoalDecision) -> Group:
+    def _single(self, decision: GoalDecision) -> Group:
+        """Returns the group of a decision; raises UsageError if it does not have exactly one."""
         if len(decision.sides) != 1:
             raise UsageError("That takes one group.")
         return self.group(decision.sides[0])
 
     def _merge(self, decision: GoalDecision) -> None:
+        """Replaces two groups by one with all their members."""
         a, b = self._pair(decision)
         if decision.author != "human" and (a.pinned or b.pinned or self.decided(a.id, b.id)):
             raise UsageError("A person decided otherwise on these groups.")
@@ -263,6 +280,7 @@ class MergeState:
         self._replace((a.id, b.id), (made,))
 
     def _refuse(self, decision: GoalDecision) -> None:
+        """Notes an *apart* or a *never* on a pair of groups."""
         a, b = self._pair(decision)
         pair = pair_of(a.id, b.id)
         if pair in self.forbidden:
@@ -275,74 +293,81 @@ class MergeState:
             self.refused[pair] = decision
 
     def _split(self, decision: GoalDecision) -> None:
-        group = self._one(decision)
-        wanted, parts = self._parts(decision, group)
+        """Replaces a group by one group for each part; latecomers named in a part go to its group."""
+        group = self._single(decision)
+        named_parts, parts = self._parts(decision, group)
         names = self.complete(decision).names
         made = [
             Group(key, *name, len(part), int(part[0]), part, (group.id,), decision, decision)
             for key, name, part in zip(part_ids(decision.id, len(parts)), names, parts, strict=True)
         ]
-        for part, to in zip(wanted, made, strict=False):
+        for part, target in zip(named_parts, made, strict=False):
             for latecomer in np.setdiff1d(part, self.conversation_ids, assume_unique=True).tolist():
-                self.latecomers[latecomer] = to.id
+                self.latecomers[latecomer] = target.id
         self._replace((group.id,), made)
 
     def _parts(self, decision: GoalDecision, group: Group) -> tuple[list[Ids], list[Ids]]:
-        """(parts as the split names them, latecomers included; members of the groups that it makes)."""
+        """Returns the parts as the split names them, latecomers included, and the members of the groups that it makes.
+
+        Raises:
+            UsageError: The parts overlap, name a conversation of another group, are empty, or are not at least two.
+        """
         members = self.members(group.id)
-        wanted = [np.unique(_ids(part)) for part in decision.parts]
-        named = np.concatenate([np.empty(0, np.int64), *wanted])
+        named_parts = [np.unique(_ids(part)) for part in decision.parts]
+        named = np.concatenate([np.empty(0, np.int64), *named_parts])
         if len(np.unique(named)) < len(named):
             raise UsageError("A conversation cannot be in two parts.")
-        inside = [part[np.isin(part, members, assume_unique=True)] for part in wanted]
+        member_parts = [part[np.isin(part, members, assume_unique=True)] for part in named_parts]
         strangers = np.setdiff1d(named, members, assume_unique=True)
         if np.isin(strangers, self.conversation_ids).any():
             raise UsageError(
                 "A part has a conversation that is not in the group.", "Look at its members again."
             )
-        if any(not len(part) for part in inside):
+        if any(not len(part) for part in member_parts):
             raise UsageError("A part needs a member of the group.", "Look at its members again.")
         rest = np.setdiff1d(members, named, assume_unique=True)
-        parts = [*inside, rest] if len(rest) else inside
+        parts = [*member_parts, rest] if len(rest) else member_parts
         if len(parts) < 2:
             raise UsageError("A split takes two parts.", "Choose some of the members, not all.")
-        return wanted, parts
+        return named_parts, parts
 
     def _move(self, decision: GoalDecision) -> None:
-        target = self._one(decision) if decision.sides else None
+        """Moves conversations to a group or, without one, to the outliers; latecomers are only noted."""
+        target = self._single(decision) if decision.sides else None
         if len(decision.parts) != 1 or not len(decision.parts[0]):
             raise NotYet("There is no conversation to move.")
-        wanted = np.unique(_ids(decision.parts[0]))
-        moved = wanted[np.isin(wanted, self.conversation_ids, assume_unique=True)]
+        named_ids = np.unique(_ids(decision.parts[0]))
+        clustered_ids = named_ids[np.isin(named_ids, self.conversation_ids, assume_unique=True)]
         changed: dict[str, Ids] = {}
         for key in self.current:
             members = self.members(key)
-            stay = members[~np.isin(members, moved, assume_unique=True)]
+            staying = members[~np.isin(members, clustered_ids, assume_unique=True)]
             if target is not None and key == target.id:
-                if len(joined := np.union1d(members, moved)) > len(members):
-                    changed[key] = joined
-            elif len(stay) < len(members):
-                changed[key] = stay
+                if len(grown := np.union1d(members, clustered_ids)) > len(members):
+                    changed[key] = grown
+            elif len(staying) < len(members):
+                changed[key] = staying
         if any(not len(members) for members in changed.values()):
             raise UsageError(
                 "That would leave a group without members.", "Merge it instead of moving them all."
             )
-        outside = np.setdiff1d(self.outliers, moved, assume_unique=True)
-        outside = outside if target is not None else np.union1d(outside, moved)
-        if not changed and len(moved) == len(wanted):
+        outliers = np.setdiff1d(self.outliers, clustered_ids, assume_unique=True)
+        outliers = outliers if target is not None else np.union1d(outliers, clustered_ids)
+        if not changed and len(clustered_ids) == len(named_ids):
             raise UsageError("They are there already.")
-        self.outliers = outside
+        self.outliers = outliers
         for key, members in changed.items():
             self.groups[key] = replace(
                 self.groups[key], own=members, size=len(members), lowest=int(members[0])
             )
             self.touched.add(key)
             self.digests.pop(key, None)
-        for latecomer in np.setdiff1d(wanted, moved, assume_unique=True).tolist():
+        for latecomer in np.setdiff1d(named_ids, clustered_ids, assume_unique=True).tolist():
             self.latecomers[latecomer] = None if target is None else target.id
 
     def _rename(self, decision: GoalDecision) -> None:
-        group = self._one(decision)
+        """Gives a group the label and the description of the decision."""
+        group = self._single(decision)
         if not decision.names or not decision.names[0][0].strip():
             raise UsageError("A group needs a name.", "Write a few words.")
         label, description = decision.names[0]
@@ -351,12 +376,13 @@ class MergeState:
         )
 
     def _pin(self, decision: GoalDecision) -> None:
-        group = self._one(decision)
-        on = decision.kind == "pin"
-        if group.pinned == on:
-            raise UsageError("It is pinned already." if on else "It is not pinned.")
-        label = decision.labels[0] if decision.labels and on else group.label
-        self.groups[group.id] = replace(group, label=label, pinned_by=decision if on else None)
+        """Pins or unpins a group."""
+        group = self._single(decision)
+        pins = decision.kind == "pin"
+        if group.pinned == pins:
+            raise UsageError("It is pinned already." if pins else "It is not pinned.")
+        label = decision.labels[0] if decision.labels and pins else group.label
+        self.groups[group.id] = replace(group, label=label, pinned_by=decision if pins else None)
 
     def _replace(self, old: Sequence[str], new: Sequence[Group]) -> None:
         """Replaces groups by new ones, which inherit their *never* decisions."""
@@ -375,12 +401,12 @@ class MergeState:
 
 
 def pair_of(a: str, b: str) -> Pair:
-    """The ids of two groups, sorted."""
+    """Returns the ids of two groups, sorted."""
     return (a, b) if a <= b else (b, a)
 
 
 def replay(base: MergeState, decisions: Iterable[GoalDecision]) -> MergeState:
-    """The state after decisions, in order; `base` is not changed."""
+    """Returns the state after decisions, in order; `base` is not changed."""
     state = base.copy()
     for decision in decisions:
         state.apply(decision)
@@ -388,6 +414,7 @@ def replay(base: MergeState, decisions: Iterable[GoalDecision]) -> MergeState:
 
 
 def _ids(ids: Iterable[int]) -> Ids:
+    """Returns ids as a sorted array."""
     if isinstance(ids, array | np.ndarray):
         return np.sort(np.asarray(ids, dtype=np.int64))
     return np.sort(np.fromiter(ids, dtype=np.int64))

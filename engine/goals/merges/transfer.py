@@ -12,6 +12,9 @@ conversations that are in both clusterings:
 - Names, pins and moved conversations go to the home.
 - A split needs no decision if its parts have different homes.
 
+An *apart* keeps two groups apart until one of them is merged or split, a *never* also keeps the groups made from them
+apart, a *pin* takes a group out of the merge proposals, and outliers are the conversations in no group.
+
 Only decisions of people are transferred, because automatic rules can decide again. Decisions that cannot be transferred
 are returned with the reason, so that they can be reported and tried on a later clustering.
 """
@@ -22,6 +25,7 @@ from array import array
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,13 +33,17 @@ from engine.base.errors import UsageError
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import DecisionKind, GoalDecision, Ids
 
-SHARE = 0.5
-"""A share above this is a majority."""
+MAJORITY = 0.5
+"""A share of members above this is a majority."""
 
 SPREAD = "its members are spread over several groups now"
+"""Reason: the members of the group are in several new groups, none of which holds most of them."""
 GONE = "none of its members are known now"
+"""Reason: no member of the group is in the new clustering."""
 TOGETHER = "its sides lie in one group now"
+"""Reason: both groups of an *apart* or *never* became one group."""
 PARTS_TOGETHER = "its parts lie in one group now"
+"""Reason: at least two parts of a split became one group."""
 
 Transfer = Generator[GoalDecision, None, dict[int, str]]
 """Yields decisions for the new state; the caller must apply each before it asks for the next. Returns the reasons why
@@ -45,71 +53,98 @@ decisions could not be transferred, by id."""
 def transfer_decisions(
     old: MergeState, decisions: Iterable[GoalDecision], new: MergeState
 ) -> Transfer:
-    """Transfers decisions from an old state to a new one.
+    """Yields the decisions for the new state that transfer the decisions of people on an old one.
 
     Args:
         old: The state after all its active decisions.
         decisions: The decisions to transfer, in order.
         new: The state to which the caller applies the yielded decisions.
     """
-    wanted = {d.id: d for d in decisions if d.author == "human"}
-    transfer = _Transfer(old, new, wanted, {})
-    yield from transfer.merges()
-    for step in (transfer.names, transfer.pins, transfer.moves, transfer.refusals):
+    decisions_by_people = {d.id: d for d in decisions if d.author == "human"}
+    transfer = _Transfer(old, new, decisions_by_people, {})
+    yield from transfer.transfer_merges()
+    for step in (
+        transfer.transfer_names,
+        transfer.transfer_pins,
+        transfer.transfer_moves,
+        transfer.transfer_refusals,
+    ):
         yield from step()
-    transfer.splits()
+    transfer.report_lost_splits()
     return transfer.unplaced
 
 
-def places(old: MergeState, new: MergeState, groups: Iterable[str]) -> dict[str, list[str]]:
-    """The new groups that are in, or the home of, each of these current groups of the old state; the home first, then
-    the one with most of its members."""
+def find_places(old: MergeState, new: MergeState, groups: Iterable[str]) -> dict[str, list[str]]:
+    """Returns, by current group of the old state, the new groups that are in it or its home: the home or the one with
+    most of its members first."""
     transfer = _Transfer(old, new, {}, {})
-    return {group: transfer.places(old.members(group)) for group in groups}
+    return {group: transfer.find_places(old.members(group)) for group in groups}
+
+
+class _Overlap(NamedTuple):
+    """The members that an old group has in common with the new groups.
+
+    Attributes:
+        held: Number of members of the old group in each new group that has any.
+        sizes: Number of members of each new group that are also in the old clustering.
+        total: Number of members of the old group that are in the new clustering, outliers included.
+    """
+
+    held: dict[str, int]
+    sizes: dict[str, int]
+    total: int
 
 
 @dataclass(slots=True)
 class _Transfer:
+    """Transfers the decisions `wanted` (by id) of people from the old state to the new one; `unplaced` collects the
+    reasons why some could not be transferred, by id of the decision."""
+
     old: MergeState
     new: MergeState
     wanted: dict[int, GoalDecision]
     unplaced: dict[int, str]
 
-    def merges(self) -> Generator[GoalDecision]:
-        left = [self.old.groups[key] for key in self.old.current]
-        while left:
-            group = left.pop(0)
+    def transfer_merges(self) -> Generator[GoalDecision]:
+        """Yields merges of the new groups that lie in each merged group; a merged group without such groups is taken
+        apart into the two that it was made from, which are tried in turn."""
+        groups = [self.old.groups[key] for key in self.old.current]
+        while groups:
+            group = groups.pop(0)
             made_by = group.made_by
             if made_by is None or made_by.kind != "merge":
                 continue
-            below = [self.old.groups[key] for key in group.made_of]
+            parts = [self.old.groups[key] for key in group.made_of]
             if made_by.id not in self.wanted:
-                left += below
+                groups += parts
                 continue
-            pieces, covered = self.inside(self.old.members(group.id))
-            if covered <= SHARE:
-                self.leave_out(made_by, self.why(self.old.members(group.id)))
-                left += below
+            pieces, covered = self.pieces_inside(self.old.members(group.id))
+            if covered <= MAJORITY:
+                self.leave_out(made_by, self.reason_without_home(self.old.members(group.id)))
+                groups += parts
                 continue
             yield from self.join(group, made_by, pieces)
 
     def join(
         self, group: Group, made_by: GoalDecision, pieces: Sequence[str]
     ) -> Generator[GoalDecision]:
-        """Yields merges of new groups into one with the label of the old one."""
-        name = (group.label, group.description)
-        so_far = pieces[0]
+        """Yields the merges, one after another, of new groups into one with the label of the old group; for a single
+        new group yields a rename if its label differs."""
+        label_and_description = (group.label, group.description)
+        merged = pieces[0]
         if len(pieces) == 1:
-            if group.label and name[0] != self.new.group(so_far).label:
-                yield _transferred(made_by, "rename", (so_far,), (name,))
+            if group.label and label_and_description[0] != self.new.group(merged).label:
+                yield _copy_for_new(made_by, "rename", (merged,), (label_and_description,))
             return
         for piece in pieces[1:]:
-            yield _transferred(made_by, "merge", (so_far, piece), (name,))
-            so_far = next(
+            yield _copy_for_new(made_by, "merge", (merged, piece), (label_and_description,))
+            # the group that this merge has just made, after the caller applied it
+            merged = next(
                 k for k in reversed(self.new.current) if piece in self.new.groups[k].made_of
             )
 
-    def names(self) -> Generator[GoalDecision]:
+    def transfer_names(self) -> Generator[GoalDecision]:
+        """Yields the renames by people, each for the home of the group that it named."""
         for group in self.groups_by_people():
             decision = group.named_by
             if decision is None or decision.kind != "rename" or decision.id not in self.wanted:
@@ -117,11 +152,14 @@ class _Transfer:
             members = self.old.members(group.id)
             home = self.home(members)
             if home is None:
-                self.leave_out(decision, self.why(members))
+                self.leave_out(decision, self.reason_without_home(members))
             elif self.new.group(home).label != group.label:
-                yield _transferred(decision, "rename", (home,), ((group.label, group.description),))
+                yield _copy_for_new(
+                    decision, "rename", (home,), ((group.label, group.description),)
+                )
 
-    def pins(self) -> Generator[GoalDecision]:
+    def transfer_pins(self) -> Generator[GoalDecision]:
+        """Yields a pin for the home of each group that a person pinned."""
         for group in self.groups_by_people():
             decision = group.pinned_by
             if decision is None or decision.id not in self.wanted:
@@ -129,124 +167,147 @@ class _Transfer:
             members = self.old.members(group.id)
             home = self.home(members)
             if home is None:
-                self.leave_out(decision, self.why(members))
+                self.leave_out(decision, self.reason_without_home(members))
             elif not self.new.group(home).pinned:
-                yield _transferred(decision, "pin", (home,))
+                yield _copy_for_new(decision, "pin", (home,))
 
-    def moves(self) -> Generator[GoalDecision]:
-        for decision in self.of("move"):
+    def transfer_moves(self) -> Generator[GoalDecision]:
+        """Yields the moves by people, each to the home of its old target group, or to the outliers, of the
+        conversations that are still there in the old state, are in both clusterings, and are not there yet in the new
+        one."""
+        for decision in self.decisions_of("move"):
             ids = np.asarray(decision.parts[0], np.int64)
-            to = self.old.current_of(decision.sides[0]) if decision.sides else None
-            where = self.old.members(to) if to else self.old.outliers
-            known = np.intersect1d(np.intersect1d(ids, where), self.new.conversation_ids)
-            home = self.home(self.old.members(to)) if to else None
-            if to and home is None:
-                self.leave_out(decision, self.why(where))
+            old_target = self.old.current_of(decision.sides[0]) if decision.sides else None
+            old_members = self.old.members(old_target) if old_target else self.old.outliers
+            shared_ids = np.intersect1d(np.intersect1d(ids, old_members), self.new.conversation_ids)
+            home = self.home(self.old.members(old_target)) if old_target else None
+            if old_target and home is None:
+                self.leave_out(decision, self.reason_without_home(old_members))
                 continue
-            left = np.setdiff1d(known, self.new.members(home))
-            if not len(left):
+            unmoved_ids = np.setdiff1d(shared_ids, self.new.members(home))
+            if not len(unmoved_ids):
                 continue
-            part = (array("q", left.tolist()),)
+            moved_parts = (array("q", unmoved_ids.tolist()),)
             try:
                 # tried on a copy, because it may fail
                 self.new.copy().apply(
-                    _transferred(decision, "move", (home,) if home else (), parts=part)
+                    _copy_for_new(decision, "move", (home,) if home else (), parts=moved_parts)
                 )
             except UsageError as error:
                 self.leave_out(decision, error.message)
                 continue
-            yield _transferred(decision, "move", (home,) if home else (), parts=part)
+            yield _copy_for_new(decision, "move", (home,) if home else (), parts=moved_parts)
 
-    def refusals(self) -> Generator[GoalDecision]:
+    def transfer_refusals(self) -> Generator[GoalDecision]:
+        """Yields *apart* and *never* decisions for all pairs of a new group of the first side and one of the second."""
         current = {group.id for group in self.groups_by_people()}
-        for decision in (*self.of("apart"), *self.of("never")):
+        for decision in (*self.decisions_of("apart"), *self.decisions_of("never")):
             if decision.kind == "apart" and not current.issuperset(decision.sides):
                 continue
             sides = [self.old.members(side) for side in decision.sides]
-            first, second = map(self.places, sides)
-            pairs = [(a, b) for a in first for b in second if a != b]
+            first_places, second_places = map(self.find_places, sides)
+            pairs = [(a, b) for a in first_places for b in second_places if a != b]
             if not pairs:
-                missing = next(
-                    (s for s, found in zip(sides, (first, second), strict=True) if not found), None
+                homeless = next(
+                    (
+                        s
+                        for s, pieces in zip(sides, (first_places, second_places), strict=True)
+                        if not pieces
+                    ),
+                    None,
                 )
-                self.leave_out(decision, TOGETHER if missing is None else self.why(missing))
+                self.leave_out(
+                    decision, TOGETHER if homeless is None else self.reason_without_home(homeless)
+                )
             for a, b in pairs:
                 if decision.kind == "never" or not self.new.decided(a, b):
                     if tuple(sorted((a, b))) in self.new.forbidden:
                         continue
-                    yield _transferred(decision, decision.kind, (a, b))
+                    yield _copy_for_new(decision, decision.kind, (a, b))
 
-    def splits(self) -> None:
-        for decision in self.of("split"):
-            made = [
+    def report_lost_splits(self) -> None:
+        """Notes each split whose parts lie in one new group; a split is never repeated."""
+        for decision in self.decisions_of("split"):
+            parts = [
                 g for g in self.old.groups.values() if g.made_by and g.made_by.id == decision.id
             ]
-            homes = [self.home(self.old.members(group.id)) for group in made]
+            homes = [self.home(self.old.members(group.id)) for group in parts]
             if any(a is not None and a == b for a, b in combinations(homes, 2)):
                 self.leave_out(decision, PARTS_TOGETHER)
 
-    def of(self, kind: DecisionKind) -> list[GoalDecision]:
+    def decisions_of(self, kind: DecisionKind) -> list[GoalDecision]:
+        """Returns the decisions of a kind, in the order in which they were given."""
         return [decision for decision in self.wanted.values() if decision.kind == kind]
 
     def leave_out(self, decision: GoalDecision, reason: str) -> None:
+        """Notes the reason why a decision cannot be transferred."""
         self.unplaced[decision.id] = reason
 
-    def why(self, members: Ids) -> str:
-        """The reason why a group has no home."""
+    def reason_without_home(self, members: Ids) -> str:
+        """Returns the reason why a group has no home."""
         return SPREAD if np.isin(members, self.new.conversation_ids).any() else GONE
 
     def groups_by_people(self) -> list[Group]:
-        """The current groups of the old state, those that a rule merged replaced by the groups they were made of."""
-        found = []
-        left = list(self.old.current)
-        while left:
-            group = self.old.groups[left.pop(0)]
+        """Returns the current groups of the old state, with those that a rule merged replaced by the groups they were
+        made of."""
+        groups = []
+        remaining = list(self.old.current)
+        while remaining:
+            group = self.old.groups[remaining.pop(0)]
             made_by = group.made_by
             if made_by is not None and made_by.kind == "merge" and made_by.author != "human":
-                left += group.made_of
+                remaining += group.made_of
             else:
-                found.append(group)
-        return found
+                groups.append(group)
+        return groups
 
-    def inside(self, members: Ids) -> tuple[list[str], float]:
-        """(new groups that are in an old one, the one with most of its members first; the share of it that they
-        hold)."""
-        held, known, total = self.shares(members)
-        pieces = [key for key in held if held[key] > SHARE * known[key]]
+    def pieces_inside(self, members: Ids) -> tuple[list[str], float]:
+        """Returns the new groups that are in an old one, the one with most of its members first, and the share of the
+        old group, 0–1, that they hold together."""
+        overlap = self.overlap_with(members)
+        held = overlap.held
+        pieces = [key for key in held if held[key] > MAJORITY * overlap.sizes[key]]
         pieces.sort(key=lambda key: (-held[key], key))
-        return pieces, sum(held[key] for key in pieces) / total if total else 0.0
+        share = sum(held[key] for key in pieces) / overlap.total if overlap.total else 0.0
+        return pieces, share
 
     def home(self, members: Ids) -> str | None:
-        held, _, total = self.shares(members)
-        return next((key for key in held if held[key] > SHARE * total), None)
+        """Returns the new group that holds most of an old one; None if no group does."""
+        overlap = self.overlap_with(members)
+        return next(
+            (key for key in overlap.held if overlap.held[key] > MAJORITY * overlap.total), None
+        )
 
-    def places(self, members: Ids) -> list[str]:
-        """The new groups that are in an old one or are its home."""
-        pieces, _ = self.inside(members)
+    def find_places(self, members: Ids) -> list[str]:
+        """Returns the new groups that are in an old one or are its home, the home first if it is not in the old one."""
+        pieces, _ = self.pieces_inside(members)
         home = self.home(members)
         return pieces if home is None or home in pieces else [home, *pieces]
 
-    def shares(self, members: Ids) -> tuple[dict[str, int], dict[str, int], int]:
-        """(members of an old group in each new group; members of each new group that are in the old clustering; number
-        of members of the old group that are in the new clustering)."""
+    def overlap_with(self, members: Ids) -> _Overlap:
+        """Returns how the members of an old group are spread over the new groups."""
         keys = list(self.new.current)
-        ids, places = self.new.numbers(keys)
-        known = np.isin(ids, self.old.conversation_ids, assume_unique=True)
-        mine = known & np.isin(ids, members, assume_unique=True)
-        of_all = np.bincount(places[known & (places >= 0)], minlength=len(keys))
-        of_mine = np.bincount(places[mine & (places >= 0)], minlength=len(keys))
-        held = {key: int(n) for key, n in zip(keys, of_mine, strict=True) if n}
-        return held, dict(zip(keys, of_all.tolist(), strict=True)), int(mine.sum())
+        ids, group_indices = self.new.numbers(keys)
+        in_old = np.isin(ids, self.old.conversation_ids, assume_unique=True)
+        in_group = in_old & np.isin(ids, members, assume_unique=True)
+        all_counts = np.bincount(group_indices[in_old & (group_indices >= 0)], minlength=len(keys))
+        group_counts = np.bincount(
+            group_indices[in_group & (group_indices >= 0)], minlength=len(keys)
+        )
+        held = {key: int(n) for key, n in zip(keys, group_counts, strict=True) if n}
+        return _Overlap(
+            held, dict(zip(keys, all_counts.tolist(), strict=True)), int(in_group.sum())
+        )
 
 
-def _transferred(
+def _copy_for_new(
     decision: GoalDecision,
     kind: DecisionKind,
     sides: tuple[str, ...],
     names: tuple[tuple[str, str], ...] = (),
     parts: tuple[array[int], ...] = (),
 ) -> GoalDecision:
-    """A decision on the new state, copied from one on the old state."""
+    """Returns a decision on the new state, copied from one on the old state."""
     return replace(
         decision, kind=kind, sides=sides, names=names, parts=parts, source_id=decision.id,
         labels=(), evidence=None, id=0, act=0, given_at="",

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.conversations.tables.conversations import imported
-from engine.goals.clusters.clustering import MOST_OTHERS, OTHERS_ABOVE, Membership, membership_of
+from engine.goals.clusters.clustering import MAX_OTHERS, MIN_OTHER_SCORE, Membership, membership_of
 from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables import second_goals, vectors
@@ -152,8 +152,8 @@ def assignment_lines(
                     ]
                     line["others"] = [
                         [keys[n], float(share[n])]
-                        for n in best[:MOST_OTHERS]
-                        if share[n] >= OTHERS_ABOVE
+                        for n in best[:MAX_OTHERS]
+                        if share[n] >= MIN_OTHER_SCORE
                     ]
                     nearest = int(distance.argmin()) if own is None else own
                     line["distance"] = max(0.0, float(distance[nearest]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from engine.conversations.filter_fields import Field, Values
+from engine.conversations.filter_fields import CountedValues, Field
 from engine.conversations.filters import Term
 from engine.conversations.tables.fields import number
 from engine.goals.tables import groups
@@ -15,7 +15,7 @@ def _goal(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     return groups.conversations(conn, term.values, among, second=term.field == "also")
 
 
-def _goal_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> Values:
+def _goal_counts(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
     return groups.counts(conn, among, second=field == "also")[:limit]
 
 

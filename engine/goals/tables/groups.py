@@ -22,22 +22,26 @@ from engine.base.outcomes import State
 from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import state_sql
-from engine.conversations.filter_fields import ANY, NONE, NOVEL
+from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL
 from engine.goals.records import LEAST_SHARE, GoalOfConversation
 from engine.goals.tables import clusterings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders, snapshot
 
 _MOVED = "SELECT conversation_id FROM goal_move WHERE clustering_id = ?1"
-_BECAME = "SELECT group_id FROM goal_group WHERE clustering_id = ?1 AND current IN ({})"
-_OWN = (
+"""SQL for the conversations that a decision moved."""
+_GROUPS_THAT_BECAME = "SELECT group_id FROM goal_group WHERE clustering_id = ?1 AND current IN ({})"
+"""SQL for all groups, former ones too, that are or became one of some current groups."""
+_ORIGINAL_MEMBERS = (
     "SELECT conversation_id FROM membership WHERE clustering_id = ?1 AND cluster IN"
     " (SELECT CAST(substr(group_id, 2) AS INTEGER)"
-    f" FROM ({_BECAME}) WHERE substr(group_id, 1, 1) = 'c')"
+    f" FROM ({_GROUPS_THAT_BECAME}) WHERE substr(group_id, 1, 1) = 'c')"
     " UNION ALL SELECT conversation_id FROM assignment WHERE clustering_id = ?1"
-    f" AND group_id IN ({_BECAME})"
+    f" AND group_id IN ({_GROUPS_THAT_BECAME})"
 )
-_MOVED_THERE = f"{_MOVED} AND group_id IN ({_BECAME})"
+"""SQL for the conversations whose cluster or assignment is now one of some current groups, moved ones too."""
+_MOVED_INTO = f"{_MOVED} AND group_id IN ({_GROUPS_THAT_BECAME})"
+"""SQL for the conversations that a decision moved to one of some current groups."""
 _PROPOSED_SECOND = (
     "SELECT conversation_id, second.current AS current, second_share AS share FROM membership AS m"
     " JOIN goal_group AS second"
@@ -60,8 +64,8 @@ _PROPOSED_SECOND = (
 
 
 def proposed_second(condition: str, least: float = LEAST_SHARE) -> str:
-    """SQL for (conversation_id, current group, share) of every further goal that a conversation of the clustering ?1
-    may have by its vector.
+    """Returns SQL for (conversation_id, current group, share) of every further goal that a conversation of the
+    clustering ?1 may have by its vector.
 
     Args:
         condition: On the id of the conversation, as `= ?2`.
@@ -70,7 +74,7 @@ def proposed_second(condition: str, least: float = LEAST_SHARE) -> str:
     return _PROPOSED_SECOND.format(condition, least)
 
 
-SECOND = (
+SECOND_GOALS = (
     f"SELECT * FROM ({proposed_second('IS NOT NULL')}) WHERE current IS NOT NULL AND conversation_id || current"
     " NOT IN (SELECT conversation_id || current FROM (SELECT s.conversation_id, b.current, s.kind, max(s.id)"
     " FROM second_goal AS s JOIN goal_group AS b"
@@ -112,18 +116,18 @@ def put(
     conn.execute("DELETE FROM goal_group WHERE clustering_id = ?", (clustering_id,))
     conn.executemany(
         "INSERT INTO goal_group (clustering_id, group_id, current, label) VALUES (?, ?, ?, ?)",
-        [(clustering_id, one.id, one.current, one.label) for one in groups],
+        [(clustering_id, group.id, group.current, group.label) for group in groups],
     )
     if moves is not None:
         conn.execute("DELETE FROM goal_move WHERE clustering_id = ?", (clustering_id,))
         conn.executemany(
             "INSERT INTO goal_move (clustering_id, conversation_id, group_id) VALUES (?, ?, ?)",
-            ((clustering_id, conversation_id, group) for conversation_id, group in moves),
+            ((clustering_id, conversation_id, group_id) for conversation_id, group_id in moves),
         )
 
 
 def labels(conn: sqlite3.Connection, clustering_id: int) -> dict[str, str]:
-    """The label of each current group, by id."""
+    """Returns the label of each current group, by id."""
     return dict(
         conn.execute(
             "SELECT group_id, label FROM goal_label WHERE clustering_id = ?", (clustering_id,)
@@ -132,9 +136,10 @@ def labels(conn: sqlite3.Connection, clustering_id: int) -> dict[str, str]:
 
 
 def conversations(
-    conn: sqlite3.Connection, wanted: Sequence[str], among: IdSet, *, second: bool
+    conn: sqlite3.Connection, goals: Sequence[str], among: IdSet, *, second: bool
 ) -> IdSet:
-    """Those of a set with one of these goals, each given by a label or a part of it, or as `any`, `none` or `novel`.
+    """Returns those of a set with one of these goals, each given by a label or a part of it, or as `any`, `none` or
+    `novel`.
 
     A label is looked for in the clustering that is shown, and then in the others, the newest first. One that is exactly
     the text goes before those that contain it.
@@ -146,28 +151,29 @@ def conversations(
         WorkbenchError: Nothing was clustered, or no goal has the label.
     """
     order = _order(conn)
-    found = among - among
-    for value in wanted:
-        if value.lower() in (ANY, NONE, NOVEL):
-            found |= _special(conn, order[0], value.lower(), among, second=second)
+    matching = among - among
+    for value in goals:
+        if value.lower() in (ANY_VALUE, NO_VALUE, NOVEL):
+            matching |= _with_special_value(conn, order[0], value.lower(), among, second=second)
             continue
-        clustering_id, groups = _named(conn, order, value)
-        found |= _in_groups(conn, clustering_id, groups, among, second=second)
-    return among & found
+        clustering_id, groups = _find_groups(conn, order, value)
+        matching |= _in_groups(conn, clustering_id, groups, among, second=second)
+    return among & matching
 
 
 def with_share(conn: sqlite3.Connection, condition: str, values: Sequence[float]) -> array[int]:
-    """Ids of conversations of which the share of the most probable second goal satisfies a condition on `share`."""
+    """Returns the ids of conversations of which the share of the most probable second goal satisfies a condition on
+    `share`."""
     return read_ids(
         conn,
         "SELECT conversation_id FROM (SELECT conversation_id, max(share) AS share"
-        f" FROM ({SECOND}) GROUP BY conversation_id) WHERE {condition}",
+        f" FROM ({SECOND_GOALS}) GROUP BY conversation_id) WHERE {condition}",
         (_order(conn)[0], *values),
     )
 
 
 def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[GoalOfConversation]:
-    """The goals of a conversation in the clustering that is shown, the first goal first."""
+    """Returns the goals of a conversation in the clustering that is shown, the first goal first."""
     rows = conn.execute(
         "SELECT goal, share, main, confirmed FROM conversation_goal WHERE conversation_id = ?"
         " ORDER BY main DESC, share DESC",
@@ -180,38 +186,39 @@ def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[Goal
 
 
 def first_goals(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, str]:
-    """Label of the first goal of these conversations in the clustering that is shown; those without one are absent."""
-    found: dict[int, str] = {}
+    """Returns the label of the first goal of these conversations in the clustering that is shown; those without one are
+    absent."""
+    labels_by_id: dict[int, str] = {}
     for keys in chunks(ids):
-        found.update(
+        labels_by_id.update(
             conn.execute(
                 "SELECT conversation_id, goal FROM conversation_goal WHERE main"
                 f" AND conversation_id IN ({placeholders(keys)})",
                 keys,
             ).fetchall()
         )
-    return found
+    return labels_by_id
 
 
 def counts(conn: sqlite3.Connection, among: IdSet, *, second: bool) -> list[tuple[str, int]]:
-    """Labels of the clustering that is shown with the number of conversations of a set, the most frequent first; none
-    before anything was clustered."""
+    """Returns the labels of the clustering that is shown with the number of conversations of a set, the most frequent
+    first; none before anything was clustered."""
     key = clusterings.shown(conn)
     if key is None:
         return []
-    found: dict[str | None, int] = {}
-    chosen, flags = among.condition("conversation_id")
+    count_by_group: dict[str | None, int] = {}
+    among_condition, flags = among.condition("conversation_id")
     if second:
         rows: list[tuple[Any, int]] = conn.execute(
-            f"SELECT current, count(*) FROM ({SECOND}) WHERE {chosen} GROUP BY current",
+            f"SELECT current, count(*) FROM ({SECOND_GOALS}) WHERE {among_condition} GROUP BY current",
             (key, *flags),
         ).fetchall()
-        found = dict(rows)
+        count_by_group = dict(rows)
     else:
         current = dict(
             conn.execute("SELECT group_id, current FROM goal_group WHERE clustering_id = ?", (key,))
         )
-        where = f"clustering_id = ? AND {chosen}"
+        where = f"clustering_id = ? AND {among_condition}"
         for statement, sign in (
             (f"SELECT 'c' || cluster, count(*) FROM membership WHERE {where} GROUP BY cluster", 1),
             (f"SELECT group_id, count(*) FROM assignment WHERE {where} GROUP BY group_id", 1),
@@ -230,17 +237,22 @@ def counts(conn: sqlite3.Connection, among: IdSet, *, second: bool) -> list[tupl
             ),
         ):
             for group, number in conn.execute(statement, (key, *flags)):
-                now = current.get(group)
-                found[now] = found.get(now, 0) + sign * number
-    named = labels(conn, key)
+                current_group = current.get(group)
+                count_by_group[current_group] = count_by_group.get(current_group, 0) + sign * number
+    group_labels = labels(conn, key)
     return sorted(
-        ((named[group], number) for group, number in found.items() if group in named and number),
+        (
+            (group_labels[group], number)
+            for group, number in count_by_group.items()
+            if group in group_labels and number
+        ),
         key=lambda item: (-item[1], item[0]),
     )
 
 
 def _order(conn: sqlite3.Connection) -> list[int]:
-    """Ids of the clusterings, the one that is shown first, then the newest first."""
+    """Returns the ids of the clusterings, the one that is shown first, then the newest first; raises WorkbenchError if
+    there is none."""
     shown = clusterings.shown(conn)
     if shown is None:
         raise WorkbenchError("Nothing was clustered yet.", "Run `workbench run cluster` first.")
@@ -248,21 +260,26 @@ def _order(conn: sqlite3.Connection) -> list[int]:
     return [row[0] for row in rows]
 
 
-def _named(conn: sqlite3.Connection, order: Sequence[int], value: str) -> tuple[int, list[str]]:
-    """(clustering, its current groups) with this label or id, or labels that contain the text."""
+def _find_groups(
+    conn: sqlite3.Connection, order: Sequence[int], value: str
+) -> tuple[int, list[str]]:
+    """Returns the first clustering, and its current groups, with this label or id, or else with labels that contain the
+    text; raises WorkbenchError if no clustering has one."""
     text = value.lower()
     for clustering_id in order:
-        named = labels(conn, clustering_id)
-        exact = [key for key, label in named.items() if text in (label.lower(), key)]
-        groups = exact or [key for key, label in named.items() if text in label.lower()]
+        group_labels = labels(conn, clustering_id)
+        exact = [key for key, label in group_labels.items() if text in (label.lower(), key)]
+        groups = exact or [key for key, label in group_labels.items() if text in label.lower()]
         if groups:
             return clustering_id, groups
-    known = list(labels(conn, order[0]).values())
-    lower = {label.lower(): label for label in known}
-    near = [lower[one] for one in get_close_matches(text, lower, 3, 0.4)]
+    all_labels = list(labels(conn, order[0]).values())
+    lower = {label.lower(): label for label in all_labels}
+    similar_labels = [lower[match] for match in get_close_matches(text, lower, 3, 0.4)]
     raise WorkbenchError(
         f"No goal is called “{value}”.",
-        f"Do you mean {' or '.join(f'“{one}”' for one in near)}?" if near else "goal: lists them.",
+        f"Do you mean {' or '.join(f'“{match}”' for match in similar_labels)}?"
+        if similar_labels
+        else "goal: lists them.",
     )
 
 
@@ -274,46 +291,51 @@ def _in_groups(
     *,
     second: bool,
 ) -> IdSet:
-    at = (clustering_id, *groups)
-    names = ", ".join(f"?{place + 2}" for place in range(len(groups)))
+    """Returns those of a set that are in one of these current groups."""
+    values = (clustering_id, *groups)
+    names = ", ".join(f"?{index + 2}" for index in range(len(groups)))
     if second:
-        sql = f"SELECT conversation_id FROM ({SECOND}) WHERE current IN ({names})"
-        return among.of(read_ids(conn, sql, at))
-    moved = among.of(read_ids(conn, _MOVED, at[:1]))
-    there = among.of(read_ids(conn, _MOVED_THERE.format(names), at))
-    return (among.of(read_ids(conn, _OWN.format(names, names), at)) - moved) | there
+        sql = f"SELECT conversation_id FROM ({SECOND_GOALS}) WHERE current IN ({names})"
+        return among.of(read_ids(conn, sql, values))
+    moved = among.of(read_ids(conn, _MOVED, values[:1]))
+    moved_into = among.of(read_ids(conn, _MOVED_INTO.format(names), values))
+    return (
+        among.of(read_ids(conn, _ORIGINAL_MEMBERS.format(names, names), values)) - moved
+    ) | moved_into
 
 
-def _special(
+def _with_special_value(
     conn: sqlite3.Connection, clustering_id: int, value: str, among: IdSet, *, second: bool
 ) -> IdSet:
-    at = (clustering_id,)
+    """Returns those of a set with any goal, with none, or that are novel: assigned later and in no group."""
+    values = (clustering_id,)
     if second:
         if value == NOVEL:
             raise WorkbenchError("“novel” is no value of “also”.", "Write goal:novel.")
-        having = among.of(read_ids(conn, f"SELECT conversation_id FROM ({SECOND})", at))
-        return having if value == ANY else among - having
-    moved = among.of(read_ids(conn, _MOVED, at))
+        having = among.of(read_ids(conn, f"SELECT conversation_id FROM ({SECOND_GOALS})", values))
+        return having if value == ANY_VALUE else among - having
+    moved = among.of(read_ids(conn, _MOVED, values))
     without = "SELECT conversation_id FROM {} WHERE clustering_id = ? AND {} IS {}"
     if value == NOVEL:
         novel = without.format("assignment", "group_id", "NULL")
-        return among.of(read_ids(conn, novel, at)) - moved
+        return among.of(read_ids(conn, novel, values)) - moved
     having = (
-        among.of(read_ids(conn, without.format("membership", "cluster", "NOT NULL"), at))
-        | among.of(read_ids(conn, without.format("assignment", "group_id", "NOT NULL"), at))
+        among.of(read_ids(conn, without.format("membership", "cluster", "NOT NULL"), values))
+        | among.of(read_ids(conn, without.format("assignment", "group_id", "NOT NULL"), values))
     ) - moved
-    having |= among.of(read_ids(conn, without.format("goal_move", "group_id", "NOT NULL"), at))
-    return having if value == ANY else among - having
+    having |= among.of(read_ids(conn, without.format("goal_move", "group_id", "NOT NULL"), values))
+    return having if value == ANY_VALUE else among - having
 
 
 # Counts of groups
 
 
-WIDTH = 2
+BYTES_PER_GROUP = 2
 """Bytes of a group number, big-endian, in a map of groups: one for each id from 0 on; 0 is no group."""
 
 
-_GROUP = f"substr(?, {{}} * {WIDTH} + 1, {WIDTH})"
+_GROUP_NUMBER = f"substr(?, {{}} * {BYTES_PER_GROUP} + 1, {BYTES_PER_GROUP})"
+"""SQL for the group number of a conversation in a map of groups, two bytes."""
 
 
 _States = dict[str, tuple[int, int]]
@@ -323,7 +345,7 @@ _States = dict[str, tuple[int, int]]
 def states(
     conn: sqlite3.Connection, groups: bytes, sizes: dict[int, int]
 ) -> dict[int, StateCounts]:
-    """How many conversations of each group are in each state.
+    """Returns how many conversations of each group are in each state.
 
     Args:
         groups: The map of groups.
@@ -333,22 +355,25 @@ def states(
         rule = score_sets.rule(conn)
         expression, values = state_sql(rule)
         rows = conn.execute(
-            f"SELECT {_GROUP.format('s.conversation_id')} AS place, {expression}, count(*),"
+            f"SELECT {_GROUP_NUMBER.format('s.conversation_id')} AS place, {expression}, count(*),"
             " sum(s.p_end_normalised >= ?)"
             " FROM score AS s WHERE s.config_hash = ? AND s.p_end_normalised IS NOT NULL"
             " GROUP BY 1, 2",
             (groups, *values, rule.threshold, score_sets.score_config(conn)),
         ).fetchall()
-    found: dict[int, _States] = {}
-    for place, state, count, above in rows:
-        found.setdefault(number(place), {})[state] = count, above
-    return {group: _states(found.get(group, {}), size) for group, size in sizes.items()}
+    counts_by_group: dict[int, _States] = {}
+    for group_bytes, state, count, above_threshold in rows:
+        counts_by_group.setdefault(number(group_bytes), {})[state] = count, above_threshold
+    return {
+        group: _state_counts(counts_by_group.get(group, {}), size) for group, size in sizes.items()
+    }
 
 
 def periods(
     conn: sqlite3.Connection, groups: bytes, by: Literal["month", "import"]
 ) -> list[tuple[str, int, int, StateCounts]]:
-    """(period, group, conversations, their states), the periods oldest first; 0 is no group.
+    """Returns (period, group, conversations, their states) for each period and group, the periods oldest first; 0 is no
+    group.
 
     A conversation without a date is in no month.
     """
@@ -362,58 +387,59 @@ def periods(
         rule = score_sets.rule(conn)
         expression, values = state_sql(rule)
         counts = conn.execute(
-            f"SELECT {period}, {_GROUP.format('c.id')}, {expression}, count(*),"
+            f"SELECT {period}, {_GROUP_NUMBER.format('c.id')}, {expression}, count(*),"
             " coalesce(sum(s.p_end_normalised >= ?), 0)"
             " FROM conversation AS c LEFT JOIN score AS s"
             " ON s.conversation_id = c.id AND s.config_hash = ?"
             f" {rows} GROUP BY 1, 2, 3 ORDER BY 1",
             (groups, *values, rule.threshold, score_sets.score_config(conn)),
         ).fetchall()
-    found: dict[tuple[str, int], _States] = {}
-    for name, place, state, count, above in counts:
-        key = str(labels[name] if by == "import" else name), number(place)
-        counted = found.setdefault(key, {})
-        before = counted.get(state, (0, 0))
-        counted[state] = before[0] + count, before[1] + above
-    first = {name: at for at, (name, _) in reversed(list(enumerate(found)))}
-    ordered = sorted(found, key=lambda key: (first[key[0]], key[1]))
+    states_by_key: dict[tuple[str, int], _States] = {}
+    for name, group_bytes, state, count, above_threshold in counts:
+        key = str(labels[name] if by == "import" else name), number(group_bytes)
+        state_counts = states_by_key.setdefault(key, {})
+        earlier_counts = state_counts.get(state, (0, 0))
+        state_counts[state] = earlier_counts[0] + count, earlier_counts[1] + above_threshold
+    first_index = {name: index for index, (name, _) in reversed(list(enumerate(states_by_key)))}
+    ordered = sorted(states_by_key, key=lambda key: (first_index[key[0]], key[1]))
     return [
-        (name, group, size, _states(found[name, group], size))
+        (name, group, size, _state_counts(states_by_key[name, group], size))
         for (name, group) in ordered
-        for size in [sum(count for count, _ in found[name, group].values())]
+        for size in [sum(count for count, _ in states_by_key[name, group].values())]
     ]
 
 
 def leaves(conn: sqlite3.Connection, groups: bytes, config_hash: str | None) -> dict[int, float]:
-    """Median leaves of the trees of each group under a configuration; groups without trees are absent."""
-    found: dict[int, list[int]] = {}
-    for place, count in conn.execute(
-        f"SELECT {_GROUP.format('conversation_id')}, leaves FROM tree"
+    """Returns the median number of leaves of the trees of each group under a configuration; groups without trees are
+    absent."""
+    leaves_by_group: dict[int, list[int]] = {}
+    for group_bytes, count in conn.execute(
+        f"SELECT {_GROUP_NUMBER.format('conversation_id')}, leaves FROM tree"
         " WHERE config_hash = ? AND reason IS NULL",
         (groups, config_hash),
     ):
-        found.setdefault(number(place), []).append(count)
-    return {group: float(median(counts)) for group, counts in found.items()}
+        leaves_by_group.setdefault(number(group_bytes), []).append(count)
+    return {group: float(median(counts)) for group, counts in leaves_by_group.items()}
 
 
 def scored(conn: sqlite3.Connection, config_hash: str | None) -> int:
-    """How many conversations have a score under a configuration."""
+    """Returns how many conversations have a score under a configuration."""
     sql = "SELECT count(*) FROM score WHERE config_hash = ?"
     return int(conn.execute(sql, (config_hash,)).fetchone()[0])
 
 
 def grown(conn: sqlite3.Connection, config_hash: str | None) -> int:
-    """How many trees there are under a configuration."""
+    """Returns how many trees there are under a configuration."""
     sql = "SELECT count(*) FROM tree WHERE config_hash = ?"
     return int(conn.execute(sql, (config_hash,)).fetchone()[0])
 
 
-def number(place: bytes) -> int:
-    """The group number at a place of the map; 0 beyond its end."""
-    return int.from_bytes(place, "big")
+def number(group_bytes: bytes) -> int:
+    """Returns the group number of the bytes at a place of the map; 0 beyond its end."""
+    return int.from_bytes(group_bytes, "big")
 
 
-def _states(counts: _States, size: int) -> StateCounts:
+def _state_counts(counts: _States, size: int) -> StateCounts:
     complete, incomplete, borderline = (
         counts.get(state, (0, 0))[0]
         for state in (State.COMPLETE, State.INCOMPLETE, State.BORDERLINE)

@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.base.errors import NotFound
 from engine.goals.merges.merge_state import MergeState, replay
-from engine.goals.merges.transfer import places, transfer_decisions
+from engine.goals.merges.transfer import find_places, transfer_decisions
 from engine.goals.records import GoalDecision
 from engine.goals.tables import clusterings, second_goals
 from engine.goals.tables import decisions as goal_decisions
@@ -203,7 +203,7 @@ class DecisionLog:
         self._act(conn, key, plan)
         goal_decisions.add_unplaced(conn, key, unplaced)
         judged = {group for _, group in second_goals.judged(conn, before)}
-        found = places(self._read(conn, before), self._read(conn, key), judged)
+        found = find_places(self._read(conn, before), self._read(conn, key), judged)
         second_goals.carry_over(conn, before, key, found)
 
     def _read(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:

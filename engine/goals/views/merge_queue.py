@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.completeness.records import StateCounts
 from engine.goals.clusters.neighbors import Neighbours
-from engine.goals.merges.merge_probability import MergeModel, ranked
+from engine.goals.merges.merge_probability import MergeModel, rank_pairs
 from engine.goals.records import (
     LIKELY,
     NOT_ASKED,
@@ -93,7 +93,7 @@ class QueueSnapshot:
         if not pairs:
             return []
         first, second = table.at(pairs)
-        places = ranked(
+        places = rank_pairs(
             order or self.order,
             self.model,
             pair_features(table, pairs),

@@ -245,7 +245,7 @@ def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
         found = [None if answer is None else field(answer) for answer in answers]
         return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
 
-    return merge_probability.standardized(
+    return merge_probability.standardize(
         scaled_similarity=table.scaled_similarity[places],
         threshold=table.threshold,
         description=table.description[places],

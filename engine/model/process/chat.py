@@ -19,20 +19,20 @@ from engine.model.interface import Tokenizer
 from engine.model.log_windows import GAP, SMALLEST_ROOM, clip
 from engine.model.prompt_files import started
 
-# Whitespace that no template writes is put around each mark: if it is missing, the template trims contents.
 _EDGE = "\x0b"
-
+"""Whitespace that no template writes. It is put around each mark; if it is missing, the template trims contents."""
 
 _MARK = re.compile(f"({_EDGE}?)\ue000([0-9]+)\ue001({_EDGE}?)")
-
+"""The mark that stands for the content of a message while the template is rendered, with the message's index."""
 
 _Arrangement = list[tuple[Speaker, str]]
+"""Messages as a template gets them: speaker, and a text with the marks of the contents."""
 
 
 def chat_tokens(
     tokenizer: Tokenizer, messages: Sequence[ChatMessage], opening: str = ""
 ) -> list[int]:
-    """The tokens that a model reads before it writes the next assistant message.
+    """Returns the tokens that a model reads before it writes the next assistant message.
 
     If the template refuses system messages or wants alternating roles, the system message becomes a user message and
     consecutive messages of one role are joined.
@@ -43,62 +43,66 @@ def chat_tokens(
     Raises:
         ModelError: The model has no chat template, or one that takes no such messages.
     """
-    rendered = _rendered(tokenizer, [message.speaker for message in messages])
+    rendered = _render_with_marks(tokenizer, [message.speaker for message in messages])
     tokens: list[int] = []
-    at = 0
-    for found in _MARK.finditer(rendered):
-        before = rendered[at : found.start()]
+    position = 0
+    for mark in _MARK.finditer(rendered):
+        before = rendered[position : mark.start()]
         tokens += tokenizer.tokenize(before, special=True) if tokens else started(tokenizer, before)
-        content = messages[int(found.group(2))].content
-        content = content if found.group(1) else content.lstrip()
-        content = content if found.group(3) else content.rstrip()
+        content = messages[int(mark.group(2))].content
+        content = content if mark.group(1) else content.lstrip()
+        content = content if mark.group(3) else content.rstrip()
         tokens += tokenizer.tokenize(content) if content else []
-        at = found.end()
-    tokens += tokenizer.tokenize(rendered[at:], special=True)
+        position = mark.end()
+    tokens += tokenizer.tokenize(rendered[position:], special=True)
     return tokens + (tokenizer.tokenize(opening) if opening else [])
 
 
-def _rendered(tokenizer: Tokenizer, speakers: Sequence[Speaker]) -> str:
-    """The rendered template, with a mark in place of each message content."""
-    refused: ModelError | None = None
-    for arranged in _arrangements(speakers):
+def _render_with_marks(tokenizer: Tokenizer, speakers: Sequence[Speaker]) -> str:
+    """Returns the rendered template with a mark in place of each message content.
+
+    Raises:
+        ModelError: The model has no chat template, or the template takes no such messages.
+    """
+    refusal: ModelError | None = None
+    for arrangement in _possible_arrangements(speakers):
         try:
             rendered = tokenizer.render_chat(
-                [{"role": speaker, "content": content} for speaker, content in arranged]
+                [{"role": speaker, "content": content} for speaker, content in arrangement]
             )
         except ModelError as error:
-            refused = refused or error
+            refusal = refusal or error
             continue
-        if [int(found.group(2)) for found in _MARK.finditer(rendered)] == [*range(len(speakers))]:
+        if [int(mark.group(2)) for mark in _MARK.finditer(rendered)] == [*range(len(speakers))]:
             return rendered
-    raise refused or ModelError("The model's chat template leaves messages out.")
+    raise refusal or ModelError("The model's chat template leaves messages out.")
 
 
-def _arrangements(speakers: Sequence[Speaker]) -> Iterator[_Arrangement]:
-    """The messages as they are, then in the simplest form, which all templates accept."""
-    marked: _Arrangement = [
+def _possible_arrangements(speakers: Sequence[Speaker]) -> Iterator[_Arrangement]:
+    """Yields the messages as they are, then in the simplest form, which all templates accept."""
+    as_given: _Arrangement = [
         (speaker, f"{_EDGE}\ue000{number}\ue001{_EDGE}") for number, speaker in enumerate(speakers)
     ]
-    yield marked
-    simple: _Arrangement = []
-    for speaker, content in marked:
+    yield as_given
+    alternating: _Arrangement = []
+    for speaker, content in as_given:
         side: Speaker = "assistant" if speaker == "assistant" else "user"
-        if simple and simple[-1][0] == side:
-            simple[-1] = side, f"{simple[-1][1]}\n\n{content}"
+        if alternating and alternating[-1][0] == side:
+            alternating[-1] = side, f"{alternating[-1][1]}\n\n{content}"
         else:
-            simple.append((side, content))
-    if simple[0][0] == "assistant":
-        simple.insert(0, ("user", ""))
-    yield simple
+            alternating.append((side, content))
+    if alternating[0][0] == "assistant":
+        alternating.insert(0, ("user", ""))
+    yield alternating
 
 
 def chat_replies(
     model: GenerativeModel, calls: Sequence[Call], progress: Callable[[int], None] | None = None
 ) -> list[Completion]:
-    """Writes the reply to each call in one batch; a reply depends on its own call alone.
+    """Returns the reply to each call, written in one batch; a reply depends on its own call alone.
 
     Args:
-        progress: Called now and then with the number of replies that are done.
+        progress: Called now and then with the number of finished replies.
 
     Raises:
         ModelError: The model has no chat template, or no room for a conversation beside the reply.
@@ -106,20 +110,24 @@ def chat_replies(
     """
     tasks, notes = [], []
     for call in calls:
-        tokens, note = fitted(model, call, model.longest)
+        tokens, note = fit_into_context(model, call, model.longest)
         tasks.append(Task(tokens, call.sampling, call.max_tokens, call.stop, call.seed))
         notes.append(note)
     replies = generate(model, tasks, progress)
     return [
-        Completion(one.text, one.stopped, note) for one, note in zip(replies, notes, strict=True)
+        Completion(reply.text, reply.stopped, note)
+        for reply, note in zip(replies, notes, strict=True)
     ]
 
 
-def fitted(tokenizer: Tokenizer, call: Call, context: int) -> tuple[list[int], str | None]:
-    """The tokens of a call's conversation and opening, shortened to leave room for the reply.
+def fit_into_context(
+    tokenizer: Tokenizer, call: Call, context: int
+) -> tuple[list[int], str | None]:
+    """Returns the tokens of a call's conversation and opening, shortened to leave room for the reply, and a note on
+    what was left out (None for nothing).
 
-    Returns:
-        Tokens, and a note when something was left out.
+    Args:
+        context: Longest sequence of the model, in tokens.
 
     Raises:
         ModelError: There is no room for a conversation beside the reply.
@@ -131,20 +139,23 @@ def fitted(tokenizer: Tokenizer, call: Call, context: int) -> tuple[list[int], s
             f"of {context:,}.",
             "Use a larger context or shorter replies.",
         )
-    kept, left_out = list(call.messages), 0
-    while len(tokens := chat_tokens(tokenizer, kept, call.opening)) > room:
-        following = without_oldest(kept)
-        if following is None:
-            return _shortened(tokenizer, call, kept, left_out, room)
-        left_out += len(kept) - len(following)
-        kept = following
+    retained, left_out = list(call.messages), 0
+    while len(tokens := chat_tokens(tokenizer, retained, call.opening)) > room:
+        shorter = without_oldest(retained)
+        if shorter is None:
+            return _shorten_messages(tokenizer, call, retained, left_out, room)
+        left_out += len(retained) - len(shorter)
+        retained = shorter
     return tokens, left_out_note(left_out, len(call.messages)) or None
 
 
 def without_oldest(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
-    """Messages without the oldest one after the system message, and without the replies to it; None if only the last
-    message is left."""
-    first = next((at for at, one in enumerate(messages) if one.speaker != "system"), len(messages))
+    """Returns the messages without the oldest one after the system message and without the replies to it; None if only
+    the last message could be removed."""
+    first = next(
+        (position for position, message in enumerate(messages) if message.speaker != "system"),
+        len(messages),
+    )
     last = len(messages) - 1
     if first >= last:
         return None
@@ -155,28 +166,39 @@ def without_oldest(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
 
 
 def left_out_note(left_out: int, count: int) -> str:
-    """A note on the number of messages left out; empty if none were."""
+    """Returns a note on the number of messages left out; "" for none."""
     return f"{left_out} of {count} messages left out" if left_out else ""
 
 
-def _shortened(
-    tokenizer: Tokenizer, call: Call, kept: Sequence[ChatMessage], left_out: int, room: int
+def _shorten_messages(
+    tokenizer: Tokenizer, call: Call, retained: Sequence[ChatMessage], left_out: int, room: int
 ) -> tuple[list[int], str]:
-    """The tokens of the messages with the middle of each long one left out, and a note."""
-    bare = [replace(message, content="") for message in kept]
-    longest = (room - len(chat_tokens(tokenizer, bare, call.opening))) // len(kept)
+    """Returns the tokens of the messages with the middle of each long one left out, and a note on what was left out.
+
+    Args:
+        left_out: Number of messages that were left out before.
+        room: Largest number of tokens.
+
+    Raises:
+        ContextTooSmall: Not even the ends of the messages fit.
+    """
+    empty = [replace(message, content="") for message in retained]
+    longest = (room - len(chat_tokens(tokenizer, empty, call.opening))) // len(retained)
     gap = tokenizer.tokenize(GAP)
     while longest > len(gap):
-        cut = [
-            replace(message, content=_cut(tokenizer, message.content, longest, gap))
-            for message in kept
+        shortened = [
+            replace(message, content=_cut_middle(tokenizer, message.content, longest, gap))
+            for message in retained
         ]
-        tokens = chat_tokens(tokenizer, cut, call.opening)
+        tokens = chat_tokens(tokenizer, shortened, call.opening)
         if len(tokens) <= room:
-            count = sum(one.content != other.content for one, other in zip(cut, kept, strict=True))
+            count = sum(
+                message.content != other.content
+                for message, other in zip(shortened, retained, strict=True)
+            )
             notes = [left_out_note(left_out, len(call.messages)), f"{count} shortened"]
             return tokens, ", ".join(note for note in notes if note)
-        # Where a text was cut, its ends may become a few more tokens.
+        # The ends of a text that was cut may take a few more tokens than before.
         longest -= len(tokens) - room
     raise ContextTooSmall(
         "The context of this model has no room for the messages beside the reply.",
@@ -184,7 +206,8 @@ def _shortened(
     )
 
 
-def _cut(tokenizer: Tokenizer, text: str, limit: int, gap: Sequence[int]) -> str:
+def _cut_middle(tokenizer: Tokenizer, text: str, limit: int, gap: Sequence[int]) -> str:
+    """Returns a text with its middle replaced by `gap`, so that it has at most `limit` tokens."""
     tokens = tokenizer.tokenize(text)
     if len(tokens) <= limit:
         return text

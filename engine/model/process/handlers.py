@@ -1,4 +1,5 @@
-"""Answers the requests to a model itself. Imported in the model process only, because it brings llama.cpp."""
+"""Answers the requests of `engine.model.process.requests`. Only the model process imports it, because it loads
+llama.cpp."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ from engine.model.tuning import LONG_TOKENS, expand, noise_of, speed_of, tune
 def _load(session: ModelSession, request: Load) -> dict[str, Any]:
     path, adapter, options = request.path, request.adapter, request.options
     if request.merged is not None and adapter is not None:
-        path, adapter = _merged(session, path, adapter, request.merged), None
+        path, adapter = _merged_copy(session, path, adapter, request.merged), None
 
     def load() -> LlamaModel:
         fitting = with_layers_that_fit(path, options) if gpu_offload() else options
@@ -63,8 +64,9 @@ def _load(session: ModelSession, request: Load) -> dict[str, Any]:
     }
 
 
-def _merged(session: ModelSession, base: Path, adapter: Path, out: Path) -> Path:
-    """Returns the merged copy, made if it is not there; its time of change is that of its last use."""
+def _merged_copy(session: ModelSession, base: Path, adapter: Path, out: Path) -> Path:
+    """Returns the path of the merged copy, which is written if it is missing. Its time of change becomes now, so that
+    it shows the last use."""
     if out.is_file():
         os.utime(out)
     else:
@@ -75,12 +77,12 @@ def _merged(session: ModelSession, base: Path, adapter: Path, out: Path) -> Path
 
 def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
     model = session.take_to_arrange()
-    around = frame(request.prompt, model)
-    room = model.longest - request.max_tokens - len(around.head) - len(around.tail)
+    prompt_frame = frame(request.prompt, model)
+    room = model.longest - request.max_tokens - len(prompt_frame.head) - len(prompt_frame.tail)
     prompts, notes = [], []
-    for texts, kept in request.items:
-        tokens, note = log_tokens(model, texts, kept, room)
-        prompts.append([*around.head, *tokens, *around.tail])
+    for texts, leading_pieces in request.items:
+        tokens, note = log_tokens(model, texts, leading_pieces, room)
+        prompts.append([*prompt_frame.head, *tokens, *prompt_frame.tail])
         notes.append(note)
     tasks = alike(
         prompts,
@@ -179,3 +181,4 @@ HANDLERS: Handlers = {
     Memory: _memory,
     Machine: _machine,
 }
+"""The handler of each request to a model."""

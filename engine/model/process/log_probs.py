@@ -1,7 +1,9 @@
-"""Log-probabilities of given continuations of texts, and of the tokens of texts. Runs in the model process.
+"""Reads log-probabilities of given continuations of texts, and of the tokens of texts, in the model process.
 
-They are read off the logits, so they are exact for the model: nothing is sampled. Common prefixes are decoded once and
-forked: the common beginning of all texts (instructions), and each text for its continuations.
+They are read off the logits, so they are exact for the model: nothing is sampled. A prefix is decoded once and forked,
+which makes a second sequence that shares its cells in the cache: the common beginning of all prefixes (the
+instructions) is forked for each prefix, and each prefix for its continuations. Questions whose prefixes fit into the
+cache at the same time are a wave.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,16 +23,37 @@ from engine.model.process.requests import TokenDistribution
 from engine.model.prompt_files import Prompt, frame
 
 HEAD_SEQUENCE = 0
-LEAST_HEAD = 16
+"""Number of the sequence that holds the common beginning of all prefixes of a wave."""
+
+MIN_HEAD_TOKENS = 16
 """Shortest common beginning, in tokens, that is worth a decode of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixQuestion:
-    """Token ids of a prefix, at least one, and of its continuations."""
+    """Asks for the probability of some continuations of a prefix.
+
+    Attributes:
+        prefix: Token ids of the prefix, at least one.
+        continuations: Token ids of each continuation.
+    """
 
     prefix: Sequence[int]
     continuations: Sequence[Sequence[int]]
+
+
+class _Read(NamedTuple):
+    """A log-probability that one row of logits gives to a continuation.
+
+    Attributes:
+        question: Index of the question.
+        continuation: Index of the continuation within the question.
+        token: Id of the token whose log-probability is read.
+    """
+
+    question: int
+    continuation: int
+    token: int
 
 
 def prompted_log_probs(
@@ -38,190 +62,220 @@ def prompted_log_probs(
     prompt: Prompt | None,
     report: Callable[[int], None],
 ) -> list[list[tuple[float, int]]]:
-    """How probable continuations of texts are inside a prompt; see `ModelClient.log_probs`.
+    """Returns the log-probability and the number of tokens of each continuation of each text inside a prompt; see the
+    request `LogProbs`.
 
     Args:
-        report: Gets the tokens decoded since the last call; raises Cancelled when the request was cancelled.
+        report: Called with the number of tokens decoded since the last call; raises Cancelled if the request was
+            cancelled.
 
     Raises:
         ModelError: A continuation leaves no room for the text before it.
     """
-    around = frame(prompt, model)
-    asked = []
+    prompt_frame = frame(prompt, model)
+    questions = []
     for text, continuations in items:
-        wanted = [model.tokenize(continuation) for continuation in continuations]
-        longest = max(map(len, wanted), default=0)
-        room = model.capacity.context - longest - len(around.head) - len(around.tail)
-        tokens, _ = log_tokens(model, [text], 0, room)
-        asked.append(PrefixQuestion([*around.head, *tokens, *around.tail], wanted))
-    found = continuation_log_probs(model, asked, report)
+        continuation_tokens = [model.tokenize(continuation) for continuation in continuations]
+        longest = max(map(len, continuation_tokens), default=0)
+        free_tokens = (
+            model.capacity.context - longest - len(prompt_frame.head) - len(prompt_frame.tail)
+        )
+        tokens, _ = log_tokens(model, [text], 0, free_tokens)
+        questions.append(
+            PrefixQuestion([*prompt_frame.head, *tokens, *prompt_frame.tail], continuation_tokens)
+        )
+    log_p = continuation_log_probs(model, questions, report)
     return [
-        [(value, len(tokens)) for value, tokens in zip(values, one.continuations, strict=True)]
-        for values, one in zip(found, asked, strict=True)
+        [(value, len(tokens)) for value, tokens in zip(values, question.continuations, strict=True)]
+        for values, question in zip(log_p, questions, strict=True)
     ]
 
 
 def continuation_log_probs(
     model: TokenModel,
-    asked: Sequence[PrefixQuestion],
+    questions: Sequence[PrefixQuestion],
     progress: Callable[[int], None] | None = None,
 ) -> list[list[float]]:
-    """Natural log-probability of each continuation after its prefix: the sum over its tokens.
+    """Returns the natural log-probability of each continuation after its prefix: the sum over its tokens.
 
     Args:
-        progress: Called after each decode with the tokens it held.
+        progress: Called after each decode with the number of its tokens.
 
     Raises:
         ModelError: A prefix with its longest continuation exceeds the context.
         Cancelled: The request was cancelled.
     """
-    for one in asked:
-        length = len(one.prefix) + max(map(len, one.continuations), default=0)
-        if not one.prefix or length > model.capacity.context:
+    for question in questions:
+        length = len(question.prefix) + max(map(len, question.continuations), default=0)
+        if not question.prefix or length > model.capacity.context:
             raise ContextTooSmall(
                 f"A question of {length:,} tokens exceeds the context of "
                 f"{model.capacity.context:,}.",
                 "Use a larger context or a shorter prompt.",
             )
-    results = [[0.0] * len(one.continuations) for one in asked]
+    results = [[0.0] * len(question.continuations) for question in questions]
     model.clear()
     try:
-        for wave in _waves(model, asked):
-            _answer(model, asked, wave, results, progress)
+        for wave in _waves(model, questions):
+            _answer_wave(model, questions, wave, results, progress)
     finally:
         model.clear()
     return results
 
 
-def _waves(model: TokenModel, asked: Sequence[PrefixQuestion]) -> Iterator[range]:
-    """Ranges of questions whose prefixes are in the cache at the same time; the plan depends on the request alone."""
+def _waves(model: TokenModel, questions: Sequence[PrefixQuestion]) -> Iterator[range]:
+    """Yields ranges of questions whose prefixes fit into the cache at the same time; they depend on the request
+    alone."""
     capacity = model.capacity
-    longest = max((len(tokens) for one in asked for tokens in one.continuations), default=0)
-    room = min(LIVE_CELLS, capacity.cells - capacity.batch - longest)
-    start = held = 0
-    for index, one in enumerate(asked):
-        full = held + len(one.prefix) > room or index - start >= capacity.sequences // 2 - 1
+    longest = max(
+        (len(tokens) for question in questions for tokens in question.continuations), default=0
+    )
+    free_tokens = min(LIVE_CELLS, capacity.cells - capacity.batch - longest)
+    start = prefix_tokens = 0
+    for index, question in enumerate(questions):
+        full = (
+            prefix_tokens + len(question.prefix) > free_tokens
+            or index - start >= capacity.sequences // 2 - 1
+        )
         if index > start and full:
             yield range(start, index)
-            start, held = index, 0
-        held += len(one.prefix)
-    if asked:
-        yield range(start, len(asked))
+            start, prefix_tokens = index, 0
+        prefix_tokens += len(question.prefix)
+    if questions:
+        yield range(start, len(questions))
 
 
-def _answer(
+def _answer_wave(
     model: TokenModel,
-    asked: Sequence[PrefixQuestion],
+    questions: Sequence[PrefixQuestion],
     wave: range,
     results: list[list[float]],
     progress: Callable[[int], None] | None,
 ) -> None:
-    packer = _Packer(model, results, progress)
-    head = _common([asked[index].prefix for index in wave])
-    packer.add(HEAD_SEQUENCE, asked[wave[0]].prefix[:head], 0, {})
+    """Adds the log-probabilities of the questions of a wave to `results`, which has a list for each question."""
+    packer = _BatchPacker(model, results, progress)
+    head = _common_length([questions[index].prefix for index in wave])
+    packer.add(HEAD_SEQUENCE, questions[wave[0]].prefix[:head], 0, {})
     packer.flush()
     sequences = dict(zip(wave, range(HEAD_SEQUENCE + 1, model.capacity.sequences), strict=False))
     for index in wave:
-        prefix, sequence = asked[index].prefix, sequences[index]
+        prefix, sequence = questions[index].prefix, sequences[index]
         if head:
             model.fork(HEAD_SEQUENCE, sequence, head)
-        first = [(index, nth, tokens[0]) for nth, tokens in _some(asked[index])]
-        packer.add(sequence, prefix[head:], head, {len(prefix) - 1 - head: first})
+        first_reads = [
+            _Read(index, number, tokens[0])
+            for number, tokens in _numbered_continuations(questions[index])
+        ]
+        packer.add(sequence, prefix[head:], head, {len(prefix) - 1 - head: first_reads})
     packer.flush()
     for index in wave:
-        prefix = asked[index].prefix
-        for nth, tokens in _some(asked[index]):
+        prefix = questions[index].prefix
+        for number, tokens in _numbered_continuations(questions[index]):
             if len(tokens) > 1:
                 fork = packer.fork(sequences[index], len(prefix), len(tokens) - 1)
-                sinks = {at: [(index, nth, token)] for at, token in enumerate(tokens[1:])}
-                packer.add(fork, tokens[:-1], len(prefix), sinks)
+                reads_at = {
+                    offset: [_Read(index, number, token)] for offset, token in enumerate(tokens[1:])
+                }
+                packer.add(fork, tokens[:-1], len(prefix), reads_at)
     packer.flush()
     for sequence in (HEAD_SEQUENCE, *sequences.values()):
         model.drop(sequence)
 
 
-def _some(one: PrefixQuestion) -> list[tuple[int, Sequence[int]]]:
-    """The continuations that have tokens; an empty text has probability 1."""
-    return [(nth, tokens) for nth, tokens in enumerate(one.continuations) if tokens]
+def _numbered_continuations(question: PrefixQuestion) -> list[tuple[int, Sequence[int]]]:
+    """Returns index and tokens of the continuations that have tokens; an empty one has probability 1."""
+    return [(number, tokens) for number, tokens in enumerate(question.continuations) if tokens]
 
 
-def _common(prefixes: Sequence[Sequence[int]]) -> int:
-    """Length of the common beginning, which leaves at least one token of each prefix; 0 if it is too short to share."""
-    first = prefixes[0]
-    least = min(map(len, prefixes)) - 1
+def _common_length(prefixes: Sequence[Sequence[int]]) -> int:
+    """Returns the length of the common beginning, which leaves at least one token of each prefix; 0 if it is too short
+    to share."""
+    first_prefix = prefixes[0]
+    longest_shared = min(map(len, prefixes)) - 1
     shared = sum(
-        1 for _ in takewhile(lambda at: all(p[at] == first[at] for p in prefixes), range(least))
+        1
+        for _ in takewhile(
+            lambda index: all(p[index] == first_prefix[index] for p in prefixes),
+            range(longest_shared),
+        )
     )
-    return shared if len(prefixes) > 1 and shared >= LEAST_HEAD else 0
-
-
-_Sink = list[tuple[int, int, int]]
-"""The continuations (item, number) that need the probability of a token from one row of logits."""
+    return shared if len(prefixes) > 1 and shared >= MIN_HEAD_TOKENS else 0
 
 
 @dataclass(slots=True)
-class _Packer:
-    """Fills decode batches with tokens of many sequences and adds up the log-probabilities."""
+class _BatchPacker:
+    """Fills decode batches with tokens of many sequences and adds up the log-probabilities.
+
+    Attributes:
+        results: The sums of log-probabilities, for each question and continuation.
+        progress: Called after each decode with the number of its tokens.
+    """
 
     model: TokenModel
     results: list[list[float]]
     progress: Callable[[int], None] | None
     _spans: list[Span] = field(default_factory=list)
-    _sinks: list[_Sink] = field(default_factory=list)
+    _reads: list[list[_Read]] = field(default_factory=list)
     _forks: list[int] = field(default_factory=list)
-    _filled: int = 0
-    _held: int = 0
+    _batched_tokens: int = 0
+    _reserved: int = 0
 
-    def fork(self, source: int, end: int, more: int) -> int:
-        """A sequence that shares the first `end` tokens of `source` until the next flush; `more` will be added."""
+    def fork(self, source: int, end: int, more_tokens: int) -> int:
+        """Returns a sequence that shares the first `end` tokens of `source` until the next flush; `more_tokens` will be
+        added to it."""
         capacity = self.model.capacity
         sequences = capacity.sequences
-        if len(self._forks) == sequences // 2 or self._held + more > capacity.batch:
+        if len(self._forks) == sequences // 2 or self._reserved + more_tokens > capacity.batch:
             self.flush()
-        self._held += more
+        self._reserved += more_tokens
         fork = sequences - 1 - len(self._forks)
         self._forks.append(fork)
         self.model.fork(source, fork, end)
         return fork
 
     def add(
-        self, sequence: int, tokens: Sequence[int], position: int, sinks: Mapping[int, _Sink]
+        self,
+        sequence: int,
+        tokens: Sequence[int],
+        position: int,
+        reads_at: Mapping[int, list[_Read]],
     ) -> None:
-        """Adds tokens of a sequence; `sinks` maps offsets to the continuations that need the logits there."""
+        """Adds tokens of a sequence; `reads_at` gives what is read off the logits after the token at an offset."""
         capacity = self.model.capacity
-        at = 0
-        while at < len(tokens):
-            if self._filled >= capacity.batch or len(self._sinks) >= capacity.rows:
+        start = 0
+        while start < len(tokens):
+            if self._batched_tokens >= capacity.batch or len(self._reads) >= capacity.rows:
                 self._decode()
-            stop = min(len(tokens), at + capacity.batch - self._filled)
-            wanted = [offset for offset in range(at, stop) if sinks.get(offset)]
-            room = capacity.rows - len(self._sinks)
-            if len(wanted) > room:
-                stop, wanted = wanted[room], wanted[:room]
-            offsets = tuple(offset - at for offset in wanted)
-            self._spans.append(Span(tokens[at:stop], position + at, (sequence,), offsets))
-            self._sinks.extend(sinks[offset] for offset in wanted)
-            self._filled += stop - at
-            at = stop
+            end = min(len(tokens), start + capacity.batch - self._batched_tokens)
+            read_offsets = [offset for offset in range(start, end) if reads_at.get(offset)]
+            free_rows = capacity.rows - len(self._reads)
+            if len(read_offsets) > free_rows:
+                end, read_offsets = read_offsets[free_rows], read_offsets[:free_rows]
+            offsets = tuple(offset - start for offset in read_offsets)
+            self._spans.append(Span(tokens[start:end], position + start, (sequence,), offsets))
+            self._reads.extend(reads_at[offset] for offset in read_offsets)
+            self._batched_tokens += end - start
+            start = end
 
     def flush(self) -> None:
-        """Decodes what was added and drops the forks."""
+        """Decodes the added tokens and drops the forks."""
         self._decode()
         for fork in self._forks:
             self.model.drop(fork)
-        self._forks, self._held = [], 0
+        self._forks, self._reserved = [], 0
 
     def _decode(self) -> None:
+        """Decodes the batch and adds what is read off its logits to the results."""
         if not self._spans:
             return
         rows = self.model.decode(self._spans)
-        for row, sink in zip(rows, self._sinks, strict=True):
-            values = log_probs(row, [token for _, _, token in sink])
-            for (index, nth, _), value in zip(sink, values, strict=True):
-                self.results[index][nth] += float(value)
+        for row, reads in zip(rows, self._reads, strict=True):
+            values = log_probs(row, [read.token for read in reads])
+            for read, value in zip(reads, values, strict=True):
+                self.results[read.question][read.continuation] += float(value)
         if self.progress:
-            self.progress(self._filled)
-        self._spans, self._sinks, self._filled = [], [], 0
+            self.progress(self._batched_tokens)
+        self._spans, self._reads, self._batched_tokens = [], [], 0
 
 
 def read_tokens(
@@ -230,7 +284,10 @@ def read_tokens(
     also: Sequence[int],
     progress: Callable[[int], None] | None = None,
 ) -> list[TokenDistribution]:
-    """The distribution of the next token after every token of one text, with nothing else in the cache.
+    """Returns the distribution of the next token after every token of one text, with nothing else in the cache.
+
+    Args:
+        also: Tokens whose log-probability is read in addition to the most probable one.
 
     Raises:
         ModelError: The text has no tokens or more than the context holds.
@@ -243,26 +300,27 @@ def read_tokens(
         )
     model.clear()
     try:
-        return list(_read(model, tokens, also, progress))
+        return list(_read_in_batches(model, tokens, also, progress))
     finally:
         model.clear()
 
 
-def _read(
+def _read_in_batches(
     model: TokenModel,
     tokens: Sequence[int],
     also: Sequence[int],
     progress: Callable[[int], None] | None,
 ) -> Iterator[TokenDistribution]:
     step = min(model.capacity.batch, model.capacity.rows)
-    for at in range(0, len(tokens), step):
-        chunk = tokens[at : at + step]
-        rows = model.decode([Span(chunk, at, (0,), tuple(range(len(chunk))))])
-        for place, row in enumerate(rows, at):
+    for start in range(0, len(tokens), step):
+        chunk = tokens[start : start + step]
+        rows = model.decode([Span(chunk, start, (0,), tuple(range(len(chunk))))])
+        for position, row in enumerate(rows, start):
             top = int(np.argmax(row))
-            following = tokens[place + 1 : place + 2]
-            found = [float(value) for value in log_probs(row, [top, *following, *also])]
-            rest = found[1 + len(following) :]
-            yield TokenDistribution(top, found[0], found[1] if following else None, tuple(rest))
+            following = tokens[position + 1 : position + 2]
+            values = [float(value) for value in log_probs(row, [top, *following, *also])]
+            also_log_p = tuple(values[1 + len(following) :])
+            next_log_p = values[1] if following else None
+            yield TokenDistribution(top, values[0], next_log_p, also_log_p)
         if progress:
             progress(len(chunk))

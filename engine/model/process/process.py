@@ -1,7 +1,7 @@
-"""The client side of the model process: starts it, sends requests, cancels them, kills it if it does not react or does
-nothing, and restarts it after a crash.
+"""The client side of the model process: starts the process, sends and cancels requests, kills it if it hangs, and
+restarts it after a crash.
 
-A router passes the requests for models that endpoints serve on to those.
+`RoutedProcess` also gives the clients of models that HTTP endpoints serve.
 """
 
 from __future__ import annotations
@@ -47,16 +47,26 @@ from engine.model.process.requests import Load, ModelClient
 
 log = logging.getLogger(__name__)
 
-SERVER = "engine.opener.model_process"
-"""The program that runs in the process. It stands above all subjects, since it puts their handlers together."""
+SERVER_MODULE = "engine.opener.model_process"
+"""The module that runs in the process. It stands above all subjects, since it puts their handlers together."""
 
-PROC = Path("/proc")
+PROC_FOLDER = Path("/proc")
+"""The folder in which Linux shows the state of processes."""
+
 START_SECONDS = 60.0
-GRACE_SECONDS = 5.0
+"""Longest wait for the process to be ready."""
+
+CANCEL_GRACE_SECONDS = 5.0
+"""Longest wait for the process to end a cancelled request, or to end itself."""
+
 POLL_SECONDS = 0.2
+"""Time between two looks at whether the request was cancelled or the process hangs."""
+
 POLLS_PER_SAMPLE = 25
-IDLE_SAMPLES = 24
-"""Samples in a row without an answer and without use of the processor, after which a process is ended: two minutes.
+"""Polls from one sample of the processor time to the next."""
+
+MAX_IDLE_SAMPLES = 24
+"""Samples in a row without an answer and without use of the processor, after which a process is killed: two minutes.
 
 Polls are counted, not seconds, so that nobody ends a process that was suspended together with this program."""
 
@@ -76,27 +86,27 @@ class ModelProcess:
         command: Sequence[str] | None = None,
         restarted: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        """Prepares, without starting.
+        """Prepares a client, without starting the process.
 
         Args:
             log_path: File that gets the standard error of the process.
-            command: What to run; `SERVER` by default.
-            restarted: Called after the process was started anew, with a sentence on why the one before ended.
+            command: What to run; `SERVER_MODULE` by default.
+            restarted: Called after a restart, with a sentence on why the previous process ended.
         """
         self.log_path = log_path
-        self._command = list(command or (sys.executable, "-m", SERVER))
+        self._command = list(command or (sys.executable, "-m", SERVER_MODULE))
         self._restarted = restarted
         self._process: subprocess.Popen[bytes] | None = None
-        self._lost: str | None = None
+        self._loss: str | None = None
         self._answers: queue.Queue[Frame | None] = queue.Queue()
-        self._turn = threading.RLock()
-        self._write = threading.Lock()
+        self._request_lock = threading.RLock()
+        self._write_lock = threading.Lock()
         self._next_id = 0
         self._in_flight: int | None = None
         self._cancelled_at: float | None = None
         self._closed = False
-        self._ended_here = False
-        self._load: Load | None = None
+        self._killed_here = False
+        self._last_load: Load | None = None
         self.loaded: dict[str, Any] | None = None
 
     # Requests
@@ -115,40 +125,40 @@ class ModelProcess:
                 applies the adapter at run time.
 
         Returns:
-            `name`, `architecture`, `context` (tokens), `forkable`, `memory_bytes`, `vocabulary`.
+            The answer to `Load`.
 
         Raises:
             ModelFileError: Weights or adapter cannot be used.
             ModelCrashed: The process died while loading.
         """
         request = Load(path, options, adapter, None if adapter is None else merged)
-        with self._turn:
+        with self._request_lock:
             self._cancelled_at = None
-            if self.loaded is not None and self._load == request and self._alive():
+            if self.loaded is not None and self._last_load == request and self._is_alive():
                 return self.loaded
-            self._load = None
-            self.loaded = self._ask(request)
-            self._load = request
+            self._last_load = None
+            self.loaded = self._send_and_wait(request)
+            self._last_load = request
             return self.loaded
 
     def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
-        """Sends one request and waits for its answer.
+        """Sends one request and returns its answer.
 
         Raises:
             Cancelled: `cancel` was called while it ran.
             ModelCrashed: The process died; the next request starts it anew.
             WorkbenchError: The process refused the request.
         """
-        with self._turn:
+        with self._request_lock:
             self._cancelled_at = None
-            if request.needs_model and self._load is not None and not self._alive():
-                self.loaded = self._ask(self._load)
-            return self._ask(request, progress)
+            if request.needs_model and self._last_load is not None and not self._is_alive():
+                self.loaded = self._send_and_wait(self._last_load)
+            return self._send_and_wait(request, progress)
 
     def cancel(self) -> None:
         """Cancels the current request, if any, even while the process starts or loads a model for it; the thread that
         waits gets `Cancelled`."""
-        with self._write:
+        with self._write_lock:
             self._cancelled_at = time.monotonic()
             process, request = self._process, self._in_flight
             if process is not None and request is not None:
@@ -161,54 +171,62 @@ class ModelProcess:
         return self
 
     def spent(self) -> str:
-        """Returns nothing: requests cost nothing but time."""
+        """Returns "": requests cost nothing but time."""
         return ""
 
     def close(self) -> None:
         """Kills the process at once; a request in flight raises `Cancelled`."""
         self._closed = True
-        self._end()
+        self._kill()
 
     @property
     def pid(self) -> int | None:
-        """Process id while it runs."""
+        """The id of the process; None if it does not run."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
     # The process
 
-    def _alive(self) -> bool:
+    def _is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
     def _start(self) -> None:
+        """Starts the process and waits until it is ready; reports why the previous one ended.
+
+        Raises:
+            Cancelled: The request was cancelled, or the client closed.
+            ModelCrashed: The process ended or was not ready in time.
+            ModelError: The process has another version of the protocol.
+        """
         self._check_open()
-        lost = self._lost
-        if lost is None and self._process is not None and not self._ended_here:
-            lost = f"The model process died ({_status_text(self._process.returncode)})."
+        loss = self._loss
+        if loss is None and self._process is not None and not self._killed_here:
+            loss = f"The model process died ({_status_text(self._process.returncode)})."
         make_folder(self.log_path.parent)
         self._answers = queue.Queue()
         started: Future[subprocess.Popen[bytes]] = Future()
-        # Linux ends the process together with the thread that started it, so that is the one which reads its answers.
+        # Linux ends the process together with the thread that started it, so that thread also reads its answers.
         threading.Thread(
             target=self._start_and_read, args=(started, self._answers), daemon=True
         ).start()
-        self._process, self._lost, self._ended_here = started.result(), None, False
+        self._process, self._loss, self._killed_here = started.result(), None, False
         self._check_open()
-        hello = self._hello()
+        hello = self._await_hello()
         if hello is None:
-            raise self._crash("could not start")
+            raise self._crash_error("could not start")
         if not isinstance(hello, Hello) or hello.version != protocol.VERSION:
-            self._end()
+            self._kill()
             raise ModelError(
                 "The model process is of another version.", "Install the program again."
             )
-        if lost is not None:
-            log.warning("%s It was started anew.", lost)
-            self._restarted(lost)
+        if loss is not None:
+            log.warning("%s It was started anew.", loss)
+            self._restarted(loss)
 
     def _start_and_read(
         self, started: Future[subprocess.Popen[bytes]], answers: queue.Queue[Frame | None]
     ) -> None:
+        """Starts the process, gives it (or the error) to `started`, and reads its answers until it ends."""
         try:
             make_file(self.log_path)
             with self.log_path.open("ab") as log:
@@ -230,42 +248,45 @@ class ModelProcess:
         started.set_result(process)
         _read_answers(cast(BinaryIO, process.stdout), answers)
 
-    def _hello(self) -> Frame | None:
-        """The first frame of the process, sent when it is ready; None if it ended instead."""
+    def _await_hello(self) -> Frame | None:
+        """Waits for the first frame of the process, which says that it is ready, and returns it; None if it ended
+        instead."""
         started = time.monotonic()
         while True:
             try:
                 return self._answers.get(timeout=POLL_SECONDS)
             except queue.Empty:
                 if self._cancelled_at is not None:
-                    self._end()
+                    self._kill()
                     raise Cancelled("The request was cancelled.") from None
                 if time.monotonic() - started > START_SECONDS:
-                    self._end()
-                    raise self._crash("did not answer") from None
+                    self._kill()
+                    raise self._crash_error("did not answer") from None
 
     def _check_open(self) -> None:
         if self._closed:
-            self._end()
+            self._kill()
             raise Cancelled("The model process was closed.")
 
-    def _end(self) -> None:
+    def _kill(self) -> None:
+        """Kills the process, if it runs."""
         process = self._process
         if process is not None and process.poll() is None:
-            self._ended_here = True
-            with suppress(ProcessLookupError):  # it ended meanwhile
+            self._killed_here = True
+            with suppress(ProcessLookupError):  # it has just ended
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def _ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
-        if not self._alive():
+    def _send_and_wait(self, request: Request[T], progress: OnProgress | None = None) -> T:
+        """Sends a request to the process, which is started if it does not run, and returns the answer."""
+        if not self._is_alive():
             self._start()
         process = cast("subprocess.Popen[bytes]", self._process)
         try:
             encoded = protocol.encode(request)
         except UnicodeEncodeError:
             raise ModelError("A text for the model has half a surrogate pair.") from None
-        with self._write:
+        with self._write_lock:
             self._next_id += 1
             if self._cancelled_at is not None:
                 raise Cancelled("The request was cancelled.")
@@ -274,14 +295,21 @@ class ModelProcess:
                 frame = Ask(number, type(request).__name__, encoded)
                 protocol.write_frame(cast(BinaryIO, process.stdin), frame)
             except OSError:
-                raise self._crash("died") from None
+                raise self._crash_error("died") from None
         try:
-            answer = self._wait(number, progress)
+            answer = self._wait_for_answer(number, progress)
         finally:
             self._in_flight = None
         return cast(T, protocol.decode(protocol.answer_type(type(request)), answer))
 
-    def _wait(self, number: int, progress: OnProgress | None) -> msgspec.Raw:
+    def _wait_for_answer(self, number: int, progress: OnProgress | None) -> msgspec.Raw:
+        """Waits for the last frame about a request, and returns the encoded answer or raises the error.
+
+        Raises:
+            Cancelled: The request was cancelled.
+            ModelCrashed: The process died, or was killed because it hung.
+            WorkbenchError: The request failed.
+        """
         idle = _IdleWatch(cast("subprocess.Popen[bytes]", self._process).pid)
         while True:
             try:
@@ -289,83 +317,90 @@ class ModelProcess:
             except queue.Empty:
                 self._kill_if_unresponsive()
                 if idle.is_idle():
-                    self._end()
-                    raise self._crash("hung and was ended", _IDLE_TEXT) from None
+                    self._kill()
+                    raise self._crash_error("hung and was ended", _IDLE_REASON) from None
                 continue
             idle.reset()
             if answer is None:
-                raise self._crash("died")
+                raise self._crash_error("died")
             match answer:
-                case Answer(number=of) if of == number:
+                case Answer(number=answered_number) if answered_number == number:
                     return answer.value
-                case Stopped(number=of) if of == number:
+                case Stopped(number=answered_number) if answered_number == number:
                     raise Cancelled("The request was cancelled.")
-                case Failure(number=of) if of == number:
+                case Failure(number=answered_number) if answered_number == number:
                     raise _error_from(answer)
-                case Working(number=of) if of == number and progress is not None:
+                case Working(number=answered_number) if (
+                    answered_number == number and progress is not None
+                ):
                     progress(answer.done, answer.note)
 
     def _kill_if_unresponsive(self) -> None:
         """Kills a process that does not react to a cancel: native code may be stuck where the flag is not checked."""
-        asked = self._cancelled_at
-        if asked is not None and time.monotonic() - asked > GRACE_SECONDS:
-            self._end()
+        cancelled_at = self._cancelled_at
+        if cancelled_at is not None and time.monotonic() - cancelled_at > CANCEL_GRACE_SECONDS:
+            self._kill()
             raise Cancelled("The request was cancelled; the model process had to be ended for it.")
 
-    def _crash(self, what: str, why: str = "") -> WorkbenchError:
-        """The error for a process that is lost; without a reason it is the exit status."""
+    def _crash_error(self, what: str, why: str = "") -> WorkbenchError:
+        """Returns the error for a process that has ended or has to be killed.
+
+        Args:
+            what: What happened to the process, as a verb in the past.
+            why: The reason; "" gives the exit status.
+        """
         if self._closed:
             return Cancelled("The model process was closed.")
         process = cast("subprocess.Popen[bytes]", self._process)
         try:
-            status = process.wait(GRACE_SECONDS)
+            status = process.wait(CANCEL_GRACE_SECONDS)
         except (
             subprocess.TimeoutExpired
         ):  # it closed its pipe or wrote invalid data, and is still running
-            self._end()
+            self._kill()
             status = process.wait()
-        self._lost = f"The model process {what} ({why or _status_text(status)})."
+        self._loss = f"The model process {what} ({why or _status_text(status)})."
         return ModelCrashed(
-            self._lost,
+            self._loss,
             f"Its log is {self.log_path}. The work can be run again and goes on where it stopped.",
         )
 
 
-_IDLE_TEXT = (
+_IDLE_REASON = (
     "no answer and no use of the processor for"
-    f" {duration(IDLE_SAMPLES * POLLS_PER_SAMPLE * POLL_SECONDS)}"
+    f" {duration(MAX_IDLE_SAMPLES * POLLS_PER_SAMPLE * POLL_SECONDS)}"
 )
 
 
 class _IdleWatch:
-    """Notices that a process neither answers nor uses the processor; asked once a poll."""
+    """Detects a process that neither answers nor uses the processor; `is_idle` is called once per poll."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._polls, self._samples = 0, 0
-        self._used: str | None = None
+        self._last_used: str | None = None
 
     def reset(self) -> None:
-        """Starts to count from the beginning: the process answered."""
+        """Counts from zero again, because the process answered."""
         self._samples = 0
 
     def is_idle(self) -> bool:
-        """Whether the process did nothing for `IDLE_SAMPLES` samples."""
+        """Returns whether the process did nothing for `MAX_IDLE_SAMPLES` samples."""
         self._polls += 1
         if self._polls % POLLS_PER_SAMPLE:
             return False
         used = processor_time(self._pid)
-        self._samples = self._samples + 1 if used is not None and used == self._used else 0
-        self._used = used
-        return self._samples >= IDLE_SAMPLES
+        self._samples = self._samples + 1 if used is not None and used == self._last_used else 0
+        self._last_used = used
+        return self._samples >= MAX_IDLE_SAMPLES
 
 
 def processor_time(pid: int) -> str | None:
-    """What a process has used of the processor, as a text that changes with it; None where the system does not say, and
+    """Returns the processor time of a process as a text that changes with it; None if the system does not say, and
     while the process waits for a disk."""
     try:
-        if PROC.exists():
-            fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        if PROC_FOLDER.exists():
+            fields = (PROC_FOLDER / str(pid) / "stat").read_text().rpartition(")")[2].split()
             state, used = fields[0], fields[11:13]  # state, utime and stime of proc_pid_stat(5)
         else:
             command = ("ps", "-o", "state=,time=", "-p", str(pid))
@@ -377,6 +412,7 @@ def processor_time(pid: int) -> str | None:
 
 
 def _read_answers(stream: BinaryIO, answers: queue.Queue[Frame | None]) -> None:
+    """Queues the frames of the process until the stream ends or is invalid, then None."""
     try:
         while (answer := protocol.read_frame(stream)) is not None:
             answers.put(answer)
@@ -387,11 +423,13 @@ def _read_answers(stream: BinaryIO, answers: queue.Queue[Frame | None]) -> None:
 
 
 def _error_from(failure: Failure) -> WorkbenchError:
+    """Returns the error of a failed request, in the class that the failure names."""
     kind: Any = getattr(errors, failure.kind, ModelError)
     return cast(WorkbenchError, kind(failure.message, failure.hint))
 
 
 def _status_text(status: int) -> str:
+    """Returns how a process ended, in words; a negative status is a signal."""
     if status >= 0:
         return f"exit status {status}"
     name = signal.Signals(-status).name
@@ -407,36 +445,36 @@ class RoutedProcess(ModelProcess):
         connect: Callable[[tuple[str, ...]], EndpointModel],
         restarted: Callable[[str], None] = lambda reason: None,
     ) -> None:
-        """Prepares, without starting.
+        """Prepares a client, without starting the process.
 
         Args:
-            connect: Gives the client of the endpoints of these names.
-            restarted: See `WorkerProcess`.
+            connect: Returns the client of the endpoints of these names.
+            restarted: See `ModelProcess`.
         """
         super().__init__(log_path, restarted=restarted)
         self._connect = connect
-        self._remote: dict[tuple[str, ...], EndpointModel] = {}
-        self._guard = threading.Lock()
+        self._endpoint_models: dict[tuple[str, ...], EndpointModel] = {}
+        self._endpoints_lock = threading.Lock()
 
     def client_for(self, model: RunnableModel) -> ModelClient:
-        """The client for a model."""
+        """Returns the client for a model: that of its endpoints, or this process."""
         return self.endpoints(model.endpoints) if model.endpoints else self
 
     def endpoints(self, names: tuple[str, ...]) -> EndpointModel:
-        """The client of the endpoints of these names, one for the whole session."""
-        with self._guard:
-            if names not in self._remote:
-                self._remote[names] = self._connect(names)
-            return self._remote[names]
+        """Returns the client of the endpoints of these names, always the same one."""
+        with self._endpoints_lock:
+            if names not in self._endpoint_models:
+                self._endpoint_models[names] = self._connect(names)
+            return self._endpoint_models[names]
 
     def cancel(self) -> None:
         """Cancels the current requests."""
         super().cancel()
-        for remote in list(self._remote.values()):
-            remote.cancel()
+        for endpoint_model in list(self._endpoint_models.values()):
+            endpoint_model.cancel()
 
     def close(self) -> None:
         """Kills the process and abandons requests to endpoints."""
         super().close()
-        for remote in list(self._remote.values()):
-            remote.close()
+        for endpoint_model in list(self._endpoint_models.values()):
+            endpoint_model.close()

@@ -1,7 +1,8 @@
-"""What crosses the pipe between the program and its model process: frames of MessagePack, each after its length.
+"""The protocol between the program and its model process: frames in MessagePack that cross a pipe, each preceded by
+its length.
 
-The process greets with `Hello`. Each `Ask` is answered by any number of `Working`, then by exactly one of `Answer`,
-`Failure` and `Stopped`, all with its number; `Cancel` asks for the latter.
+The first frame of the process is `Hello`. Each `Ask` is answered by any number of `Working` frames, then by exactly one
+of `Answer`, `Failure` and `Stopped`, all with the number of the `Ask`. `Cancel` requests `Stopped`.
 """
 
 from __future__ import annotations
@@ -13,34 +14,38 @@ import msgspec
 import numpy as np
 
 VERSION = 3
+"""Version of the protocol; the program refuses a process of another one."""
+
 LENGTH_BYTES = 8
-LONGEST = 1 << 40
-"""Bytes of a frame, far above any; the length is larger where something else was written into the pipe."""
+"""Number of bytes, most significant first, that give the length of a frame."""
+
+MAX_FRAME_BYTES = 1 << 40
+"""Largest plausible length of a frame. A larger one shows that something else was written into the pipe."""
 
 AnswerT = TypeVar("AnswerT", covariant=True)
 
 
 class Request(msgspec.Struct, Generic[AnswerT], frozen=True):
-    """Something asked of a model; the type argument is the type of the answer.
+    """A request to a model; the type argument is the type of the answer.
 
     Attributes:
-        needs_model: Whether a model has to be loaded for it.
+        needs_model: Whether a model must be loaded to answer it.
     """
 
     needs_model: ClassVar[bool] = True
 
 
 class Hello(msgspec.Struct, tag=True):
-    """The first frame of the process, sent when it is ready."""
+    """The first frame of the process, sent when it is ready, with its version of the protocol."""
 
     version: int
 
 
 class Ask(msgspec.Struct, tag=True):
-    """A request.
+    """A request on its way to the process.
 
     Attributes:
-        number: Says which request the answers belong to.
+        number: Number of the request, which all frames about it repeat.
         kind: Name of the class of the request.
         request: The request, encoded.
     """
@@ -51,13 +56,18 @@ class Ask(msgspec.Struct, tag=True):
 
 
 class Cancel(msgspec.Struct, tag=True):
-    """Asks that a request be ended."""
+    """Tells the process to end a request."""
 
     number: int
 
 
 class Working(msgspec.Struct, tag=True):
-    """The progress of a request: a count of what is done, and what is being done where there is nothing to count."""
+    """The progress of a request.
+
+    Attributes:
+        done: Count of what is done; the kind of request says what is counted.
+        note: What is being done where there is nothing to count; else "".
+    """
 
     number: int
     done: int
@@ -72,7 +82,13 @@ class Answer(msgspec.Struct, tag=True):
 
 
 class Failure(msgspec.Struct, tag=True):
-    """Why a request cannot be answered: the name of an error, its message and its hint."""
+    """The reason why a request cannot be answered.
+
+    Attributes:
+        kind: Name of the class of the error.
+        message: What went wrong.
+        hint: What the user can do; "" for nothing.
+    """
 
     number: int
     kind: str
@@ -81,41 +97,40 @@ class Failure(msgspec.Struct, tag=True):
 
 
 class Stopped(msgspec.Struct, tag=True):
-    """Says that a request was cancelled."""
+    """The last frame about a request that was cancelled."""
 
     number: int
 
 
 Frame = Hello | Ask | Cancel | Working | Answer | Failure | Stopped
+_FRAME_DECODER = msgspec.msgpack.Decoder(Frame)
 
 
 def write_frame(stream: BinaryIO, frame: Frame) -> None:
-    """Writes one frame and flushes; raises OSError if the other side is gone."""
+    """Writes one frame and flushes.
+
+    Raises:
+        OSError: The other side has ended.
+    """
     data = msgspec.msgpack.encode(frame)
     stream.write(len(data).to_bytes(LENGTH_BYTES, "big") + data)
     stream.flush()
 
 
 def read_frame(stream: BinaryIO) -> Frame | None:
-    """Reads one frame.
-
-    Returns:
-        The frame; None at the end of the stream, also within a frame.
+    """Returns the next frame; None if the stream ends before the end of a frame.
 
     Raises:
-        ValueError: It is no frame.
+        ValueError: The bytes are not a frame.
     """
-    head = stream.read(LENGTH_BYTES)
-    if len(head) < LENGTH_BYTES:
+    length_bytes = stream.read(LENGTH_BYTES)
+    if len(length_bytes) < LENGTH_BYTES:
         return None
-    length = int.from_bytes(head, "big")
-    if length > LONGEST:
-        raise ValueError(f"{head!r} is not the beginning of a frame")
+    length = int.from_bytes(length_bytes, "big")
+    if length > MAX_FRAME_BYTES:
+        raise ValueError(f"{length_bytes!r} is not the beginning of a frame")
     data = stream.read(length)
-    return _frames.decode(data) if len(data) == length else None
-
-
-_frames = msgspec.msgpack.Decoder(Frame)
+    return _FRAME_DECODER.decode(data) if len(data) == length else None
 
 
 def answer_type(request: type[Request[Any]]) -> Any:
@@ -125,28 +140,28 @@ def answer_type(request: type[Request[Any]]) -> Any:
 
 
 def encode(value: Any) -> msgspec.Raw:
-    """Encodes a request or an answer.
+    """Returns an encoded request or answer.
 
     Raises:
         UnicodeEncodeError: A text has half a surrogate pair.
     """
-    return msgspec.Raw(msgspec.msgpack.encode(value, enc_hook=_encode_other))
+    return msgspec.Raw(msgspec.msgpack.encode(value, enc_hook=_encode_path_or_array))
 
 
 def decode(kind: Any, data: msgspec.Raw) -> Any:
-    """Decodes a request or an answer, bit for bit what was encoded.
+    """Returns a decoded request or answer; floats and arrays are bit for bit what was encoded.
 
     Args:
-        kind: Its type: whatever msgspec knows, a path, an array of float32, or made of these.
+        kind: Type of the value: a type that msgspec knows, a path, an array of float32, or a composition of these.
 
     Raises:
         ValueError: The data are of another type.
     """
-    return msgspec.msgpack.decode(data, type=kind, dec_hook=_decode_other)
+    return msgspec.msgpack.decode(data, type=kind, dec_hook=_decode_path_or_array)
 
 
-def _encode_other(value: Any) -> Any:
-    """Returns what stands for a value of a type that msgspec does not know."""
+def _encode_path_or_array(value: Any) -> Any:
+    """Returns the encodable form of a value of a type that msgspec does not know."""
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, np.ndarray):
@@ -156,8 +171,8 @@ def _encode_other(value: Any) -> Any:
     raise NotImplementedError(f"{type(value).__name__} cannot cross the pipe")
 
 
-def _decode_other(kind: Any, value: Any) -> Any:
-    """Returns the value of a type that msgspec does not know."""
+def _decode_path_or_array(kind: Any, value: Any) -> Any:
+    """Returns the value of a type that msgspec does not know, from its encodable form."""
     if kind is Path:
         return Path(value)
     if get_origin(kind) is np.ndarray:

@@ -1,7 +1,7 @@
-"""What can be asked of a model itself. Other subjects add requests of their own, each with its handler.
+"""The requests that a model answers. Other subjects add requests of their own, each with its handler.
 
-Every request raises `Cancelled` when it was cancelled, and `ModelError` when the model cannot answer it. What its
-progress counts is said with it.
+Every request raises `Cancelled` when it was cancelled, and `ModelError` when the model cannot answer it. The docstring
+of a request says what its progress counts.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ class WrittenReply:
     """A reply to a log.
 
     Attributes:
-        tokens: Its token ids; empty where an endpoint does not give them.
-        note: What of the log was left out, or None.
+        text: The reply.
+        tokens: Token ids of the reply; empty if an endpoint does not give them.
+        stopped: Why the reply ended.
+        note: Which part of the log was left out, in words; None if the model read all of it.
     """
 
     text: str
@@ -39,13 +41,13 @@ class WrittenReply:
 
 @dataclass(frozen=True, slots=True)
 class TokenDistribution:
-    """The distribution of the next token after one token of a text, as far as it was asked for.
+    """The log-probabilities of some tokens to come next after one token of a text.
 
     Attributes:
         top: The most probable token.
-        top_log_p: Its natural log-probability.
-        next_log_p: That of the token that follows in the text; None after the last.
-        also: Those of the other tokens that were asked about.
+        top_log_p: Natural log-probability of the most probable token.
+        next_log_p: Natural log-probability of the token that follows in the text; None after the last token.
+        also: Natural log-probabilities of the tokens in `ReadTokens.also`, in their order.
     """
 
     top: int
@@ -57,9 +59,12 @@ class TokenDistribution:
 class Load(Request[dict[str, Any]], frozen=True):
     """Loads a model unless it is loaded already, and switches to an adapter or back.
 
-    The answer has `name`, `architecture`, `context` (tokens), `forkable`, `memory_bytes` and `vocabulary`.
+    The answer has the keys `name`, `architecture`, `context` (tokens), `forkable`, `memory_bytes` and `vocabulary`
+    (number of tokens).
 
     Attributes:
+        path: File of the model.
+        adapter: File of the adapter; None for the bare model.
         merged: Path of a copy of the weights with the adapter merged in, which is written if it is missing; None
             applies the adapter at run time.
     """
@@ -71,13 +76,15 @@ class Load(Request[dict[str, Any]], frozen=True):
 
 
 class Generate(Request[list[WrittenReply]], frozen=True):
-    """Writes one reply to each log. Reply i is sampled with `seed + i`; the count of progress is replies done.
+    """Writes one reply to each log. Reply i is sampled with `seed + i`. Progress counts finished replies.
 
     An endpoint raises `RequestRefused` if it refuses one of the logs.
 
     Attributes:
-        items: Log pieces, and how many leading pieces a window keeps.
-        prompt: Text around each log; None: none.
+        items: Pieces of each log, and the number of leading pieces that stay if the log is too long.
+        prompt: Text around each log; None for none.
+        max_tokens: Largest number of tokens of a reply.
+        stop: Texts that end a reply and are not part of it.
     """
 
     items: Sequence[tuple[Sequence[str], int]]
@@ -89,7 +96,7 @@ class Generate(Request[list[WrittenReply]], frozen=True):
 
 
 class Chat(Request[list[Completion]], frozen=True):
-    """Writes the reply to each call, side by side. The count of progress is replies done.
+    """Writes the reply to each call, side by side. Progress counts finished replies.
 
     A reply depends on its call alone. A conversation that is too long loses its oldest messages after the system
     message, then the middle of what is left, and `Completion.note` says so. An error is raised if the model has no chat
@@ -100,14 +107,14 @@ class Chat(Request[list[Completion]], frozen=True):
 
 
 class LogProbs(Request[list[list[tuple[float, int]]]], frozen=True):
-    """Reads how probable continuations of texts are. The count of progress is tokens read.
+    """Reads the log-probabilities of continuations of texts. Progress counts tokens read.
 
     The answer has, for each item and continuation, the natural log-probability and the number of tokens. An endpoint
     raises `RequestRefused` if it does not show the probability of one of them.
 
     Attributes:
-        items: A text, and its continuations.
-        prompt: Text around each text; a continuation follows its `reply`. None: none.
+        items: Pairs of a text and its continuations.
+        prompt: Text around each text; a continuation follows its `reply`. None for none.
     """
 
     items: Sequence[tuple[str, Sequence[str]]]
@@ -115,7 +122,7 @@ class LogProbs(Request[list[list[tuple[float, int]]]], frozen=True):
 
 
 class CountTokens(Request[list[int]], frozen=True):
-    """Counts the tokens of each item, which is a list of texts. The count of progress is items."""
+    """Counts the tokens of each item, which is a list of texts. Progress counts items."""
 
     items: Sequence[Sequence[str]]
 
@@ -123,8 +130,8 @@ class CountTokens(Request[list[int]], frozen=True):
 class Measure(Request[tuple[float, float]], frozen=True):
     """Measures the model on a text.
 
-    The answer is the prompt tokens a second, and the batch noise: the largest change of a probability by what else is
-    computed in the same batch.
+    The answer is the number of prompt tokens read per second, and the batch noise: the largest change of a probability
+    that is caused by other work in the same batch.
     """
 
     text: str
@@ -133,32 +140,32 @@ class Measure(Request[tuple[float, float]], frozen=True):
 class MeasureLong(Request[tuple[float, int]], frozen=True):
     """Measures the model on a text so long that attention counts; the text is repeated as needed.
 
-    The answer is the prompt tokens a second, and the tokens of the text that was read.
+    The answer is the number of prompt tokens read per second, and the number of tokens of the text.
     """
 
     text: str
 
 
 class Embed(Request[NDArray[np.float32]], frozen=True):
-    """Embeds texts; the model must be loaded with `embedding`. The answer has unit length and the shape (texts,
-    dimensions)."""
+    """Embeds texts; the model must be loaded with `embedding`. The answer is a matrix of unit vectors with the shape
+    (texts, dimensions)."""
 
     texts: Sequence[str]
 
 
 class Tokenize(Request[list[list[int]]], frozen=True):
-    """Reads texts as token ids; control tokens in them are read as text, and none are put in front."""
+    """Converts texts into token ids; control tokens in them are read as plain text, and none are put in front."""
 
     texts: Sequence[str]
 
 
 class ReadTokens(Request[list[list[TokenDistribution]]], frozen=True):
-    """Reads the distribution of the next token after every token of texts, each on its own. The count of progress is
+    """Reads the distribution of the next token after every token of texts, each on its own. Progress counts
     tokens.
 
     Attributes:
-        items: Token ids.
-        also: Tokens whose log-probability is asked for everywhere.
+        items: Token ids of each text.
+        also: Tokens whose log-probability is read after every token, in addition to the most probable one.
     """
 
     items: Sequence[Sequence[int]]
@@ -183,7 +190,8 @@ class Tune(Request[dict[str, Any]], frozen=True):
 
 
 class Memory(Request[dict[str, Any]], frozen=True):
-    """Says how many bytes loading a model will take: `weights`, `cache`, and what is `available` (None if unknown)."""
+    """Estimates how many bytes loading a model takes: `weights`, `cache`, and the `available` ones (None if
+    unknown)."""
 
     needs_model: ClassVar[bool] = False
     path: Path
@@ -191,7 +199,7 @@ class Memory(Request[dict[str, Any]], frozen=True):
 
 
 class Machine(Request[dict[str, Any]], frozen=True):
-    """Describes the machine. `system`: llama.cpp's line about the CPU; `gpu_offload`: whether it can use a GPU."""
+    """Describes the machine: `system` is llama.cpp's line about the CPU, `gpu_offload` whether it can use a GPU."""
 
     needs_model: ClassVar[bool] = False
 
@@ -203,14 +211,14 @@ class ModelClient(Protocol):
     """A model that answers requests one at a time; any thread may ask."""
 
     def ask(self, request: Request[T], progress: OnProgress | None = None) -> T:
-        """Sends a request and waits for its answer.
+        """Sends a request and returns its answer.
 
         Args:
-            progress: Gets a count and a note now and then; the request says what is counted.
+            progress: Called now and then with a count and a note; the request says what is counted.
 
         Raises:
-            Cancelled: It was cancelled.
-            ModelError: The model cannot answer it.
+            Cancelled: The request was cancelled.
+            ModelError: The model cannot answer the request.
         """
 
     def load(
@@ -220,7 +228,7 @@ class ModelClient(Protocol):
         adapter: Path | None = None,
         merged: Path | None = None,
     ) -> Mapping[str, Any]:
-        """Makes the model ready; `context` of what it returns is its longest sequence in tokens."""
+        """Makes the model ready and returns what it is; `context` is its longest sequence in tokens."""
 
     def spent(self) -> str:
-        """Returns what the requests since `load` have cost, in words; empty where they cost nothing but time."""
+        """Returns what the requests since `load` have cost, in words; "" if they cost nothing but time."""

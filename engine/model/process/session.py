@@ -1,4 +1,8 @@
-"""The loaded model in its process, as the handlers of requests use it, and what they report meanwhile."""
+"""The loaded model of a model process, as the handlers of requests use it, and the progress that they report.
+
+The cache of a model has a cell for each token that it has read, for each sequence. A handler that may find its cells
+again at its next request is the keeper of the cache until another handler takes the model.
+"""
 
 from __future__ import annotations
 
@@ -15,79 +19,88 @@ from engine.model.generation import GenerativeModel
 from engine.model.interface import LoadOptions
 from engine.model.process.protocol import Request
 
-PROGRESS_SECONDS = 0.1
+SECONDS_BETWEEN_REPORTS = 0.1
+"""Least time between two reports of progress."""
 
 Handler = Callable[["ModelSession", Any], Any]
+"""A function that answers one kind of request."""
+
 Handlers = Mapping[type[Request[Any]], Handler]
-"""The function that answers each kind of request."""
+"""The handler of each kind of request."""
 
 
 class LoadedModel(GenerativeModel, Protocol):
-    """A model that was loaded from a file."""
+    """A model that was loaded from a file.
+
+    Attributes:
+        path: The file.
+        vocabulary: Number of tokens in the vocabulary.
+    """
 
     path: Path
     vocabulary: int
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of its weights and its cache."""
+        """The size of its weights and its cache in bytes."""
 
     def meta(self, key: str) -> str | None:
-        """A value of the header of its file; None if there is none."""
+        """Returns a value from the header of its file; None if there is none."""
 
     def use_adapter(self, path: Path | None) -> None:
-        """Switches to an adapter, or to the bare model; a change forgets all sequences."""
+        """Switches to an adapter, or to the bare model for None; a change empties the cache."""
 
     def embed(self, texts: Any) -> NDArray[np.float32]:
-        """Embeds texts, each given as token ids."""
+        """Returns the vectors of texts, each given as token ids; shape (texts, dimensions)."""
 
     def close(self) -> None:
-        """Frees it."""
+        """Frees the memory."""
 
 
 class CellKeeper(Protocol):
-    """What keeps cells in the cache of the model from one request to the next."""
+    """The owner of cells that stay in the cache of the model from one request to the next."""
 
     def forget(self) -> None:
-        """Empties the cache, because something else is going to use the model."""
+        """Empties the cache; called before another handler uses the model."""
 
 
 class ModelSession:
     """The model of the process, which one request after another uses.
 
     Attributes:
-        before_load: Called at each request to load a model: what was read of the one before is of no use then.
+        before_load: Functions that discard what was read with the previous model; called at each request to load one.
     """
 
     def __init__(
         self, send_progress: Callable[[int, str], None], is_cancelled: Callable[[], bool]
     ) -> None:
-        """Prepares.
+        """Prepares a session without a model.
 
         Args:
             send_progress: Sends a count and a note about the request that is being answered.
-            is_cancelled: Whether that request was cancelled.
+            is_cancelled: Returns whether that request was cancelled.
         """
         self._send_progress, self.is_cancelled = send_progress, is_cancelled
         self._model: LoadedModel | None = None
-        self._loaded: tuple[Path, LoadOptions] | None = None
+        self._loaded_with: tuple[Path, LoadOptions] | None = None
         self._keeper: CellKeeper | None = None
         self.before_load: list[Callable[[], None]] = []
 
     def use(self, path: Path, options: LoadOptions, load: Callable[[], LoadedModel]) -> LoadedModel:
-        """Returns the model of a file, loaded with `load` unless it is there; any other is freed before."""
-        for forget in self.before_load:
-            forget()
-        if self._loaded != (path, options):
+        """Returns the model of a file, loaded with `load` unless it is loaded; another model is freed
+        first."""
+        for discard in self.before_load:
+            discard()
+        if self._loaded_with != (path, options):
             self.close()
-            self._model, self._loaded = load(), (path, options)
+            self._model, self._loaded_with = load(), (path, options)
         return self.take()
 
     def close(self) -> None:
         """Frees the model, if there is one."""
         if self._model is not None:
             self._model.close()
-        self._model = self._loaded = self._keeper = None
+        self._model = self._loaded_with = self._keeper = None
 
     @property
     def model(self) -> LoadedModel:
@@ -104,7 +117,8 @@ class ModelSession:
         """Returns the model with an empty cache that all sequences share.
 
         Args:
-            keeper: Who keeps cells in it until somebody else takes the model; it finds those that it left there.
+            keeper: Owner of the cells that stay in the cache until another handler takes the model; a keeper that takes
+                it twice in a row finds its cells again. None empties the cache.
 
         Raises:
             ModelError: No model is loaded.
@@ -115,7 +129,7 @@ class ModelSession:
         return model
 
     def take_to_arrange(self, keeper: CellKeeper | None = None) -> LoadedModel:
-        """As `take`, but the cache has the layout of the last request."""
+        """Returns the model as `take` does, but with the cache laid out as the last request left it."""
         model = self.model
         if self._keeper is not None and self._keeper is not keeper:
             self._keeper.forget()
@@ -125,8 +139,10 @@ class ModelSession:
         return model
 
     def progress(self) -> Callable[[int], None]:
-        """Returns a callback that adds up the counts it gets and sends the sum every tenth of a second. It raises
-        Cancelled when the request was cancelled."""
+        """Returns a callback that adds up the counts it gets and sends the sum every tenth of a second.
+
+        The callback raises Cancelled when the request was cancelled.
+        """
         done, sent = 0, time.monotonic()
 
         def report(count: int) -> None:
@@ -134,24 +150,24 @@ class ModelSession:
             done += count
             if self.is_cancelled():
                 raise Cancelled("The request was cancelled.")
-            if time.monotonic() - sent >= PROGRESS_SECONDS:
+            if time.monotonic() - sent >= SECONDS_BETWEEN_REPORTS:
                 sent = time.monotonic()
                 self._send_progress(done, "")
 
         return report
 
     def total_progress(self) -> Callable[[int], None]:
-        """As `progress`, but the callback gets the sum itself."""
-        before = 0
+        """Returns a callback like that of `progress`, but one that gets the sum itself."""
+        previous_total = 0
         report = self.progress()
 
         def progress(done: int) -> None:
-            nonlocal before
-            report(done - before)
-            before = done
+            nonlocal previous_total
+            report(done - previous_total)
+            previous_total = done
 
         return progress
 
     def note(self, text: str) -> None:
-        """Says what is being done, where there is nothing to count."""
+        """Sends a note on what is being done, where there is nothing to count."""
         self._send_progress(0, text)

@@ -1,4 +1,4 @@
-"""Makes the process that it is called in a model process, before anything native is loaded."""
+"""Turns the current process into a model process, before any native library is loaded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import BinaryIO
 from engine.base import network_guard
 
 PR_SET_PDEATHSIG = 1
-"""Of `linux/prctl.h`: the signal that this process gets when the thread that started it ends."""
+"""Option of `prctl` from `linux/prctl.h`: sets the signal that this process gets when the thread that started it
+ends."""
 
 NICE = 5
 """Niceness of the model process: it gives way to other processes and costs nothing on an idle machine."""

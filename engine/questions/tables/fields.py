@@ -10,13 +10,13 @@ from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.fields import in_state
 from engine.conversations.filter_fields import (
-    ANY,
-    NONE,
-    Condition,
+    ANY_VALUE,
+    NO_VALUE,
+    CountedValues,
+    CountValues,
     Field,
-    Order,
-    ValueCounts,
-    Values,
+    MatchTerm,
+    OrderConversations,
 )
 from engine.conversations.filters import Term
 from engine.conversations.tables.fields import (
@@ -40,7 +40,7 @@ PROPOSED_SIGN = "?"
 """End of the name of a tag that stands for what its probe predicts."""
 
 
-def _by_statement(statement: str, column: str) -> tuple[Condition, Order, ValueCounts]:
+def _by_statement(statement: str, column: str) -> tuple[MatchTerm, OrderConversations, CountValues]:
     """Returns condition, order and counts of a field whose values a statement of (conversation_id, column) selects."""
 
     def condition(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
@@ -63,7 +63,7 @@ def _by_statement(statement: str, column: str) -> tuple[Condition, Order, ValueC
         )
         return in_order(conn, among, rows, "value")
 
-    def values(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> Values:
+    def values(conn: sqlite3.Connection, field: str, among: IdSet, limit: int) -> CountedValues:
         rows = f"SELECT conversation_id, {column} AS value FROM ({statement})"
         return counted(conn, rows, among, limit)
 
@@ -133,12 +133,12 @@ VERDICT = Field(
     "verdict",
     "choice",
     "your verdict",
-    (*Verdict, ANY, NONE),
+    (*Verdict, ANY_VALUE, NO_VALUE),
     optional=True,
     condition=_verdict,
     order=_by_verdict,
     values=_verdict_counts,
-    few=True,
+    is_selective=True,
 )
 DISAGREEMENT = Field(
     "disagreement",
@@ -157,7 +157,7 @@ ANNOTATOR = Field(
     condition=_annotator,
     order=_by_annotator,
     values=_annotator_counts,
-    few=True,
+    is_selective=True,
 )
 TAG = Field(
     "tag",
@@ -168,16 +168,16 @@ TAG = Field(
     condition=_tag_or_proposal,
     order=_by_tag,
     values=_tag_counts,
-    few=True,
+    is_selective=True,
 )
 NOTE = Field(
     "note",
     "choice",
     "whether you left a note",
-    (ANY, NONE),
+    (ANY_VALUE, NO_VALUE),
     optional=True,
     condition=_note,
-    few=True,
+    is_selective=True,
 )
 SUCCESS_P = Field(
     "success",

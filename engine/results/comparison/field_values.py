@@ -7,7 +7,7 @@ from array import array
 from difflib import get_close_matches
 
 from engine.base.errors import NotFound, UsageError
-from engine.conversations.filter_fields import DOTTED
+from engine.conversations.filter_fields import FIELDS_WITH_KEYS
 from engine.conversations.filters import Term
 from engine.conversations.tables import facets
 from engine.conversations.tables.fields import SOURCES
@@ -43,7 +43,7 @@ def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, ar
     """
     if field in _ROWS:
         rows = conn.execute(f"{_ROWS[field]} ORDER BY 1")
-    elif field in facets.FIELDS or field.partition(".")[0] in DOTTED:
+    elif field in facets.FIELDS or field.partition(".")[0] in FIELDS_WITH_KEYS:
         rows = conn.execute(
             "SELECT conversation_id, value FROM facet JOIN conversation_facet ON facet_id = facet.id"
             " WHERE key = ? ORDER BY 1",
@@ -98,7 +98,7 @@ def _dates_elsewhere(conn: sqlite3.Connection) -> str:
 
 
 def _known(conn: sqlite3.Connection, field: str) -> str:
-    dotted = [key for name in DOTTED for key in facets.keys(conn, f"{name}.")]
+    dotted = [key for name in FIELDS_WITH_KEYS for key in facets.keys(conn, f"{name}.")]
     names = [*_ROWS, *facets.FIELDS, *dotted]
     near = get_close_matches(field, names, 3)
     fields = ", ".join(near or [*_ROWS, *facets.FIELDS, *dotted[:8]])

@@ -15,8 +15,8 @@ from engine.base.request_options import Option, declared, share, switch
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import score_sets
 from engine.conversations.filter_fields import NOVEL
-from engine.conversations.growing import Growing, GrowingFiles
 from engine.conversations.tables import watched
+from engine.conversations.watched_inputs import WatchedFiles, WatchedInput
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobRunner
@@ -149,7 +149,7 @@ class WatchService:
     def stage(
         self,
         request: WatchRequest,
-        growing: Growing,
+        watched_input: WatchedInput,
         emit: Callable[[Event], None],
         on_rules: Callable[[Rules, int], None],
     ) -> WatchStage:
@@ -159,7 +159,7 @@ class WatchService:
         scoring = ScoringRequest(mode="probe", model=request.model, remaining=False, tune=False)
         return WatchStage(
             self._project,
-            growing,
+            watched_input,
             cast(ReadingStage, self._scoring().run(scoring).reading),
             lambda: self._goals().assign(None),
             emit,
@@ -179,7 +179,7 @@ class WatchService:
         place = os.path.expanduser(path)
         self._rules = None
         return self._runner.start(
-            [self.stage(request, growing_files([place]), self.live.add, self._note_rules)]
+            [self.stage(request, files_to_watch([place]), self.live.add, self._note_rules)]
         )
 
     def rules(self) -> RulesInForce | None:
@@ -218,10 +218,12 @@ class WatchService:
         self._rules = RulesInForce(rules, past)
 
 
-def growing_files(
+def files_to_watch(
     paths: list[str], format: str | None = None, most_unpacked: int | None = None
-) -> GrowingFiles:
-    """Files and folders to watch, each of which may unpack to so many bytes; None: to the usual limit.
+) -> WatchedFiles:
+    """Returns the input of a watch on files and folders, of which each may unpack to `most_unpacked` bytes.
+
+    None stands for the usual limit.
 
     Raises:
         UsageError: One of them does not exist.
@@ -231,4 +233,4 @@ def growing_files(
         raise NotFound(
             f"There is no file or folder {missing[0]}.", "Make it first; it may be empty."
         )
-    return GrowingFiles(paths, format, most_unpacked)
+    return WatchedFiles(paths, format, most_unpacked)

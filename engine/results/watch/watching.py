@@ -26,10 +26,10 @@ from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import hidden_states, score_sets
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.conversations import shingle_overlap
-from engine.conversations.growing import Growing
 from engine.conversations.tables import watched
 from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.watched import WatchedEntry
+from engine.conversations.watched_inputs import WatchedInput
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.contract import Lane, Progress, Stage
@@ -105,7 +105,7 @@ class WatchStage:
     def __init__(
         self,
         project: Project,
-        growing: Growing,
+        watched_input: WatchedInput,
         reading: ReadingStage,
         assigning: Callable[[], list[Stage]],
         emit: Callable[[Event], None],
@@ -134,7 +134,7 @@ class WatchStage:
             clock: Seconds since 1970 in UTC.
             wait: Waits for an event for so many seconds; whether it was set.
         """
-        self._project, self._growing, self._reading = project, growing, reading
+        self._project, self._watched_input, self._reading = project, watched_input, reading
         self._assigning, self._emit, self._on_rules = assigning, emit, on_rules
         self._every, self._idle, self._precision, self._once = every, idle, precision, once
         self._clock, self._wait = clock, wait
@@ -213,10 +213,10 @@ class WatchStage:
             self._report_ended(rules)
             self._project.write(lambda conn: runs.count(conn, run_id, self.reported, None))
             yield Progress(self.reported, None, "watching")
-            over = self._growing.over
-            stage = self._growing.next_import(self._project)
+            is_finished = self._watched_input.is_finished
+            stage = self._watched_input.next_import(self._project)
             if stage is None:
-                if over or self._once:
+                if is_finished or self._once:
                     return
                 if self._wait(self._interrupted, self._every):
                     raise Cancelled("The watch was ended.")

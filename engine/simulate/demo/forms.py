@@ -1,4 +1,10 @@
-"""Sample conversations in which an assistant fills in a form with a user, field by field, and files it."""
+"""Sample conversations in which an assistant fills in a form with a user, field by field, and files it.
+
+Texts are templates: one of each `{a|b|c}` is chosen at random (an empty choice gives nothing), and `$name` is replaced
+by a value. `Script.user` and `Script.reply` add messages of the user, `say` and `report` those of the assistant, `call`
+a tool call with its result; `mark_unfinished` says that a broken-off conversation may end here. The random draws and
+their order must stay as they are, so that a seed always gives the same conversations.
+"""
 
 from __future__ import annotations
 
@@ -12,45 +18,60 @@ from engine.simulate.demo.wording import PEOPLE, day, person, words_of
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """One field of a form. Its value is one of `values`, a `number` from the first to the second with its `unit`, a day
-    of a `year`, or what the `value` of this name in `_VALUES` makes.
+    """One field of a form, with one of four ways to make up the user's answer.
 
     Attributes:
+        label: Name of the field in the form.
         ask: Template of the noun phrase with which the assistant asks for it.
-        wrong: A value that the assistant rejects; empty for none.
-        complaint: Template of what the assistant then answers.
+        choices: Possible answers; empty if the answer is made in another way.
+        number: Smallest and largest number that is an answer; None if the answer is made in another way.
+        unit: Text that follows the number.
+        year: The answer is a day of this year; 0 if it is made in another way.
+        generator: Name in `_GENERATORS` of the function that makes the answer; used if no other way is given.
+        wrong: An answer that the assistant does not accept; "" for none.
+        complaint: Template of what the assistant then says.
     """
 
     label: str
     ask: str
-    values: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
     number: tuple[int, int] | None = None
     unit: str = ""
     year: int = 0
-    value: str = ""
+    generator: str = ""
     wrong: str = ""
     complaint: str = ""
 
-    def make(self, rng: Random) -> str:
-        """Returns a random value."""
-        if self.values:
-            return rng.choice(self.values)
+    def random_answer(self, rng: Random) -> str:
+        """Returns a random answer."""
+        if self.choices:
+            return rng.choice(self.choices)
         if self.number:
             return f"{rng.randint(*self.number)}{self.unit}"
         if self.year:
             return f"{rng.randint(1, 28)} {rng.choice(PEOPLE.months)} {self.year}"
-        return _VALUES[self.value](rng)
+        return _GENERATORS[self.generator](rng)
 
 
 class _Form(msgspec.Struct, frozen=True):
-    """A form; `intent` is the template of what the user wants."""
+    """A form.
+
+    Attributes:
+        intent: Template of what the user wants, as an infinitive without `to`.
+        fields: The fields in the order in which the assistant asks for them.
+    """
 
     intent: str
     fields: tuple[Field, ...]
 
 
 class _Words(msgspec.Struct, frozen=True):
-    """The forms by name, and groups that apply for a grant: kind -> (name, purpose)."""
+    """The section `forms` of `words.toml`.
+
+    Attributes:
+        clubs: Name and purpose of the groups that apply for a grant, by kind of group.
+        kinds: The forms by name.
+    """
 
     clubs: dict[str, tuple[str, str]]
     kinds: dict[str, _Form]
@@ -59,34 +80,36 @@ class _Words(msgspec.Struct, frozen=True):
 _WORDS = words_of("forms", _Words)
 
 
-def _address(rng: Random) -> str:
+def _random_address(rng: Random) -> str:
     return f"{rng.choice(PEOPLE.streets)} {rng.randint(1, 99)}"
 
 
-def _mail(rng: Random) -> str:
+def _random_e_mail(rng: Random) -> str:
     name = rng.choice(("post", "hello", "k.ilves", "n.park", "team", "info"))
     return f"{name}{rng.randint(2, 9)}@example.net"
 
 
-def _phone(rng: Random) -> str:
+def _random_phone(rng: Random) -> str:
     return f"{rng.choice(('020', '030', '061'))} {rng.randint(100, 999)}"
 
 
-def _plate(rng: Random) -> str:
+def _random_plate(rng: Random) -> str:
     letters = f"{rng.choice('KLMPRT')}{rng.choice('ABDEG')}"
     return f"{letters}-{rng.randint(100, 999)}-{rng.choice('NSTXZ')}"
 
 
-_VALUES: Mapping[str, Callable[[Random], str]] = {
+_GENERATORS: Mapping[str, Callable[[Random], str]] = {
     "person": person,
     "day": day,
-    "address": _address,
-    "e-mail": _mail,
-    "phone": _phone,
-    "plate": _plate,
+    "address": _random_address,
+    "e-mail": _random_e_mail,
+    "phone": _random_phone,
+    "plate": _random_plate,
 }
+"""Functions that make an answer, by the name that `Field.generator` gives."""
 
-_CORRECTABLE = ("Name", "Start", "From", "E-mail", "Phone", "Date", "Born")
+_CORRECTABLE_LABELS = ("Name", "Start", "From", "E-mail", "Phone", "Date", "Born")
+"""Labels in `words.toml` of the fields whose answers a user may correct afterward."""
 
 
 def converse(script: Script) -> str:
@@ -94,15 +117,15 @@ def converse(script: Script) -> str:
     rng = script.rng
     kind = rng.choice(sorted(_WORDS.kinds))
     form = _WORDS.kinds[kind]
-    fields = _entries(script, form.fields)
-    values = {field.label: field.make(rng) for field in fields}
+    fields = _choose_fields(script, form.fields)
+    answers = {field.label: field.random_answer(rng) for field in fields}
     town = rng.choice(PEOPLE.towns)
-    if "Address" in values:
-        values["Address"] += f", {town}"
+    if "Address" in answers:
+        answers["Address"] += f", {town}"
     club = rng.choice(sorted(_WORDS.clubs))
     for label, text in zip(("Group", "Purpose"), _WORDS.clubs[club], strict=True):
-        if label in values:
-            values[label] = text
+        if label in answers:
+            answers[label] = text
     labels = ", ".join(field.label.lower() for field in fields)
     if script.chance(0.5):
         script.say(
@@ -118,57 +141,66 @@ def converse(script: Script) -> str:
         club=club,
     )
     script.mark_unfinished()
-    _fill(
+    _ask_for_fields(
         script,
         fields,
-        values,
+        answers,
         f"{{That form has|For this I need|It asks for}} {len(fields)} "
         f"{{entries|things|fields}}: {labels}.",
     )
-    correctable = [field for field in fields if field.label in _CORRECTABLE]
+    correctable = [field for field in fields if field.label in _CORRECTABLE_LABELS]
     if correctable and script.chance(0.25):
         changed = rng.choice(correctable)
-        values[changed.label] = changed.make(rng)
+        answers[changed.label] = changed.random_answer(rng)
         script.reply(
             "{Wait|Oh|Correction|One change}{,|:} $label {should be|is} {rather|} $value{.|, "
             "sorry.|}",
             label=changed.label.lower(),
-            value=values[changed.label],
+            value=answers[changed.label],
         )
         script.mark_unfinished()
         if script.chance(0.6):
             script.report(
                 "{Changed|Corrected|I put that in}: $label $value.",
                 label=changed.label.lower(),
-                value=values[changed.label],
+                value=answers[changed.label],
             )
     if script.outcome == "failed":
-        _reject(script, kind, values)
+        _fail_to_submit(script, kind, answers)
         return kind
-    _file(script, kind, values)
+    _submit_form(script, kind, answers)
     if script.outcome == "complete":
         write_closing(script)
     return kind
 
 
-def _entries(script: Script, possible: Sequence[Field]) -> list[Field]:
+def _choose_fields(script: Script, fields: Sequence[Field]) -> list[Field]:
     """Returns the fields to ask for: all in a long conversation, otherwise two or three."""
     if script.size != "usual":
-        return list(possible)
+        return list(fields)
     count = script.rng.choice((2, 3, 3))
-    return [possible[index] for index in sorted(script.rng.sample(range(len(possible)), count))]
+    return [fields[index] for index in sorted(script.rng.sample(range(len(fields)), count))]
 
 
-def _fill(script: Script, fields: Sequence[Field], values: dict[str, str], announced: str) -> None:
+def _ask_for_fields(
+    script: Script, fields: Sequence[Field], answers: dict[str, str], announcement: str
+) -> None:
+    """Adds the questions of the assistant for all fields, one or two at a time, and the answers of the user.
+
+    Args:
+        answers: The user's answer for each field, by label.
+        announcement: Template of what the assistant says before the first question.
+    """
     rng = script.rng
-    lead = announced
-    left = list(fields)
+    before_question = announcement
+    remaining = list(fields)
     sizes = (1, 2, 2) if script.size == "usual" else (1, 1, 1, 2)
-    while left:
-        batch = [left.pop(0) for _ in range(min(len(left), rng.choice(sizes)))]
+    while remaining:
+        batch = [remaining.pop(0) for _ in range(min(len(remaining), rng.choice(sizes)))]
+        # Both choices are the same text; the draw keeps the conversations of a seed as they are.
         nouns = " and ".join(rng.choice((field.ask, field.ask)) for field in batch)
         script.say(
-            f"{lead} "
+            f"{before_question} "
             + rng.choice(
                 (
                     "{Please give me|Please tell me|I need} " + nouns + "{ now|}.",
@@ -178,57 +210,60 @@ def _fill(script: Script, fields: Sequence[Field], values: dict[str, str], annou
                 )
             )
         )
-        lead = (
+        before_question = (
             ""
             if script.chance(0.6)
             else "{Noted.|Got it.|Thank you!|Saved.|Good.|Thanks, that fits.}"
         )
         script.mark_unfinished()
-        doubtful = batch[0] if batch[0].wrong and script.chance(0.3) else None
-        if doubtful:
-            script.user("{$wrong|well, $wrong|I think $wrong}{.|?|}", wrong=doubtful.wrong)
-            script.say(doubtful.complaint + "{.|, please.|: " + doubtful.ask + "?}")
+        rejected_field = batch[0] if batch[0].wrong and script.chance(0.3) else None
+        if rejected_field:
+            script.user("{$wrong|well, $wrong|I think $wrong}{.|?|}", wrong=rejected_field.wrong)
+            script.say(rejected_field.complaint + "{.|, please.|: " + rejected_field.ask + "?}")
             script.mark_unfinished()
-        extra = left.pop(0) if left and script.chance(0.25) else None
-        given = [*batch, extra] if extra else batch
-        joined = rng.choice((", ", "; ", "\n", " / ")).join(
-            f"{field.label.lower()}: {values[field.label]}"
+        volunteered = remaining.pop(0) if remaining and script.chance(0.25) else None
+        answered = [*batch, volunteered] if volunteered else batch
+        answer_text = rng.choice((", ", "; ", "\n", " / ")).join(
+            f"{field.label.lower()}: {answers[field.label]}"
             if script.chance(0.3)
-            else values[field.label]
-            for field in given
+            else answers[field.label]
+            for field in answered
         )
         script.user(
             "{|||||Sure.|Ok.|Of course,|Thanks.|Thank you.} {it's|that's|||||} $values{.|||}",
-            values=joined,
+            values=answer_text,
         )
 
 
-def _table(values: dict[str, str]) -> str:
+def _markdown_table(answers: dict[str, str]) -> str:
+    """Returns a table with a row for each field."""
     return "\n".join(
-        ["| field | entry |", "|---|---|", *(f"| {k} | {v} |" for k, v in values.items())]
+        ["| field | entry |", "|---|---|", *(f"| {k} | {v} |" for k, v in answers.items())]
     )
 
 
-def _file(script: Script, kind: str, values: dict[str, str]) -> None:
+def _submit_form(script: Script, kind: str, answers: dict[str, str]) -> None:
+    """Adds that the assistant submits the form: with a tool call, with a report, or with both."""
     rng = script.rng
-    number = f"{kind[:2].upper()}-{rng.randint(100, 999)}"
+    reference = f"{kind[:2].upper()}-{rng.randint(100, 999)}"
     if script.chance(0.25):
         script.say(
             "{This is what I have|Please check|So far}:\n\n$table\n\n{Send it?|May I file "
             "it?|If it is right I send it.}",
-            table=_table(values),
+            table=_markdown_table(answers),
         )
         script.mark_unfinished()
         script.reply(
             "{yes|correct, send it|all right|that's right|looks fine, $name}{.|}",
-            name=values.get("Name", ""),
+            name=answers.get("Name", ""),
         )
+    # 30% only a tool call, 40% a tool call and a report, 30% only a report.
     style = rng.random()
     if style < 0.7:
         script.call(
             "submit_form",
-            {"form": kind, "fields": values},
-            {"status": "received", "reference": number},
+            {"form": kind, "fields": answers},
+            {"status": "received", "reference": reference},
         )
         if style < 0.3:
             return
@@ -236,11 +271,12 @@ def _file(script: Script, kind: str, values: dict[str, str]) -> None:
         "{The $kind form is|Your $kind form is|It's} {filed now|with the office|handed in}{,|:} "
         "{reference|number|under} $number{. A letter follows in {two|three} weeks.|.|. Fee: none.}",
         kind=kind,
-        number=number,
+        number=reference,
     )
 
 
-def _reject(script: Script, kind: str, values: dict[str, str]) -> None:
+def _fail_to_submit(script: Script, kind: str, answers: dict[str, str]) -> None:
+    """Adds that the assistant submits the form in vain, and that the user gives up."""
     reason = script.rng.choice(
         (
             "period closed on 28 Feb",
@@ -250,7 +286,7 @@ def _reject(script: Script, kind: str, values: dict[str, str]) -> None:
         )
     )
     script.call(
-        "submit_form", {"form": kind, "fields": values}, {"status": "rejected", "reason": reason}
+        "submit_form", {"form": kind, "fields": answers}, {"status": "rejected", "reason": reason}
     )
     script.say(
         "{The office rejects it|It was not accepted|The form came back}: $reason. {I can't "

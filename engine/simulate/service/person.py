@@ -18,7 +18,7 @@ from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import QUESTION
 from engine.simulate.forms.run import FormRun, Variant
 from engine.simulate.live import Person, live_line
-from engine.simulate.play import Line, Played
+from engine.simulate.play import EndedPlay, Line
 from engine.simulate.records import AskedField, LiveLine, SessionState
 from engine.simulate.request import SimulationOptions
 from engine.simulate.service.forms import KIND, rules_as_json
@@ -138,7 +138,7 @@ class PersonSession:
             self._lines.append(live_line(line))
         self._on_reply(key, line)
 
-    def _with_result(self, now: SessionState, over: Played) -> SessionState:
+    def _with_result(self, now: SessionState, over: EndedPlay) -> SessionState:
         rows = self._simulations.rows(self._filling.simulation.play.config_hash)
         row = next((play for play in rows if play.key == over.key), None)
         text = f"It broke off: {over.reason}" if over.reason is not None else _result_text(over)
@@ -173,7 +173,7 @@ def asked_fields(form: Form, lines: Sequence[LiveLine]) -> tuple[AskedField, ...
     )
 
 
-def _result_text(over: Played) -> str:
+def _result_text(over: EndedPlay) -> str:
     result = over.ending.result
     ended = "you" if result["ended"] == BY_PERSON else f"`{result['ended']}`"
     required, optional = result["required"], result["optional"]

@@ -32,9 +32,9 @@ from engine.simulate.sharded.instruction import (
     read_instructions,
     records,
 )
-from engine.simulate.sharded.making import MakingScenario, full_text
 from engine.simulate.sharded.play import ShardedScenario, replayed
 from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, ONE_TURN, Case, Setting
+from engine.simulate.sharded.shard_drafting import ShardDraftScenario, read_full_text
 from engine.simulate.sharded.tasks import task_for
 
 KIND: Kind = "sharded"
@@ -112,10 +112,10 @@ def making_simulation(simulations: ProjectSimulations, request: SimulationReques
     setting = _setting(simulations, request, Path(request.instructions).name, texts)
     bound = partial(task_for, texts=of_plays, databases=_databases(request))
 
-    def scenarios(labels: Mapping[Role, str]) -> list[MakingScenario]:
+    def scenarios(labels: Mapping[Role, str]) -> list[ShardDraftScenario]:
         with_models = _with_models(setting, labels)
         return [
-            MakingScenario(with_models, source, text, bound, request.checks)
+            ShardDraftScenario(with_models, source, text, bound, request.checks)
             for source, text in sources[: request.limit]
         ]
 
@@ -156,7 +156,7 @@ def load_sources(words: str) -> list[tuple[dict[str, Any], str]]:
     for where, record in records(_read(Path(words))):
         if not isinstance(record, dict):
             raise UsageError(f"{where} of {words} is no object.")
-        sources.append((record, full_text(record, where)))
+        sources.append((record, read_full_text(record, where)))
     if not sources:
         raise NotFound(f"There is no instruction in {words}.")
     return sources

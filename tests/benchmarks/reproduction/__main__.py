@@ -31,8 +31,8 @@ from tests.benchmarks.reproduction.tables import tables
 from tests.benchmarks.tool import run_tool
 from workbench.arguments import positive, share
 from workbench.cli import build_parser
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
 from workbench.narration import narrate, print_json, print_text
-from workbench.result import DONE, WITH_GAPS
 from workbench.text_tables import table_lines
 
 DONE_KEY = "reproduced"
@@ -140,7 +140,7 @@ def reproduce(arguments: argparse.Namespace) -> int:
         for table in tables(found):
             print_text("\n".join(["", *_lines(table)]))
         print_text(f"\n{folder / REPORTS[0]}, and the same as Markdown and JSON")
-    return WITH_GAPS if any(one.missing for one in found) else DONE
+    return EXIT_INCOMPLETE if any(one.missing for one in found) else EXIT_DONE
 
 
 def _named(paths: Sequence[Path]) -> dict[str, Path]:
@@ -278,7 +278,7 @@ def run_once(project: Path, words: Sequence[str]) -> None:
     if command in done:
         return
     code = _train(project, words, done) if words[0] == "train" else _run(words)
-    if code == DONE:
+    if code == EXIT_DONE:
         with Project.open(project) as opened:
             opened.write(lambda conn: settings.put(conn, DONE_KEY, [*done, command]))
 
@@ -314,7 +314,7 @@ def _train(project: Path, words: Sequence[str], done: Sequence[str]) -> int:
             " ended.",
         )
     if state == "finished":
-        return DONE
+        return EXIT_DONE
     return _run(["train", "start", str(project), "--resume", name])
 
 
@@ -332,7 +332,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _lines(table: ReportTable) -> list[str]:
-    return [table.title, *table_lines(table, longest=30), *table.notes]
+    return [table.title, *table_lines(table, max_name_length=30), *table.notes]
 
 
 if __name__ == "__main__":

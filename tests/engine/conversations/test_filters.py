@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.base.errors import FilterError, WorkbenchError
-from engine.conversations.filter_fields import FIELDS, TEXT
-from engine.conversations.filters import Filter, Term, completions, parse_filter, unfinished
+from engine.conversations.filter_fields import FIELDS, WORD_FIELD
+from engine.conversations.filters import Filter, Term, completions, parse_filter, term_at_cursor
 
 PIECES = (
     *("meta.", "truth.", "goal", "has", "since", "max_logprob", "p", "a", "é b", "2026-10", "1.5"),
@@ -36,8 +36,8 @@ class TestReading:
             Term("turns", ">", ("5",)),
             Term("tag", ":", ("spam",), negated=True),
             Term("p", ":", (".2", ".4"), span=True),
-            Term(TEXT, ":", ("card gone",), whole=True),
-            Term(TEXT, ":", ("r",)),
+            Term(WORD_FIELD, ":", ("card gone",), whole=True),
+            Term(WORD_FIELD, ":", ("r",)),
         )
 
     def test_nothing_matches_everything(self) -> None:
@@ -51,7 +51,7 @@ class TestReading:
 
     def test_what_is_quoted_is_text(self) -> None:
         """A field name inside quotation marks is a word to search for."""
-        assert parse_filter('"state:x"').terms == (Term(TEXT, ":", ("state:x",), whole=True),)
+        assert parse_filter('"state:x"').terms == (Term(WORD_FIELD, ":", ("state:x",), whole=True),)
 
     def test_a_quoted_value_may_hold_commas_and_spaces(self) -> None:
         """Quotation marks keep a value in one piece."""
@@ -187,13 +187,13 @@ class TestCompleting:
         """After the dot the keys are offered, and go on with a value."""
         found = completions("-meta.pl", 8, {"meta": [("plan", 7), ("channel", 1)]})
 
-        assert [(c.start, c.text, c.goes_on) for c in found] == [(1, "meta.plan:", True)]
+        assert [(c.start, c.text, c.is_partial) for c in found] == [(1, "meta.plan:", True)]
 
     def test_what_is_being_written(self) -> None:
         """The rest of the line is the filter without the term at the cursor, and without what cannot be read."""
         text = "state:incomplete model: turns>2 oops:1"
 
-        found = unfinished(text, text.index("model:") + 6)
+        found = term_at_cursor(text, text.index("model:") + 6)
 
         assert found is not None
         assert (found.field, str(found.rest)) == ("model", "state:incomplete turns>2")

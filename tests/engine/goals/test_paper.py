@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from engine.goals.paper import (
-    FIRST,
-    NEXT,
+    FIRST_PROMPT,
+    NEXT_PROMPT,
     PaperClusters,
     Prompts,
     assigned_distances,
@@ -218,9 +218,9 @@ def test_the_two_prompts() -> None:
     found = list(categorise(ask, [["log 1"], ["log ", "2"], ["log 3"], ["log 4"]]))
     flight, weather = "Book a Flight", "Check weather"
     assert found == [(flight,), (flight, weather), (flight,), ()]
-    assert asked[0] == (FIRST, "[USER INPUT LOG]\nlog 1")
-    assert asked[1] == (NEXT, f"- {flight}\n[USER INPUT LOG]\nlog 2")
-    assert asked[3] == (NEXT, f"- {flight}\n- {flight}, {weather}\n[USER INPUT LOG]\nlog 4")
+    assert asked[0] == (FIRST_PROMPT, "[USER INPUT LOG]\nlog 1")
+    assert asked[1] == (NEXT_PROMPT, f"- {flight}\n[USER INPUT LOG]\nlog 2")
+    assert asked[3] == (NEXT_PROMPT, f"- {flight}\n- {flight}, {weather}\n[USER INPUT LOG]\nlog 4")
 
 
 def test_no_category() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from engine.base.conversation import count_turns
 from engine.base.errors import ProjectError, WorkbenchError
 from engine.base.outcomes import State, Verdict
-from engine.conversations.filter_fields import TEXT, SortKey
+from engine.conversations.filter_fields import WORD_FIELD, SortKey
 from engine.conversations.filters import Filter, ListQuery, Term, parse_filter
 from engine.conversations.tables import conversations, sources
 from engine.conversations.tables.conversations import truth_by_conversation
@@ -138,7 +138,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConversationS
 )
 def test_no_search_text_is_an_sql_error(searched: ConversationService, text: str) -> None:
     """Any search text finds some conversations or none, without an SQL error."""
-    words = tuple(Term(TEXT, ":", (word,)) for word in text.split())
+    words = tuple(Term(WORD_FIELD, ":", (word,)) for word in text.split())
     found = searched.ids(ListQuery(Filter(words)))
     assert set(found) <= {1, 2}
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.outcomes import Verdict
-from engine.conversations.filter_fields import DOTTED, FIELDS
+from engine.conversations.filter_fields import FIELDS, FIELDS_WITH_KEYS
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
@@ -42,7 +42,7 @@ VALUES = (
 )  # fmt: skip
 
 fields = st.sampled_from(
-    [*(f for f in FIELDS if f not in DOTTED), "meta.n", "meta.model", "truth.reward"]
+    [*(f for f in FIELDS if f not in FIELDS_WITH_KEYS), "meta.n", "meta.model", "truth.reward"]
 )
 values = st.lists(st.sampled_from(VALUES), min_size=1, max_size=3)
 on_fields = st.tuples(fields, st.sampled_from((":", "<", ">=")), values.map(",".join)).map("".join)

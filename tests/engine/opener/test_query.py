@@ -22,7 +22,7 @@ from engine.base.outcomes import State, Verdict
 from engine.completeness.records import DecisionRule, Histogram
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import normalised
-from engine.conversations.filter_fields import ANY, NONE, SortKey
+from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, SortKey
 from engine.conversations.filters import ListQuery, Term, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.project.idset import IdSet
@@ -133,7 +133,7 @@ def holds(term: Term, key: int, it: MadeConversation, rule: DecisionRule) -> boo
         }
         if term.field == "tag" and "odd?" in term.values and is_proposed(it):
             return True
-        have = {*values[term.field], ANY if values[term.field] else NONE}
+        have = {*values[term.field], ANY_VALUE if values[term.field] else NO_VALUE}
         return bool(have.intersection(term.values))
     value: float | None = {
         "p": it.p,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from engine.model.asking import Scenario
 from engine.model.chat import Call, Completion
-from engine.simulate.play import FailedCall, Played, Playing
+from engine.simulate.play import EndedPlay, FailedCall, ParallelPlays
 
 
 def play_all(
@@ -14,7 +14,7 @@ def play_all(
     say: Callable[[Sequence[Call]], Sequence[Completion | FailedCall]],
     *,
     parallel: int,
-) -> Iterator[Played]:
+) -> Iterator[EndedPlay]:
     """Plays scenarios side by side.
 
     Args:
@@ -24,8 +24,8 @@ def play_all(
     Yields:
         Plays as they are over; of those that are over in one round, in order of `scenarios`.
     """
-    playing = Playing(scenarios, parallel=parallel)
-    yield from playing.over()
-    while calls := playing.calls():
+    playing = ParallelPlays(scenarios, parallel=parallel)
+    yield from playing.take_ended()
+    while calls := playing.next_calls():
         playing.answer(say(calls))
-        yield from playing.over()
+        yield from playing.take_ended()

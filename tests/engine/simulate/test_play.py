@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from engine.model.asking import Ending, Play
 from engine.model.chat import Call, ChatMessage, Completion, Role
-from engine.simulate.play import FailedCall, Played, Playing
+from engine.simulate.play import EndedPlay, FailedCall, ParallelPlays
 from tests.engine.simulate.playing import play_all
 
 
@@ -43,7 +43,7 @@ def echo(calls: Sequence[Call]) -> list[Completion | FailedCall]:
     return [Completion(call.messages[0].content.upper(), "end") for call in calls]
 
 
-def everything(talks: Sequence[Talk], parallel: int) -> tuple[list[Played], list[str]]:
+def everything(talks: Sequence[Talk], parallel: int) -> tuple[list[EndedPlay], list[str]]:
     """Runs the plays; returns their endings and the calls of each round."""
     asked: list[str] = []
 
@@ -90,29 +90,29 @@ class TestModels:
 
     def test_roles_of_one_model_are_asked_together(self) -> None:
         """Where one model plays several roles, a round has the calls of all of them."""
-        playing = Playing(
+        playing = ParallelPlays(
             [Talk("a", ["user"]), Talk("b", ["assistant"]), Talk("c", ["judge"])],
             parallel=3,
             model_of=lambda role: role == "judge",
         )
-        assert [call.role for call in playing.calls()] == ["user", "assistant"]
+        assert [call.role for call in playing.next_calls()] == ["user", "assistant"]
 
     def test_where_it_stands(self) -> None:
         """The progress names the waiting plays and the number of replies of running ones."""
-        playing = Playing([Talk(key, ["user"] * 2) for key in "abc"], parallel=2)
-        assert (playing.waiting, playing.live) == (["c"], {"a": 0, "b": 0})
-        playing.answer(echo(playing.calls()))
-        assert (playing.waiting, playing.live) == (["c"], {"a": 1, "b": 1})
+        playing = ParallelPlays([Talk(key, ["user"] * 2) for key in "abc"], parallel=2)
+        assert (playing.waiting_keys, playing.reply_counts) == (["c"], {"a": 0, "b": 0})
+        playing.answer(echo(playing.next_calls()))
+        assert (playing.waiting_keys, playing.reply_counts) == (["c"], {"a": 1, "b": 1})
 
 
 class TestBreakingOff:
     def test_no_reply(self) -> None:
         """A play without a reply ends with the reason and is closed; the others continue."""
         talks = [Talk("a", ["user"] * 2), Talk("b", ["user"] * 2)]
-        playing = Playing(talks, parallel=2)
-        playing.answer(echo(playing.calls()))
-        playing.answer([FailedCall("too long"), *echo(playing.calls()[1:])])
-        first, second = playing.over()
+        playing = ParallelPlays(talks, parallel=2)
+        playing.answer(echo(playing.next_calls()))
+        playing.answer([FailedCall("too long"), *echo(playing.next_calls()[1:])])
+        first, second = playing.take_ended()
         assert (first.key, first.reason, first.ending) == ("a", "too long", Ending())
         assert len(first.transcript) == 1
         assert second.reason is None

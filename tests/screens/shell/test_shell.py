@@ -30,7 +30,7 @@ from screens.shell.title_line import MODES, SHORT_TITLES, TABS, TIGHT_TITLES, Ti
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.triage.screen import TriageScreen
 from screens.watch.screen import WatchScreen
-from screens.widgets.controls import MOST_TYPED, Card
+from screens.widgets.controls import MAX_TYPED_CHARACTERS, Card
 from screens.widgets.jobs import JobsBar
 from screens.widgets.keyed import place_of
 from screens.widgets.row_table import RowTable
@@ -155,7 +155,7 @@ class TestPalette:
             await press(pilot, "ctrl+p")
             palette = pilot.app.screen
             assert isinstance(palette, CommandPalette)
-            assert palette.query_one(Input).max_length == MOST_TYPED
+            assert palette.query_one(Input).max_length == MAX_TYPED_CHARACTERS
             palette.dismiss()
             await settle(pilot)
             search = palette._gather_commands("quit")

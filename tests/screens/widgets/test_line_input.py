@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.app import App, ComposeResult
 from textual.events import Paste
 
-from screens.widgets.controls import MOST_TYPED, LineInput
+from screens.widgets.controls import MAX_TYPED_CHARACTERS, LineInput
 from tests.screens.driving import wait_for_idle
 
 
@@ -23,11 +23,11 @@ class OneLine(App[None]):
 
 async def test_more_than_it_takes_is_not_taken() -> None:
     """What fits is typed; a paste that does not fit changes nothing, and a notice says so."""
-    app = OneLine(MOST_TYPED - 2)
+    app = OneLine(MAX_TYPED_CHARACTERS - 2)
     async with app.run_test() as pilot:
         line = app.query_one(LineInput)
         await pilot.press("end", "a")
-        assert len(line.value) == MOST_TYPED - 1
+        assert len(line.value) == MAX_TYPED_CHARACTERS - 1
         app.post_message(Paste("bcd"))
         await wait_for_idle(0)
         await pilot.pause()
@@ -42,9 +42,9 @@ async def test_more_than_it_takes_is_not_taken() -> None:
 
 async def test_a_longer_value_can_be_shortened() -> None:
     """A value that was there before and is longer than what a person may type can be shortened, not lengthened."""
-    app = OneLine(MOST_TYPED + 1_000)
+    app = OneLine(MAX_TYPED_CHARACTERS + 1_000)
     async with app.run_test() as pilot:
         line = app.query_one(LineInput)
         await pilot.press("end", "backspace", "backspace", "a", "a")
-        assert len(line.value) == MOST_TYPED + 998
+        assert len(line.value) == MAX_TYPED_CHARACTERS + 998
         assert len(app._notifications) == 1  # for both letters

@@ -19,10 +19,10 @@ from sklearn.metrics import silhouette_score
 from engine.base.errors import UsageError
 from engine.goals.clusters import clustering, kmeans
 from engine.goals.clusters.clustering import (
+    MAX_OTHERS,
     MEDIAN_SCORE,
-    MOST_OTHERS,
+    MIN_OTHER_SCORE,
     NOVEL,
-    OTHERS_ABOVE,
     OUTLIER,
     Assigned,
     Clusters,
@@ -413,7 +413,7 @@ class TestScores:
             assert all(least <= share <= score + 1e-6 for share in scores)
             assert score + sum(scores) <= 1 + 1e-6
             assert first not in {number for number, _ in others}
-            assert len(others) <= MOST_OTHERS
+            assert len(others) <= MAX_OTHERS
 
     def test_between_two(self) -> None:
         """A conversation with two goals is assigned to both clusters."""
@@ -422,7 +422,7 @@ class TestScores:
         found = assign(unit_rows([sum(centres)]), membership_of(vectors, truth, 4))
         ((other, share),) = found.others[0]
         assert {int(found.nearest[0]), other} == {1, 3}
-        assert share > OTHERS_ABOVE
+        assert share > MIN_OTHER_SCORE
 
 
 def test_empty_cluster() -> None:

@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 from engine.base.errors import Cancelled
 from engine.goals.clusters import granularity as granularity_module
 from engine.goals.clusters.clustering import cluster
-from engine.goals.clusters.granularity import DEFAULT, Granularity, granularity
+from engine.goals.clusters.granularity import DEFAULT_THRESHOLD, Granularity, granularity
 from engine.model.embedders.vectors import Numbers, Vectors, unit_rows
 
 
@@ -120,11 +120,11 @@ class TestThreshold:
         """Many rows are sampled, and outliers do not count."""
         vectors, _ = tree(4, 3, 100, apart=0.4)
         labels = cluster(vectors, 16, 0).labels
-        monkeypatch.setattr(granularity_module, "SAMPLE", 300)
+        monkeypatch.setattr(granularity_module, "MAX_ROWS", 300)
         assert granularity(vectors, labels).groups == 4
         noise = unit_rows(np.random.default_rng(1).standard_normal((50, 64)))
         outside = np.full(50, -1, dtype=np.int32)
-        monkeypatch.setattr(granularity_module, "SAMPLE", 3000)
+        monkeypatch.setattr(granularity_module, "MAX_ROWS", 3000)
         more = granularity(np.concatenate([vectors, noise]), np.concatenate([labels, outside]))
         assert more == granularity(vectors, labels)
 
@@ -133,7 +133,7 @@ class TestThreshold:
         """With almost no rows the threshold is the default."""
         vectors = unit_rows(np.random.default_rng(0).standard_normal((count, 4)))
         labels = np.arange(count, dtype=np.int32)
-        assert granularity(vectors, labels).threshold == DEFAULT
+        assert granularity(vectors, labels).threshold == DEFAULT_THRESHOLD
 
     @settings(max_examples=25, deadline=None)
     @given(st.integers(0, 10**6), st.integers(20, 80), st.integers(1, 12), st.booleans())

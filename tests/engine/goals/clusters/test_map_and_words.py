@@ -71,7 +71,7 @@ class TestWords:
 
     def test_large_clusters_are_sampled(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of a large cluster a sample of texts is read, the same for the same seed."""
-        monkeypatch.setattr("engine.goals.labels.phrase_labels.TEXTS_FOR_WORDS", 5)
+        monkeypatch.setattr("engine.goals.labels.phrase_labels.MAX_TEXTS_FOR_WORDS", 5)
         read: list[int] = []
 
         class RecordedList(list[str]):

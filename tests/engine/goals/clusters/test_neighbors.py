@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from engine.goals.clusters import neighbors as neighbours
 from engine.goals.clusters.neighbors import (
+    MIN_SETTLE_SHARE,
     SETTLE_NEIGHBOURS,
-    SETTLE_SHARE,
     NearestRows,
     Neighbours,
     overlap,
@@ -27,7 +27,7 @@ from tests.engine.goals.groups import grouped, same_partition
 @pytest.fixture
 def indexed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowers the limit from which on the index is used."""
-    monkeypatch.setattr(neighbours, "EXACT", 50)
+    monkeypatch.setattr(neighbours, "MIN_INDEXED_ROWS", 50)
 
 
 def many(count: int = 600) -> Vectors:
@@ -156,8 +156,8 @@ class TestKept:
     @pytest.fixture(autouse=True)
     def often(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Rows are written to the index in small batches."""
-        monkeypatch.setattr(neighbours, "BATCH", 32)
-        monkeypatch.setattr(neighbours, "CHECKPOINT", 128)
+        monkeypatch.setattr(neighbours, "BATCH_ROWS", 32)
+        monkeypatch.setattr(neighbours, "CHECKPOINT_ROWS", 128)
 
     def test_it_is_read_the_next_time(self, tmp_path: Path) -> None:
         """The second time the index is loaded instead of built, and the neighbours are the same."""
@@ -317,4 +317,4 @@ def test_the_same_whatever_groups_are_called(seed: int, rows: int, groups: int) 
     expected = np.where(found >= 0, names[found], -1)
     assert settle(near, renamed, nobody(labels)).tolist() == expected.tolist()
     assert set(labels[labels >= 0].tolist()) <= set(found.tolist())
-    assert SETTLE_SHARE > 0.5
+    assert MIN_SETTLE_SHARE > 0.5

@@ -131,7 +131,7 @@ def test_outliers_are_left_out() -> None:
 
 def test_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of large clusters a sample is read, the same one each time."""
-    monkeypatch.setattr(module, "TEXTS", 3)
+    monkeypatch.setattr(module, "MAX_TEXTS_PER_CLUSTER", 3)
     texts = FLIGHTS * 5 + TABLES * 5
     labels = np.repeat(np.array([0, 1], dtype=np.int32), 20)
     first = phrase_labels(texts, labels, seed=2)

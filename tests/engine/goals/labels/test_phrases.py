@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.goals.labels.phrases import MOST_WORDS, phrases, verbs_of
+from engine.goals.labels.phrases import MAX_PHRASE_WORDS, phrases, verbs_of
 from engine.goals.labels.spaceless_phrases import SpacelessPhrases
 from engine.goals.labels.word_kinds import FUNCTION_WORDS, REQUEST_VERBS, stem
 
@@ -87,7 +87,7 @@ _PIECES = st.sampled_from([*_WRITTEN.split(), "\n"])
 def test_form(text: str) -> None:
     """A phrase has 2 to 6 words, ends with a content word and has no number, for any text."""
     for one in phrases(text, REQUEST_VERBS):
-        assert 2 <= len(one.words) <= MOST_WORDS
+        assert 2 <= len(one.words) <= MAX_PHRASE_WORDS
         assert one.words[-1] not in FUNCTION_WORDS
         assert one.content
         assert not any(character.isdigit() for word in one.words for character in word)

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.goals.merges.merge_probability import (
+    MAX_ABSOLUTE_FEATURE,
     NAMES,
     PRIOR,
-    WIDEST,
     Floats,
     RobustScale,
     refit,
-    standardized,
+    standardize,
 )
 
 MODEL = refit(PRIOR, np.empty((0, len(NAMES))), [])
@@ -31,9 +31,7 @@ def of(**changed: float) -> Floats:
     }  # fmt: skip
     given: dict[str, Any] = {name: np.array([value]) for name, value in plain.items()}
     sizes = given.pop("a"), given.pop("b")
-    return standardized(
-        threshold=0.4, description_scale=RobustScale(0.3, 0.1), sizes=sizes, **given
-    )
+    return standardize(threshold=0.4, description_scale=RobustScale(0.3, 0.1), sizes=sizes, **given)
 
 
 def test_neutral() -> None:
@@ -74,13 +72,13 @@ def test_decisions_move_the_threshold() -> None:
 
 @given(st.lists(st.floats(-1, 1), min_size=6, max_size=6), st.floats(1, 1e6), st.floats(1, 1e6))
 def test_bounded(values: list[float], a: float, b: float) -> None:
-    """Every feature is clipped to `WIDEST`, however extreme its input; NaN stays NaN."""
+    """Every feature is clipped to `MAX_ABSOLUTE_FEATURE`, however extreme its input; NaN stays NaN."""
     scaled_similarity, description, overlap, likelihood, yes, back = values
     found = of(
         scaled_similarity=scaled_similarity * 1e6, description=description * 1e6, overlap=abs(overlap),
         likelihood=likelihood * 1e6, yes=abs(yes), yes_reversed=abs(back), a=a, b=b,
     )  # fmt: skip
-    assert np.abs(found).max() <= WIDEST
+    assert np.abs(found).max() <= MAX_ABSOLUTE_FEATURE
     assert np.isnan(of()[0]).tolist() == [False, False, False, True, True, False]
 
 

@@ -10,7 +10,7 @@ from engine.goals.merges.merge_probability import (
     Prior,
     design,
     expected_error_reduction,
-    ranked,
+    rank_pairs,
     refit,
 )
 
@@ -44,17 +44,20 @@ def test_teaches_by_definition() -> None:
 def test_what_teaches() -> None:
     """Of pairs of equal weight an uncertain one comes before a certain one, and a heavier one before a lighter one."""
     ones = np.ones(2)
-    assert ranked("informative", MODEL, np.array([[5.0, 0.0], [0.1, 0.0]]), ones, ones) == [1, 0]
+    assert rank_pairs("informative", MODEL, np.array([[5.0, 0.0], [0.1, 0.0]]), ones, ones) == [
+        1,
+        0,
+    ]
     features = np.array([[0.0, 3.0], [0.0, -3.0], [0.0, -3.1], [0.0, -2.9], [4.0, 0.0]])
-    order = ranked("informative", MODEL, features, np.ones(5), np.ones(5))
+    order = rank_pairs("informative", MODEL, features, np.ones(5), np.ones(5))
     assert order[-1] == 4
     heavy = np.array([[0.0, 0.0], [0.0, 0.0]])
-    assert ranked("informative", MODEL, heavy, ones, np.array([1.0, 9.0])) == [1, 0]
+    assert rank_pairs("informative", MODEL, heavy, ones, np.array([1.0, 9.0])) == [1, 0]
 
 
 def test_other_orders() -> None:
     """By similarity and by probability the largest comes first; ties keep their order."""
     features = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 0.0]])
     similarities = np.array([0.5, 0.1, 0.5])
-    assert ranked("similarity", MODEL, features, similarities, np.ones(3)) == [0, 2, 1]
-    assert ranked("probability", MODEL, features, similarities, np.ones(3)) == [1, 2, 0]
+    assert rank_pairs("similarity", MODEL, features, similarities, np.ones(3)) == [0, 2, 1]
+    assert rank_pairs("probability", MODEL, features, similarities, np.ones(3)) == [1, 2, 0]

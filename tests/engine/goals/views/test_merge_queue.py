@@ -26,7 +26,7 @@ from tests.engine.goals import goal_runs
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowers the number from which on the index is used."""
     monkeypatch.setattr(merge_queue, "WORTH_KEEPING", 10)
-    monkeypatch.setattr(neighbours, "EXACT", 10)
+    monkeypatch.setattr(neighbours, "MIN_INDEXED_ROWS", 10)
 
 
 def near(

@@ -178,7 +178,7 @@ class TestAnswers:
 
     def test_garbage(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that writes invalid frames is killed, and the request fails as in a crash."""
-        monkeypatch.setattr(process_module, "GRACE_SECONDS", 0.2)
+        monkeypatch.setattr(process_module, "CANCEL_GRACE_SECONDS", 0.2)
         client = fake.client("garbage")
         with pytest.raises(ModelCrashed):
             count(client)
@@ -241,7 +241,7 @@ class TestHanging:
     @pytest.mark.skipif(shutil.which("ps") is None, reason="there is no ps")
     def test_use_of_the_processor_without_proc(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Without /proc, `ps` says what a process has used; nothing is said of one that is not there."""
-        monkeypatch.setattr(process_module, "PROC", Path("/no such folder"))
+        monkeypatch.setattr(process_module, "PROC_FOLDER", Path("/no such folder"))
         assert ":" in str(processor_time(os.getpid()))
         assert processor_time(2**31 - 1) is None
 
@@ -260,7 +260,7 @@ class TestCancel:
 
     def test_deaf(self, fake: ScriptedClients, monkeypatch: pytest.MonkeyPatch) -> None:
         """A process that ignores a cancel is killed, and the next request gets a new one, which is no news."""
-        monkeypatch.setattr(process_module, "GRACE_SECONDS", 0.2)
+        monkeypatch.setattr(process_module, "CANCEL_GRACE_SECONDS", 0.2)
         client = fake.client("deaf")
         asking = RequestThread(lambda: count(client))
         until(lambda: fake.sent("CountTokens"))

@@ -17,8 +17,8 @@ from engine.completeness import probe
 from engine.completeness.probe import Probe, States
 from engine.completeness.probe_calibration import Bools, Ints
 from engine.completeness.stages.reading_states import ReadingStage
-from engine.conversations.growing import Growing, GrowingFiles, GrowingLines
 from engine.conversations.stages.importing import ImportStage
+from engine.conversations.watched_inputs import WatchedFiles, WatchedInput, WatchedStandardInput
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobFailed, JobRunner, RunOutcome
 from engine.model.model_work import RunModel
@@ -82,7 +82,7 @@ def watched_before(
         runner = JobRunner(project, lambda event: None)
         runner.run(ImportStage(project, [str(folder / "past.jsonl")]))
         reported: list[Event] = []
-        outcome = watch(project, process, GrowingFiles([str(folder / "live")]), reported)
+        outcome = watch(project, process, WatchedFiles([str(folder / "live")]), reported)
         assert isinstance(outcome, JobDone)
         assert reported == []
     return folder / "p.wb"
@@ -96,7 +96,11 @@ def project(watched_before: Path, tmp_path: Path) -> Iterator[Project]:
 
 
 def watch(
-    project: Project, process: ModelProcess, growing: Growing, reported: list[Event], crash: int = 0
+    project: Project,
+    process: ModelProcess,
+    watched_input: WatchedInput,
+    reported: list[Event],
+    crash: int = 0,
 ) -> RunOutcome:
     """Looks once; with `crash` the program fails while it reports the event of this number."""
 
@@ -109,7 +113,7 @@ def watch(
         raise UsageError("Nothing was clustered yet.", "Cluster.")
 
     reading = ReadingStage(project, process, RunModel(scored.model()))
-    stage = WatchStage(project, growing, reading, not_clustered, emit, idle=1e6, once=True)
+    stage = WatchStage(project, watched_input, reading, not_clustered, emit, idle=1e6, once=True)
     return JobRunner(project, lambda event: None).run(stage)
 
 
@@ -132,16 +136,16 @@ def test_each_turn_is_told_once(
     live, one = tmp_path / "live", samples[PAST]
     put(live, one, 4)
     reported: list[Event] = []
-    watch(project, process, GrowingFiles([str(live)]), reported)
+    watch(project, process, WatchedFiles([str(live)]), reported)
     assert names(reported) == [(one.external_id, 1), (one.external_id, 2)]
     assert all(0 < event["p"] < 1 for event in reported)
     assert reported[1]["change"] == pytest.approx(reported[1]["p"] - reported[0]["p"], abs=1e-3)
     assert reported[0]["novel"] is None  # nothing was clustered
 
     put(live, one, 6)
-    watch(project, process, GrowingFiles([str(live)]), reported)
+    watch(project, process, WatchedFiles([str(live)]), reported)
     assert names(reported[2:]) == [(one.external_id, 3)]
-    watch(project, process, GrowingFiles([str(live)]), reported)
+    watch(project, process, WatchedFiles([str(live)]), reported)
     assert len(reported) == 3
 
 
@@ -162,7 +166,7 @@ def test_of_many_past_conversations_some_are_learned_from(
     with Project.open(tmp_path / "p.wb") as project:
         project.write(lambda conn: conn.execute("DELETE FROM watched"))
         reported: list[Event] = []
-        watch(project, process, GrowingFiles([str(tmp_path)]), reported)
+        watch(project, process, WatchedFiles([str(tmp_path)]), reported)
         with project.reading() as conn:
             known = [p for (p,) in conn.execute("SELECT p FROM watched")]
     assert learned == [21]
@@ -179,9 +183,9 @@ def test_a_crash_loses_no_turn(
     for one in samples[PAST : PAST + 3]:
         put(live, one, 4)
     reported: list[Event] = []
-    outcome = watch(project, process, GrowingFiles([str(live)]), reported, crash=4)
+    outcome = watch(project, process, WatchedFiles([str(live)]), reported, crash=4)
     assert isinstance(outcome, JobFailed)
-    watch(project, process, GrowingFiles([str(live)]), reported)
+    watch(project, process, WatchedFiles([str(live)]), reported)
     assert len({event["event"] for event in reported}) == 6
     assert len(reported) <= 6 + 2  # one conversation at most comes again
 
@@ -202,9 +206,9 @@ def test_lines_from_standard_input(
     ]
     reported: list[Event] = []
     for line in lines:
-        growing = GrowingLines(io.BytesIO(line.encode()), "uniform")
-        while not growing.over:
-            watch(project, process, growing, reported)
+        watched_input = WatchedStandardInput(io.BytesIO(line.encode()), "uniform")
+        while not watched_input.is_finished:
+            watch(project, process, watched_input, reported)
     assert names(reported) == [(one.external_id, 1), (one.external_id, 2)]
 
 
@@ -212,16 +216,16 @@ def test_a_line_that_is_being_written_is_left(project: Project, tmp_path: Path) 
     """A file of lines that does not end with one is read when it does, or when it grows no more."""
     file = tmp_path / "a.jsonl"
     file.write_text('{"id": "a", "messages": [', encoding="utf-8")
-    growing = GrowingFiles([str(file)])
-    assert growing.next_import(project) is None
+    watched_input = WatchedFiles([str(file)])
+    assert watched_input.next_import(project) is None
     file.write_text('{"id": "a", "messages": []}\n', encoding="utf-8")
-    assert growing.next_import(project) is not None
-    assert growing.next_import(project) is None
+    assert watched_input.next_import(project) is not None
+    assert watched_input.next_import(project) is None
 
 
 def test_too_few_past_conversations(process: ModelProcess, tmp_path: Path) -> None:
     """Without enough past conversations the watch says how many it needs."""
     with Project.open(tmp_path / "new.wb", create=True) as project:
-        outcome = watch(project, process, GrowingFiles([str(tmp_path)]), [])
+        outcome = watch(project, process, WatchedFiles([str(tmp_path)]), [])
     assert isinstance(outcome, JobFailed)
     assert "needs 20 past conversations" in outcome.message

@@ -14,7 +14,7 @@ from engine.simulate.forms.form import Form, Profile, read_form
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import MODULES
 from engine.simulate.forms.run import FormRun, Variant
-from engine.simulate.play import Played
+from engine.simulate.play import EndedPlay
 from tests.engine.simulate.playing import play_all
 
 EVERY_DUMMY = frozenset(module.name for module in MODULES)
@@ -78,7 +78,7 @@ def played(
     person: bool = False,
     run: int = 1,
     **rules: Any,
-) -> Played:
+) -> EndedPlay:
     """The result of a whole run."""
     scenario = FormRun(
         form or small_form(),

@@ -11,7 +11,7 @@ import pytest
 from engine.formats.form_scores import form_scores
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.table import table_of
-from engine.simulate.play import Played
+from engine.simulate.play import EndedPlay
 from engine.simulate.service.forms import run_files
 from tests.engine.simulate.forms.playing import EVERY_DUMMY, Script, as_reply, played, prompt_of
 from tests.shared_data import original_folder
@@ -19,7 +19,7 @@ from tests.shared_data import original_folder
 USER = as_reply({"answer": "Ulm"})
 
 
-def files_of(over: Played, dummies: frozenset[str] = EVERY_DUMMY) -> dict[str, Any]:
+def files_of(over: EndedPlay, dummies: frozenset[str] = EVERY_DUMMY) -> dict[str, Any]:
     prompts = [prompt_of(line.call) for line in over.transcript]
     rules = {**asdict(Rules()), "dummies": sorted(dummies)}
     models = {"assistant": "small-model", "user": "other-model"}

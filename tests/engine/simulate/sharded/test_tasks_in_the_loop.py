@@ -13,7 +13,7 @@ import pytest
 from engine.formats.coded import sharded_logs
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
-from engine.simulate.play import Played
+from engine.simulate.play import EndedPlay
 from engine.simulate.sharded.instruction import BUNDLED, Instruction, bundled_instructions
 from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, Case, Condition
@@ -122,7 +122,7 @@ class Models:
 
 def simulated(
     instruction: Instruction, condition: Condition, right_from: int = 1
-) -> tuple[Played, Models]:
+) -> tuple[EndedPlay, Models]:
     """One conversation."""
     texts = prompt_texts("sharded")
     case = Case(setting(), instruction, task_for(instruction, texts), condition, 0)

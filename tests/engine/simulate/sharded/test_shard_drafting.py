@@ -21,7 +21,7 @@ from engine.simulate.draft import (
     state_of,
 )
 from engine.simulate.sharded.instruction import Instruction, as_instruction
-from engine.simulate.sharded.making import MakingScenario, full_text
+from engine.simulate.sharded.shard_drafting import ShardDraftScenario, read_full_text
 from tests.engine.simulate.sharded.scripted import PlainTask, ScriptedReplies, played, setting
 
 TEXT = "Mia buys 3 pens for $2 each. The book costs $7. How much does she pay?"
@@ -41,7 +41,7 @@ def bound(instruction: Instruction) -> PlainTask:
 def made(replies: Mapping[str, list[Any]], checks: int = 0) -> tuple[Draft, ScriptedReplies]:
     """The draft made from these replies, and the calls."""
     speakers = ScriptedReplies(replies)
-    ending = played(MakingScenario(setting(), SOURCE, TEXT, bound, checks), speakers)
+    ending = played(ShardDraftScenario(setting(), SOURCE, TEXT, bound, checks), speakers)
     assert ending.record is None
     return as_draft(ending.result), speakers
 
@@ -201,12 +201,12 @@ class TestProposing:
     )
     def test_full_text(self, record: dict[str, Any], text: str) -> None:
         """The full instruction is found in the field of its task."""
-        assert full_text(record, "Line 1") == text
+        assert read_full_text(record, "Line 1") == text
 
     def test_documents_cannot_be_cut_up(self) -> None:
         """Tasks whose shards are documents are refused with the reason."""
         with pytest.raises(BadInstruction, match="parts of their documents"):
-            full_text({"task_id": "a", "task": "summary"}, "Line 1")
+            read_full_text({"task_id": "a", "task": "summary"}, "Line 1")
 
 
 class TestDeciding:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.conversations import growing as growing_module
-from engine.conversations.growing import Growing, GrowingFiles, GrowingLines
+from engine.conversations import watched_inputs
 from engine.conversations.stages.importing import ImportStage
+from engine.conversations.watched_inputs import WatchedFiles, WatchedInput, WatchedStandardInput
 from engine.formats.opening import framing
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
@@ -33,9 +33,9 @@ def line(key: str | None, count: int, about: str = "paint") -> str:
     return json.dumps({"id": key, "messages": messages} if key else {"messages": messages}) + "\n"
 
 
-def look(project: Project, growing: Growing) -> ImportStage | None:
+def look(project: Project, watched_input: WatchedInput) -> ImportStage | None:
     """Imports what is new."""
-    stage = growing.next_import(project)
+    stage = watched_input.next_import(project)
     if stage is not None:
         JobRunner(project, lambda event: None).run(stage)
     return stage
@@ -53,17 +53,17 @@ def test_only_new_lines_are_read(project: Project, tmp_path: Path) -> None:
     also in the same look; records without an id keep the number of their line."""
     file = tmp_path / "a.jsonl"
     file.write_text(line("a", 2) + line("b", 2) + line(None, 2, "none"))
-    growing = GrowingFiles([str(file)])
-    first = look(project, growing)
+    watched_input = WatchedFiles([str(file)])
+    first = look(project, watched_input)
     assert first is not None
     assert first.read == 3
     with file.open("a") as grown:
         grown.write(line("a", 4) + line("a", 6) + line(None, 2, "other"))
-    second = look(project, growing)
+    second = look(project, watched_input)
     assert second is not None
     assert (second.read, second.grew, second.new) == (3, 2, 1)
     assert stored(project) == {"a": 6, "b": 2, "a-3": 2, "a-6": 2}
-    assert look(project, growing) is None
+    assert look(project, watched_input) is None
 
 
 def test_a_watch_that_starts_anew(project: Project, tmp_path: Path) -> None:
@@ -71,10 +71,10 @@ def test_a_watch_that_starts_anew(project: Project, tmp_path: Path) -> None:
     on."""
     file = tmp_path / "a.jsonl"
     file.write_text(line("a", 2) + line("b", 2) + line("a", 4))
-    look(project, GrowingFiles([str(file)]))
+    look(project, WatchedFiles([str(file)]))
     with file.open("a") as grown:
         grown.write(line("a", 6))
-    stage = look(project, GrowingFiles([str(file)]))
+    stage = look(project, WatchedFiles([str(file)]))
     assert stage is not None
     assert (stage.unchanged, stage.grew, stage.changed, stage.new) == (3, 1, 0, 0)
     assert stored(project) == {"a": 6, "b": 2}
@@ -85,13 +85,13 @@ def test_a_line_that_is_being_written_waits(project: Project, tmp_path: Path) ->
     file = tmp_path / "a.jsonl"
     begun = line("b", 2)
     file.write_text(line("a", 2) + begun[:20])
-    growing = GrowingFiles([str(file)])
-    look(project, growing)
+    watched_input = WatchedFiles([str(file)])
+    look(project, watched_input)
     assert stored(project) == {"a": 2}
     with file.open("a") as grown:
         grown.write(begun[20:].rstrip("\n"))
-    assert look(project, growing) is None
-    look(project, growing)
+    assert look(project, watched_input) is None
+    look(project, watched_input)
     assert stored(project) == {"a": 2, "b": 2}
 
 
@@ -100,10 +100,10 @@ def test_a_rewritten_file(rewritten: str, project: Project, tmp_path: Path) -> N
     """A file that became shorter, or longer with another beginning, is read from its beginning."""
     file = tmp_path / "a.jsonl"
     file.write_text(line("a", 2) + line("b", 2))
-    growing = GrowingFiles([str(file)])
-    look(project, growing)
+    watched_input = WatchedFiles([str(file)])
+    look(project, watched_input)
     file.write_text(rewritten)
-    look(project, growing)
+    look(project, watched_input)
     assert stored(project).keys() >= {"a", "b", "c"}
 
 
@@ -111,12 +111,12 @@ def test_long_files_in_pieces(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A long file is read in pieces of whole lines, one a look, also where one line is longer than a piece."""
-    monkeypatch.setattr(growing_module, "MOST_READ", 400)
+    monkeypatch.setattr(watched_inputs, "MAX_READ_BYTES", 400)
     file = tmp_path / "a.jsonl"
     file.write_text("".join(line(f"a{at}", 2) for at in range(9)) + line("long", 30) + line("z", 2))
-    growing = GrowingFiles([str(file)])
+    watched_input = WatchedFiles([str(file)])
     looks = 0
-    while look(project, growing) is not None:
+    while look(project, watched_input) is not None:
         looks += 1
     assert looks > 4
     assert stored(project) == {f"a{at}": 2 for at in range(9)} | {"long": 30, "z": 2}
@@ -131,13 +131,13 @@ def test_a_folder_with_both(project: Project, tmp_path: Path) -> None:
     for name in "xy":
         (folder / name / "1.jsonl").write_text(line(None, 2, name))
     (folder / "whole.json").write_text(line("w", 2))
-    growing = GrowingFiles([str(folder)])
-    look(project, growing)
+    watched_input = WatchedFiles([str(folder)])
+    look(project, watched_input)
     assert stored(project) == {"x/1-1": 2, "y/1-1": 2, "w": 2}
     (folder / "whole.json").write_text(line("w", 4))
     with (folder / "x" / "1.jsonl").open("a") as grown:
         grown.write(line("late", 2))
-    stage = look(project, growing)
+    stage = look(project, watched_input)
     assert stage is not None
     assert stage.read == 2
     assert stored(project) == {"x/1-1": 2, "y/1-1": 2, "w": 4, "late": 2}
@@ -145,9 +145,9 @@ def test_a_folder_with_both(project: Project, tmp_path: Path) -> None:
 
 def test_standard_input(project: Project) -> None:
     """Two lines of one conversation that come at once are that conversation, and not two."""
-    growing = GrowingLines(io.BytesIO((line("a", 2) + line("a", 4)).encode()))
-    while not growing.over:
-        look(project, growing)
+    watched_input = WatchedStandardInput(io.BytesIO((line("a", 2) + line("a", 4)).encode()))
+    while not watched_input.is_finished:
+        look(project, watched_input)
     assert stored(project) == {"a": 4}
 
 
@@ -192,15 +192,15 @@ def test_what_a_collector_writes(project: Project, tmp_path: Path) -> None:
     grows, and the log records of another trace are another."""
     file = tmp_path / "live" / "traces.jsonl"
     file.parent.mkdir()
-    growing = GrowingFiles([str(file.parent)])
-    assert look(project, growing) is None
+    watched_input = WatchedFiles([str(file.parent)])
+    assert look(project, watched_input) is None
     said = ("Hello?", "Yes?", "Are you there?", "I am.")
     file.write_text(export("1", *said[:2]) + "\n")
-    look(project, growing)
+    look(project, watched_input)
     first = list(stored(project).values())
     with file.open("a") as appended:
         appended.write(export("2", *said) + "\n" + log_export("Good evening.") + "\n")
-    look(project, growing)
+    look(project, watched_input)
     assert (first, sorted(stored(project).values())) == ([2], [1, 4])
 
 
@@ -209,22 +209,22 @@ def test_a_line_without_end_is_not_held(
 ) -> None:
     """Of a line that is larger than a record may be only what shows that is in memory, in a file and on standard input;
     it is quarantined once, and the lines after it are read."""
-    monkeypatch.setattr(growing_module, "MAX_RECORD", 1_000)
+    monkeypatch.setattr(watched_inputs, "MAX_RECORD", 1_000)
     monkeypatch.setattr(framing, "MAX_RECORD", 1_000)
-    monkeypatch.setattr(growing_module, "MOST_READ", 400)
+    monkeypatch.setattr(watched_inputs, "MAX_READ_BYTES", 400)
     text = line("a", 2) + "x" * 5_000 + "\n" + line("b", 2)
     (tmp_path / "a.jsonl").write_text(text)
-    growing = GrowingFiles([str(tmp_path / "a.jsonl")])
-    while (stage := look(project, growing)) is not None:
+    watched_input = WatchedFiles([str(tmp_path / "a.jsonl")])
+    while (stage := look(project, watched_input)) is not None:
         assert all(len(tail.lines) <= 1_002 for tail in stage._tails)
     assert stored(project) == {"a": 2, "b": 2}
     with project.reading() as conn:
         assert conn.execute("SELECT line, reason FROM quarantine").fetchall() == [
             (2, "record is larger than 0 MiB")
         ]
-    lines = GrowingLines(io.BytesIO(text.encode()))
-    while not lines.over:
-        held = [len(one) for one in lines._lines]
+    lines = WatchedStandardInput(io.BytesIO(text.encode()))
+    while not lines.is_finished:
+        held = [len(one) for one in lines._waiting_lines]
         assert sum(held) <= 400 + 1_002
         if held:
             look(project, lines)

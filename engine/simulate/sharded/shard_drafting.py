@@ -1,5 +1,9 @@
-"""Proposes shards for a full instruction: cuts it into pieces, chooses the first, rephrases each and checks
-coverage."""
+"""Proposes shards for a full instruction: a shard states one piece of it, and a simulated user reveals one per turn.
+
+A model cuts the instruction into pieces, chooses their order, rephrases each as a shard, and says what the shards leave
+out. Each step has a fallback that needs no model. The optional check plays the conditions FULL (the instruction as it
+is) and CONCAT (all shards in one message): shards that lose information score lower.
+"""
 
 from __future__ import annotations
 
@@ -18,33 +22,48 @@ from engine.simulate.sharded.play import ShardedScenario
 from engine.simulate.sharded.scenario import Case, Condition, Setting
 from engine.simulate.sharded.task import Task
 
-_TRIES = (0.0, 0.7)
-_SEGMENTS = object_schema(segments={"type": "array", "items": {"type": "string"}})
-_WORDED = object_schema(shard={"type": "string"})
-_COVERAGE = object_schema(coverage={"type": "string"})
-_SPARE = 60
+_TEMPERATURES = (0.0, 0.7)
+"""Temperatures of the attempts at each step."""
+
+_SEGMENTS_SCHEMA = object_schema(segments={"type": "array", "items": {"type": "string"}})
+_SHARD_SCHEMA = object_schema(shard={"type": "string"})
+_COVERAGE_SCHEMA = object_schema(coverage={"type": "string"})
+
+_TEXT_KEYS = ("fully_specified_question", "question", "prompt", "question_content")
+"""Keys of a record that may hold its full instruction, in the order in which they are tried."""
+
+_EXTRA_TOKENS = 60
 """Tokens allowed in a reply in addition to the text of the instruction that it repeats."""
 
-_CHARACTERS = 2
-"""Assumed least number of characters of a token, which bounds the length of a reply that repeats a text."""
+_MIN_CHARACTERS_PER_TOKEN = 2
+"""Assumed smallest number of characters of a token, which bounds the length of a reply that repeats a text."""
+
+_EXTRA_CHARACTERS = 80
+"""Characters that a shard may have in addition to twice those of its piece."""
+
+_COVERAGE_CHARACTERS = 80
+"""Expected length of a reply that names what is missing."""
+
+_CHARACTERS_PER_INDEX = 8
+"""Expected length of the number of one piece in the JSON of a reply."""
 
 
 @dataclass(frozen=True, slots=True)
-class MakingScenario:
-    """The scenario that makes shards for one instruction.
+class ShardDraftScenario:
+    """The scenario that proposes shards for one instruction.
 
     Attributes:
         setting: Models and temperatures, with the prompts of `sharded` and of `shards`.
         source: Record of the instruction: `task_id`, `task`, the keys of the task; shards in it are ignored.
         text: The full instruction, which is cut into pieces.
-        bound: Returns the task of an instruction; used to play the check.
-        checks: Plays of FULL and of CONCAT for the check; 0 for none.
+        bound: Returns the task of an instruction, with which the check scores answers.
+        checks: Number of plays of each condition of the check; 0 for no check.
     """
 
     setting: Setting
     source: Mapping[str, Any]
     text: str
-    bound: Callable[[Instruction], Task]
+    task_for: Callable[[Instruction], Task]
     checks: int = 0
 
     @property
@@ -55,16 +74,17 @@ class MakingScenario:
 
     @property
     def expected(self) -> float:
-        """Rough number of replies; a longer text gives more pieces, and each takes a reply."""
+        """The length of the text in characters, which is roughly in proportion to the replies that are needed: a longer
+        text gives more pieces, and each takes a reply."""
         return float(len(self.text))
 
     def play(self) -> Play:
-        """Returns a new play; its result is the record of a draft, and it makes no conversation."""
-        pieces, segmented = yield from self._segmented()
-        order = yield from self._ordered(pieces)
+        """Starts a play; the result of its ending is the record of a draft, and it makes no conversation."""
+        pieces, segmented = yield from self._cut_into_pieces()
+        order = yield from self._choose_order(pieces)
         candidates: list[Candidate] = []
         for number, index in enumerate(order, 1):
-            words, by_model = yield from self._worded(pieces[index], first=number == 1)
+            words, by_model = yield from self._rephrase(pieces[index], first=number == 1)
             candidates.append(
                 Candidate(number, words, pieces[index], "model" if by_model else "text")
             )
@@ -76,12 +96,14 @@ class MakingScenario:
             tuple(candidates),
             segmented=segmented,
         )
-        draft = replace(draft, missing=(yield from self._missing(draft)))
+        draft = replace(draft, missing=(yield from self._find_missing(draft)))
         if self.checks:
-            draft = replace(draft, check=(yield from self._checked(draft)))
+            draft = replace(draft, check=(yield from self._score_check(draft)))
         return Ending(result=draft.record())
 
-    def _segmented(self) -> Generator[Call, Completion, tuple[list[Piece], bool]]:
+    def _cut_into_pieces(self) -> Generator[Call, Completion, tuple[list[Piece], bool]]:
+        """Returns the pieces of the text, and whether a model cut them: without a usable reply they are sentences."""
+
         def accept(reply: Mapping[str, Any]) -> list[Piece] | None:
             segments = reply.get("segments")
             if not isinstance(segments, list) or not all(
@@ -91,18 +113,19 @@ class MakingScenario:
             pieces = placed(segments, self.text)
             return pieces if pieces and len(pieces) > 1 else None
 
-        call = self._call("segment", 2 * len(self.text), TEXT=self.text)
-        pieces = yield from ask_json(call, _SEGMENTS, accept, _TRIES)
+        call = self._judge_call("segment", 2 * len(self.text), TEXT=self.text)
+        pieces = yield from ask_json(call, _SEGMENTS_SCHEMA, accept, _TEMPERATURES)
         return (by_sentences(self.text), False) if pieces is None else (pieces, True)
 
-    def _ordered(self, pieces: Sequence[Piece]) -> Generator[Call, Completion, list[int]]:
-        """Returns the indices of the pieces in the order of the shards; a question comes first, if there is one."""
+    def _choose_order(self, pieces: Sequence[Piece]) -> Generator[Call, Completion, list[int]]:
+        """Returns the indices of the pieces in the order of their shards. If there are questions, one of them comes
+        first: without a usable reply the last one, since a text mostly ends with what it asks."""
         words = [piece.of(self.text) for piece in pieces]
-        every = range(1, len(pieces) + 1)
-        asking = [index for index, text in enumerate(words) if "?" in text]
+        all_numbers = range(1, len(pieces) + 1)
+        questions = [index for index, text in enumerate(words) if "?" in text]
         if len(pieces) == 1:
             return [0]
-        numbers = {"type": "integer", "enum": list(every)}
+        numbers = {"type": "integer", "enum": list(all_numbers)}
         schema = object_schema(
             first=numbers,
             others={
@@ -116,55 +139,57 @@ class MakingScenario:
         def accept(reply: Mapping[str, Any]) -> list[int] | None:
             first, others = reply.get("first"), reply.get("others")
             if not isinstance(others, list) or sorted([first, *others], key=str) != sorted(
-                every, key=str
+                all_numbers, key=str
             ):
                 return None
             order = [int(number) - 1 for number in (first, *others)]
-            return order if order[0] in asking or not asking else None
+            return order if order[0] in questions or not questions else None
 
         listing = "\n".join(f"{number}. {text}" for number, text in enumerate(words, 1))
-        call = self._call("order", 8 * len(pieces), SEGMENTS=listing)
-        order = yield from ask_json(call, schema, accept, _TRIES)
+        call = self._judge_call("order", _CHARACTERS_PER_INDEX * len(pieces), SEGMENTS=listing)
+        order = yield from ask_json(call, schema, accept, _TEMPERATURES)
         if order is not None:
             return order
-        first = asking[-1] if asking else 0
+        first = questions[-1] if questions else 0
         return [first, *(index for index in range(len(pieces)) if index != first)]
 
-    def _worded(
+    def _rephrase(
         self, piece: Piece, *, first: bool
     ) -> Generator[Call, Completion, tuple[str, bool]]:
-        """Returns the text of a shard, and whether it is the model's; the model's text must not mention other
-        pieces."""
+        """Returns the text of a shard, and whether a model wrote it. A reply that mentions other pieces is not used;
+        without a usable reply the shard is the piece itself."""
         words = piece.of(self.text)
 
         def accept(reply: Mapping[str, Any]) -> str | None:
             shard = reply.get("shard")
             if not isinstance(shard, str) or not shard.strip():
                 return None
-            fits = len(shard) <= 2 * len(words) + 80
+            fits = len(shard) <= 2 * len(words) + _EXTRA_CHARACTERS
             return shard.strip() if fits and says_no_other(shard.strip(), words) else None
 
         prompt = "rephrase-first" if first else "rephrase"
-        call = self._call(prompt, 2 * len(words), TEXT=self.text, SEGMENT=words)
-        shard = yield from ask_json(call, _WORDED, accept, _TRIES)
+        call = self._judge_call(prompt, 2 * len(words), TEXT=self.text, SEGMENT=words)
+        shard = yield from ask_json(call, _SHARD_SCHEMA, accept, _TEMPERATURES)
         return (words, False) if shard is None else (shard, True)
 
-    def _missing(self, draft: Draft) -> Generator[Call, Completion, str | None]:
+    def _find_missing(self, draft: Draft) -> Generator[Call, Completion, str | None]:
+        """Returns what the shards leave out, in the words of a model; "" for nothing, None without a usable reply."""
+
         def accept(reply: Mapping[str, Any]) -> str | None:
             coverage = reply.get("coverage")
             if not isinstance(coverage, str) or not coverage.strip():
                 return None
-            whole = coverage.strip().casefold() == "complete"
-            return "" if whole else coverage.strip()
+            is_complete = coverage.strip().casefold() == "complete"
+            return "" if is_complete else coverage.strip()
 
         shards = "\n".join(f"- {candidate.text}" for candidate in draft.candidates)
-        call = self._call("coverage", 80, TEXT=self.text, SHARDS=shards)
-        return (yield from ask_json(call, _COVERAGE, accept, _TRIES))
+        call = self._judge_call("coverage", _COVERAGE_CHARACTERS, TEXT=self.text, SHARDS=shards)
+        return (yield from ask_json(call, _COVERAGE_SCHEMA, accept, _TEMPERATURES))
 
-    def _checked(self, draft: Draft) -> Generator[Call, Completion, dict[str, float]]:
-        """Plays FULL and CONCAT and returns the mean score of each, 0 to 1."""
+    def _score_check(self, draft: Draft) -> Generator[Call, Completion, dict[str, float]]:
+        """Plays the conditions of the check and returns the mean score of each, 0 to 1, by its name."""
         instruction = draft.instruction()
-        task = self.bound(instruction)
+        task = self.task_for(instruction)
         conditions: tuple[Condition, ...] = ("full", "concat")
         means: dict[str, float] = {}
         for condition in conditions:
@@ -176,31 +201,37 @@ class MakingScenario:
             means[condition] = sum(scores) / len(scores)
         return means
 
-    def _call(self, prompt: str, characters: int, **places: str) -> Call:
-        """Returns a call whose reply has about this many characters."""
+    def _judge_call(self, prompt: str, characters: int, **places: str) -> Call:
+        """Returns a call of the judge whose reply has about `characters` characters; `places` fill in the prompt."""
         text = filled(self.setting.texts[prompt], places)
         seed = seed_from(self.setting.seed, self.source["task_id"], prompt, *places.values())
         return Call(
-            prompt,
-            "judge",
-            (ChatMessage("user", text),),
-            max_tokens=_SPARE + characters // _CHARACTERS,
+            module=prompt,
+            role="judge",
+            messages=(ChatMessage("user", text),),
+            max_tokens=_EXTRA_TOKENS + characters // _MIN_CHARACTERS_PER_TOKEN,
             seed=seed,
         )
 
 
-def full_text(record: Mapping[str, Any], where: str) -> str:
-    """Returns the full instruction of a record.
+def read_full_text(record: Mapping[str, Any], where: str) -> str:
+    """Returns the full instruction of a record in the format of the published instructions.
+
+    Each task has its own key for it. The value is a text, or a list of turns (perhaps within another list) of which the
+    first has the text as its `content`.
+
+    Args:
+        where: Place of the record, for the error.
 
     Raises:
-        BadInstruction: It has none, or its task has shards that are parts of documents.
+        BadInstruction: The record has no full instruction, or its task has shards that are parts of documents.
     """
     task = record.get("task")
     if task not in TASKS:
         raise BadInstruction(f"{where}: `task` must be one of {', '.join(TASKS)}; it is {task!r}.")
     if not isinstance(record.get("task_id"), str):
         raise BadInstruction(f"{where} has no `task_id`.")
-    for key in ("fully_specified_question", "question", "prompt", "question_content"):
+    for key in _TEXT_KEYS:
         value = record.get(key)
         while isinstance(value, list) and value:
             value = value[0]
