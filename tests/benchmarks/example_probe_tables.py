@@ -57,9 +57,11 @@ class Data:
         """The conversations of a project whose truth is known."""
         with Project.open(file, read_only=True) as project:
             with project.reading() as conn:
-                config = hidden_states.fullest(conn)
+                config = hidden_states.config_with_most_states(conn)
                 assert config is not None, f"{file} has no hidden states"
-                entries = [one for one in hidden_states.of_config(conn, config) if one.places]
+                entries = [
+                    one for one in hidden_states.entries_of_config(conn, config) if one.places
+                ]
                 truths = {
                     key: json.loads(text)
                     for key, text in conn.execute("SELECT conversation_id, truth FROM truth")

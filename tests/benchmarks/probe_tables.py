@@ -57,7 +57,9 @@ class Data:
         with Project.open(file, read_only=True) as project:
             with project.reading() as conn:
                 ((key,),) = conn.execute("SELECT config_hash FROM state_config").fetchall()
-                found = [entry for entry in hidden_states.of_config(conn, key) if entry.places]
+                found = [
+                    entry for entry in hidden_states.entries_of_config(conn, key) if entry.places
+                ]
             logs = logs_of(project, [entry.conversation_id for entry in found])
         counts = [len(entry.places) for entry in found]
         raw = [np.frombuffer(e.states, "<f2").reshape(len(e.places), -1) for e in found]

@@ -17,7 +17,7 @@ from engine.completeness.block import BoundaryProbability, ItemScore, log_item
 from engine.completeness.boundaries import no_boundary_reason
 from engine.completeness.model_requests import Score
 from engine.completeness.records import (
-    SAMPLES_PROBE,
+    BUNDLED_PROBE_ADAPTER,
     CurvePoint,
     DecisionRule,
     Mode,
@@ -145,7 +145,7 @@ class ConversationScorer:
             leaks=leaks,
             mode=mode,
             model=run.model.model.label,
-            adapter=SAMPLES_PROBE if probe else run.model.model.adapter_name,
+            adapter=BUNDLED_PROBE_ADAPTER if probe else run.model.model.adapter_name,
             own_adapter=adapter is not None and adapter.parent != BUNDLED_ADAPTERS,
         )
 

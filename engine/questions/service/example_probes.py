@@ -221,10 +221,10 @@ class ExampleProbeService:
 
     def _known(self) -> _Known | None:
         with self._project.reading() as conn, snapshot(conn):
-            config = hidden_states.fullest(conn)
+            config = hidden_states.config_with_most_states(conn)
             if config is None:
                 return None
-            rows = list(hidden_states.last(conn, config))
+            rows = list(hidden_states.last_boundaries(conn, config))
             score = dict(zip(*verdicts.scored_values(conn), strict=True))
         ids = np.array([row[0] for row in rows], dtype=np.int64)
         states = np.stack([np.frombuffer(row[3], dtype="<f2") for row in rows]).astype(np.float32)
