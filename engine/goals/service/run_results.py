@@ -29,7 +29,7 @@ from engine.project.project import Project
 def clustering_result(
     project: Project, decision_log: DecisionLog, groups: Sequence[GoalGroup]
 ) -> dict[str, Any]:
-    """The clustering that is shown, its groups as given and the number of decisions of each kind and author."""
+    """Returns the clustering that is shown, its groups as given and the number of decisions of each kind and author."""
     with project.reading() as conn:
         stored = stored_clustering(conn, None)
         without = len(vectors.reasons(conn, stored.vector_config))
@@ -60,18 +60,20 @@ def clustering_result(
 
 
 def assignment_result(project: Project, decision_log: DecisionLog) -> dict[str, Any]:
-    """How many later conversations came to each group of the clustering that is shown, and how many to none."""
+    """Returns how many later conversations came to each group of the clustering that is shown, and how many to none."""
     with project.reading() as conn:
         stored = stored_clustering(conn, None)
         assignments = clusterings.assignments(conn, stored.id)
     state = decision_log.state(stored.id)
-    current = [one.group and state.current_of(one.group) for one in assignments]
+    current = [
+        assignment.group and state.current_of(assignment.group) for assignment in assignments
+    ]
     counts = Counter(group for group in current if group is not None)
     return {
         "clustering": stored.id,
         "assigned": counts.total(),
         "novel": len(assignments) - counts.total(),
-        "several": sum(1 for one in assignments if one.others),
+        "several": sum(1 for assignment in assignments if assignment.others),
         "groups": [
             {"id": group, "label": state.groups[group].label, "assigned": count}
             for group, count in counts.most_common()
@@ -80,8 +82,8 @@ def assignment_result(project: Project, decision_log: DecisionLog) -> dict[str, 
 
 
 def stability_result(project: Project, stage: StabilityStage) -> dict[str, Any]:
-    """Adjusted Rand indices of the runs of a stage, and the mean Jaccard similarity of each cluster, least stable
-    first. A cluster that is neither clearly stable nor dissolved has None for `stable`."""
+    """Returns the adjusted Rand indices of the runs of a stage, and the mean Jaccard similarity of each cluster, least
+    stable first. A cluster that is neither clearly stable nor dissolved has None for `stable`."""
     with project.reading() as conn:
         stored = stored_clustering(conn, None)
         runs = measurements.agreements(conn, stored.id, stage.config_hash)
@@ -111,6 +113,7 @@ def stability_result(project: Project, stage: StabilityStage) -> dict[str, Any]:
 
 
 def _stable(jaccard: float | None) -> bool | None:
+    """Returns whether a cluster is stable; None if it is between stable and dissolved or was not measured."""
     if jaccard is None or DISSOLVED < jaccard < STABLE:
         return None
     return jaccard >= STABLE
@@ -120,7 +123,7 @@ def _stable(jaccard: float | None) -> bool | None:
 
 
 def gold_goals(project: Project) -> dict[int, str]:
-    """The gold goal of each conversation that has one, by id."""
+    """Returns the gold goal of each conversation that has one, by id."""
     with project.reading() as conn:
         return {
             key: truth["goal"]
@@ -129,98 +132,106 @@ def gold_goals(project: Project) -> dict[int, str]:
         }
 
 
-def paper_result(found: PaperResult, gold: Mapping[int, str]) -> dict[str, Any]:
-    """The result.
+def paper_result(result: PaperResult, gold: Mapping[int, str]) -> dict[str, Any]:
+    """Returns the result of a run of goals as in the paper.
 
     Args:
         gold: Gold goals by conversation; may be empty.
     """
 
-    def run(one: PaperClusters) -> dict[str, Any]:
-        sizes = np.bincount(one.labels[one.labels >= 0], minlength=len(one.descriptions))
+    def as_json(clusters: PaperClusters) -> dict[str, Any]:
+        sizes = np.bincount(
+            clusters.labels[clusters.labels >= 0], minlength=len(clusters.descriptions)
+        )
         return {
-            "clusters_before": int(one.first.max()) + 1,
-            "clusters": len(one.descriptions),
-            "asked": one.asked,
-            "merged": one.merged,
-            "unread": one.unread,
-            "undescribed": one.undescribed,
+            "clusters_before": int(clusters.first.max()) + 1,
+            "clusters": len(clusters.descriptions),
+            "asked": clusters.asked,
+            "merged": clusters.merged,
+            "unread": clusters.unread,
+            "undescribed": clusters.undescribed,
             "questions": [
                 {
                     "clusters": list(question.clusters),
-                    "shown": [[found.ids[row] for row in part] for part in question.shown],
+                    "shown": [[result.ids[row] for row in part] for part in question.shown],
                     "merge": question.merge,
                 }
-                for question in one.questions
+                for question in clusters.questions
             ],
             "groups": [
                 {"size": int(size), "description": description}
-                for size, description in zip(sizes, one.descriptions, strict=True)
+                for size, description in zip(sizes, clusters.descriptions, strict=True)
             ],
-            "against_gold": _against(one.labels, found.ids, gold, placed=True),
+            "against_gold": _against(clusters.labels, result.ids, gold, placed=True),
         }
 
     table = None
-    if found.train is not None and found.train_distances and found.test_distances:
+    if result.train is not None and result.train_distances and result.test_distances:
         table = {
-            "clusters_train": len(found.train.descriptions),
-            "train": asdict(found.train_distances),
-            "test": asdict(found.test_distances),
-            "without_vector": len(found.ids)
-            - found.train_distances.rows
-            - found.test_distances.rows,
-            "clusters_full": len(found.full.descriptions),
-            "full": asdict(found.distances),
+            "clusters_train": len(result.train.descriptions),
+            "train": asdict(result.train_distances),
+            "test": asdict(result.test_distances),
+            "without_vector": len(result.ids)
+            - result.train_distances.rows
+            - result.test_distances.rows,
+            "clusters_full": len(result.full.descriptions),
+            "full": asdict(result.distances),
         }
-    orders = [_numbered(labels) for labels in found.categories]
+    orders = [_as_clusters(labels) for labels in result.categories]
     baseline = [
         {
-            "categories": len({category for each in labels for category in each}),
-            "several": sum(1 for each in labels if len(each) > 1),
-            "without": sum(1 for each in labels if not each),
-            "most_used": Counter(category for each in labels for category in each).most_common(10),
-            "against_gold": _against(numbers, found.ids, gold),
+            "categories": len({category for categories in labels for category in categories}),
+            "several": sum(1 for categories in labels if len(categories) > 1),
+            "without": sum(1 for categories in labels if not categories),
+            "most_used": Counter(
+                category for categories in labels for category in categories
+            ).most_common(10),
+            "against_gold": _against(numbers, result.ids, gold),
         }
-        for labels, numbers in zip(found.categories, orders, strict=True)
+        for labels, numbers in zip(result.categories, orders, strict=True)
     ]
     ari_orders = pairwise_ari(orders)
     return {
-        "conversations": len(found.ids),
-        "clustering": run(found.full),
+        "conversations": len(result.ids),
+        "clustering": as_json(result.full),
         "table_4": table,
         "figure_4": {
-            "ari_seeds": found.ari_seeds,
-            "ari_seeds_mean": _mean(found.ari_seeds),
-            "ari_bootstraps": found.ari_bootstraps,
-            "ari_bootstraps_mean": _mean(found.ari_bootstraps),
-            "seeds": [run(one) for one in found.seeds],
-            "bootstraps": [run(one) for one in found.bootstraps],
+            "ari_seeds": result.ari_seeds,
+            "ari_seeds_mean": _mean(result.ari_seeds),
+            "ari_bootstraps": result.ari_bootstraps,
+            "ari_bootstraps_mean": _mean(result.ari_bootstraps),
+            "seeds": [as_json(clusters) for clusters in result.seeds],
+            "bootstraps": [as_json(clusters) for clusters in result.bootstraps],
         },
         "llm_only": {
             "orders": baseline,
             "ari_orders": ari_orders,
             "ari_orders_mean": _mean(ari_orders),
-            "shortened": found.shortened,
+            "shortened": result.shortened,
         },
     }
 
 
-def store_paper_result(project: Project, found: Mapping[str, Any]) -> None:
+def store_paper_result(project: Project, result: Mapping[str, Any]) -> None:
     """Stores the result with the clustering that is shown, which is that of the run; reports show it."""
 
     def work(conn: sqlite3.Connection) -> None:
         shown = clusterings.shown(conn)
         assert shown is not None
-        measurements.put(conn, "paper_goals", shown, found)
+        measurements.put(conn, "paper_goals", shown, result)
 
     project.write(work)
 
 
-def _numbered(labels: Sequence[tuple[str, ...]]) -> Numbers:
-    """Each set of categories as one cluster; conversations without a category have -1."""
-    known: dict[frozenset[str], int] = {}
+def _as_clusters(labels: Sequence[tuple[str, ...]]) -> Numbers:
+    """Returns a cluster for each set of categories, in the order of the conversations; those without a category have
+    -1."""
+    numbers: dict[frozenset[str], int] = {}
     return np.array(
-        [known.setdefault(frozenset(each), len(known)) if each else -1 for each in labels],
+        [
+            numbers.setdefault(frozenset(categories), len(numbers)) if categories else -1
+            for categories in labels
+        ],
         dtype=np.int32,
     )
 
@@ -228,21 +239,30 @@ def _numbered(labels: Sequence[tuple[str, ...]]) -> Numbers:
 def _against(
     labels: Numbers, ids: Sequence[int], gold: Mapping[int, str], *, placed: bool = False
 ) -> dict[str, Any] | None:
-    """Agreement with gold goals, with 95% intervals; None without two different ones.
+    """Returns the agreement with gold goals, with 95% intervals; None without two different ones.
 
     Args:
         placed: Only conversations that the run placed, as a bootstrap does not have all; else those in no group are one
             more group.
     """
-    known = [at for at, key in enumerate(ids) if key in gold and not (placed and labels[at] < 0)]
-    goals = [gold[ids[at]] for at in known]
+    positions = [
+        position
+        for position, key in enumerate(ids)
+        if key in gold and not (placed and labels[position] < 0)
+    ]
+    goals = [gold[ids[position]] for position in positions]
     if len(set(goals)) < 2:
         return None
-    own = np.where(labels[known] < 0, OUTSIDE, labels[known]).astype(np.int64)
-    found = agreement(goals, own)
-    return {"n": len(known), "v_measure": asdict(found.v), "ari": asdict(found.ari)}
+    clusters = np.where(labels[positions] < 0, OUTSIDE, labels[positions]).astype(np.int64)
+    agreement_with_gold = agreement(goals, clusters)
+    return {
+        "n": len(positions),
+        "v_measure": asdict(agreement_with_gold.v),
+        "ari": asdict(agreement_with_gold.ari),
+    }
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return mean(known) if known else None
+    """Returns the mean of the values that are there; None without any."""
+    values_present = [value for value in values if value is not None]
+    return mean(values_present) if values_present else None

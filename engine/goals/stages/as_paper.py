@@ -50,7 +50,8 @@ from engine.project.project import Project
 from engine.project.replies import Reply
 from engine.project.sql import to_json
 
-WORDS = 8
+WORDS_PER_CLUSTER = 8
+"""Most distinctive words that are stored with a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ class PaperStage(ModelStage):
 
     @property
     def title(self) -> str:
-        """Title of the run, for screens and logs."""
+        """The title of the run, for screens and logs."""
         return f"Clustering goals as in the paper with {self._work.model.label}"
 
     @cached_property
@@ -159,7 +160,7 @@ class PaperStage(ModelStage):
         }
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Clusters, stores, and measures.
+        """Clusters, stores and measures; yields the number of replies so far.
 
         Raises:
             UsageError: No conversation has a summary with a vector.
@@ -168,16 +169,18 @@ class PaperStage(ModelStage):
         """
         yield Progress(0, None, "loading the model")
         self._work.load()
-        found: list[PaperResult] = []
-        for _, note in self._work.live(lambda report: self._measure(run_id, report), found.append):
+        results: list[PaperResult] = []
+        for _, note in self._work.live(
+            lambda report: self._measure(run_id, report), results.append
+        ):
             yield Progress(self._replies.count, None, note)
-        self.result = found[0]
+        self.result = results[0]
         count = self._replies.count
         self._project.write(lambda conn: runs.count(conn, run_id, count, count))
         yield Progress(count, count)
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         if self.result is None:
             return "Nothing was clustered."
         full = self.result.full
@@ -190,61 +193,73 @@ class PaperStage(ModelStage):
         return f"{text}.{self._work.spent()}"
 
     def _measure(self, run_id: int, report: OnProgress) -> PaperResult:
+        """Returns the result of the clustering and of all further runs that are asked for."""
         with self._project.reading() as conn:
-            every, rows = read_vectors(conn, self._embed.vector_key, self._embed.ids)
-            live = has_vector(rows)
-            ids = every[live]
+            all_ids, rows = read_vectors(conn, self._embed.vector_key, self._embed.ids)
+            has_text_vector = has_vector(rows)
+            ids = all_ids[has_text_vector]
             texts = [entry.text for entry in self._get_source().each(conn, ids.tolist())]
         embedder = self._make()
         embedder.fit(texts)
         rows = embedder.embed(texts)
 
-        def run_on(
-            name: str, some: Numbers | None, seed: int, embedder: Embedder, own: Vectors
+        def run_algorithm(
+            name: str,
+            sampled: Numbers | None,
+            seed: int,
+            embedder: Embedder,
+            train_embedder: Vectors,
         ) -> PaperClusters:
-            """One run on some of the rows; its labels cover all rows."""
-            chosen = texts if some is None else [texts[row] for row in some]
-            made = paper_clusters(
+            """Returns the result of one run on some of the rows; its labels cover all rows."""
+            chosen_texts = texts if sampled is None else [texts[row] for row in sampled]
+            clusters = paper_clusters(
                 lambda prompt, body: self._replies.reply(prompt, [body], 0)[0],
-                self._pair, chosen, own, embedder.embed, self._k, seed,
+                self._algorithm_prompts, chosen_texts, train_embedder, embedder.embed, self._k, seed,
                 lambda what: self._note(report, f"{name}: {what}"),
             )  # fmt: skip
-            if some is None:
-                return made
+            if sampled is None:
+                return clusters
             labels, first = (np.full(len(texts), -1, dtype=np.int32) for _ in range(2))
-            labels[some], first[some] = made.labels, made.first
+            labels[sampled], first[sampled] = clusters.labels, clusters.first
             questions = tuple(
-                replace(one, shown=tuple(tuple(some[[*part]].tolist()) for part in one.shown))
-                for one in made.questions
+                replace(
+                    question,
+                    shown=tuple(tuple(sampled[[*part]].tolist()) for part in question.shown),
+                )
+                for question in clusters.questions
             )
-            return replace(made, labels=labels, first=first, questions=questions)
+            return replace(clusters, labels=labels, first=first, questions=questions)
 
-        full = run_on("the clustering", None, self._seed, embedder, rows)
+        full = run_algorithm("the clustering", None, self._seed, embedder, rows)
         self._store(run_id, ids.tolist(), texts, rows, full)
         result = PaperResult(ids.tolist(), full, own_distances(rows, full.labels))
         for number in range(self._wanted.seeds):
             seed = self._seed + 1 + number
-            result.seeds.append(run_on(f"seed {seed}", None, seed, embedder, rows))
-        result.ari_seeds.extend(pairwise_ari([one.labels for one in (full, *result.seeds)]))
+            result.seeds.append(run_algorithm(f"seed {seed}", None, seed, embedder, rows))
+        result.ari_seeds.extend(pairwise_ari([run.labels for run in (full, *result.seeds)]))
         for number in range(self._wanted.bootstraps):
             rng = np.random.default_rng([self._seed, number, 0xB0])
-            some = np.unique(rng.integers(len(texts), size=len(texts))).astype(np.int32)
-            made = run_on(f"bootstrap {number + 1}", some, self._seed, embedder, rows[some])
-            result.bootstraps.append(made)
-            result.ari_bootstraps.extend(pairwise_ari([full.labels, made.labels]))
+            sampled = np.unique(rng.integers(len(texts), size=len(texts))).astype(np.int32)
+            clusters = run_algorithm(
+                f"bootstrap {number + 1}", sampled, self._seed, embedder, rows[sampled]
+            )
+            result.bootstraps.append(clusters)
+            result.ari_bootstraps.extend(pairwise_ari([full.labels, clusters.labels]))
         if self._wanted.share is not None:
-            test = held_out(len(texts), self._wanted.share, self._seed)
-            some = np.flatnonzero(~test).astype(np.int32)
-            own = self._make()
-            own.fit([texts[row] for row in some])
-            near = own.embed([texts[row] for row in some])
-            far = own.embed([texts[row] for row in np.flatnonzero(test)])
-            train = run_on("the training part", some, self._seed, own, near)
+            is_held_out = held_out(len(texts), self._wanted.share, self._seed)
+            sampled = np.flatnonzero(~is_held_out).astype(np.int32)
+            train_embedder = self._make()
+            train_embedder.fit([texts[row] for row in sampled])
+            train_rows = train_embedder.embed([texts[row] for row in sampled])
+            test_rows = train_embedder.embed([texts[row] for row in np.flatnonzero(is_held_out)])
+            train = run_algorithm(
+                "the training part", sampled, self._seed, train_embedder, train_rows
+            )
             result = replace(
                 result,
                 train=train,
-                train_distances=own_distances(near, train.labels[some]),
-                test_distances=assigned_distances(near, train.labels[some], far),
+                train_distances=own_distances(train_rows, train.labels[sampled]),
+                test_distances=assigned_distances(train_rows, train.labels[sampled], test_rows),
             )
         for number in range(self._wanted.orders):
             labelled, shortened = self._baseline(ids.tolist(), number, report)
@@ -253,17 +268,19 @@ class PaperStage(ModelStage):
         return result
 
     @property
-    def _pair(self) -> Prompts:
+    def _algorithm_prompts(self) -> Prompts:
+        """The prompts of the algorithm."""
         return Prompts(self._prompts["paper-label"], self._prompts["paper-merge"])
 
     def _note(self, report: OnProgress, what: str) -> None:
+        """Reports what is done next; raises Cancelled if the run was interrupted."""
         self._work.check()
         report(self._replies.count, what)
 
     def _baseline(
         self, ids: Sequence[int], number: int, report: OnProgress
     ) -> tuple[list[tuple[str, ...]], int]:
-        """The categories of each conversation in one shuffled order, and how many logs were shortened."""
+        """Returns the categories of each conversation in one shuffled order, and how many logs were shortened."""
         order = np.random.default_rng([self._seed, number, 0xC1]).permutation(len(ids))
         with self._project.reading() as conn:
             pieces = {
@@ -274,17 +291,17 @@ class PaperStage(ModelStage):
 
         def ask(name: str, log: Sequence[str]) -> str:
             nonlocal shortened
-            done = f"{self._replies.count:,} replies"
-            self._note(report, f"one after another, order {number + 1}: {done}")
+            reply_count = f"{self._replies.count:,} replies"
+            self._note(report, f"one after another, order {number + 1}: {reply_count}")
             text, _, note = self._replies.reply(self._prompts[name], log, 1)
             shortened += note is not None
             return text
 
-        found: list[tuple[str, ...]] = [()] * len(ids)
-        labelled = categorise(ask, [pieces[ids[at]] for at in order])
-        for at, categories in zip(order, labelled, strict=True):
-            found[at] = categories
-        return found, shortened
+        by_conversation: list[tuple[str, ...]] = [()] * len(ids)
+        labelled = categorise(ask, [pieces[ids[index]] for index in order])
+        for index, categories in zip(order, labelled, strict=True):
+            by_conversation[index] = categories
+        return by_conversation, shortened
 
     def _store(
         self,
@@ -292,29 +309,29 @@ class PaperStage(ModelStage):
         ids: Sequence[int],
         texts: Sequence[str],
         rows: Vectors,
-        found: PaperClusters,
+        result: PaperClusters,
     ) -> None:
         """Stores the clusters after merging with their descriptions, and shows them."""
         key = self.config_hash
         with self._project.reading() as conn:
-            before = clusterings.find(conn, key)
-        if before is not None:
-            self._decision_log.return_to(before)
+            existing = clusterings.find(conn, key)
+        if existing is not None:
+            self._decision_log.return_to(existing)
             return
-        count = len(found.descriptions)
-        means = np.stack([rows[found.labels == number].mean(axis=0) for number in range(count)])
-        far = 1 - rows @ unit_rows(means).T
-        words = distinctive_words(texts, found.labels, count=WORDS, seed=self._seed)
+        count = len(result.descriptions)
+        means = np.stack([rows[result.labels == number].mean(axis=0) for number in range(count)])
+        distances = 1 - rows @ unit_rows(means).T
+        words = distinctive_words(texts, result.labels, count=WORDS_PER_CLUSTER, seed=self._seed)
         clusters = []
         for number in range(count):
-            own = far[found.labels == number, number]
+            own_distances = distances[result.labels == number, number]
             clusters.append(
                 NewCluster(
-                    number, len(own), float(own.mean()), float(own.max()),
+                    number, len(own_distances), float(own_distances.mean()), float(own_distances.max()),
                     words.get(number, ()), means[number].astype("<f4").tobytes(),
                 )
             )  # fmt: skip
-        made = self._decision_log.add_clustering(
+        clustering_id = self._decision_log.add_clustering(
             config_hash=key,
             run_id=run_id,
             vector_config=self._embed.vector_key,
@@ -322,19 +339,19 @@ class PaperStage(ModelStage):
             seed=self._seed,
             clusters=clusters,
             members=[
-                Member(ids[at], None if label < 0 else label, float(far[at, label]))
-                for at, label in enumerate(found.labels.tolist())
+                Member(ids[index], None if label < 0 else label, float(distances[index, label]))
+                for index, label in enumerate(result.labels.tolist())
             ],
             names=[LabelEntry(n, " · ".join(words.get(n, ())[:3]), "") for n in range(count)],
         )
         entries = [
             LabelEntry(number, described, "", None if described else "the model wrote nothing")
-            for number, described in enumerate(found.descriptions)
+            for number, described in enumerate(result.descriptions)
         ]
 
         def labels(conn: Any) -> None:
-            clusterings.register_labels(conn, made, key)
-            clusterings.add_labels(conn, made, key, run_id, entries)
+            clusterings.register_labels(conn, clustering_id, key)
+            clusterings.add_labels(conn, clustering_id, key, run_id, entries)
 
         self._project.write(labels)
 
@@ -351,33 +368,33 @@ class _ReplyCache:
         self._project, self._work = project, work
         self.count = 0
 
-    def reply(self, prompt: Prompt, pieces: Sequence[str], kept: int) -> Reply:
-        """The reply to a text inside the prompt.
+    def reply(self, prompt: Prompt, pieces: Sequence[str], pinned_count: int) -> Reply:
+        """Returns the reply to a text inside the prompt.
 
         Args:
             pieces: The text in pieces; the middle ones are left out where the context has no room for all.
-            kept: Number of pieces at the beginning that are never left out.
+            pinned_count: Number of pieces at the beginning that are never left out.
 
         Raises:
             ModelError: The model cannot answer, after the tries of `ModelWork.each`.
             Cancelled: The work was interrupted.
         """
         self._work.check()
-        asked = [
-            "paper-goals", prompt.as_params(), list(pieces), kept,
+        identity = [
+            "paper-goals", prompt.as_params(), list(pieces), pinned_count,
             dict(self._work.model.fingerprints), self._work.model.options.context,
         ]  # fmt: skip
-        key = hashlib.sha256(to_json(asked).encode("ascii")).hexdigest()
+        key = hashlib.sha256(to_json(identity).encode("ascii")).hexdigest()
         with self._project.reading() as conn:
-            known = model_replies.replies(conn, [key])
-        if key not in known:
-            [written] = self._work.each(
-                [(pieces, kept)],
+            replies = model_replies.replies(conn, [key])
+        if key not in replies:
+            [new_reply] = self._work.each(
+                [(pieces, pinned_count)],
                 lambda items: self._work.replies(items, prompt, lambda count, what: None),
                 lambda reason: None,
             )
-            assert written is not None  # of a single item, `each` raises what failed
-            known[key] = without_surrogates(written.text), written.stopped, written.note
-            self._project.write(lambda conn: model_replies.add_replies(conn, known.items()))
+            assert new_reply is not None  # of a single item, `each` raises what failed
+            replies[key] = without_surrogates(new_reply.text), new_reply.stopped, new_reply.note
+            self._project.write(lambda conn: model_replies.add_replies(conn, replies.items()))
         self.count += 1
-        return known[key]
+        return replies[key]

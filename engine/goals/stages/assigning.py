@@ -32,7 +32,8 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages
 
-BATCH = 4_096
+CONVERSATIONS_PER_BATCH = 4_096
+"""Conversations that are assigned in one transaction."""
 
 
 Item = TypeVar("Item")
@@ -91,18 +92,18 @@ class ToGroupsStage(CpuStage):
             store(conn, self._stored.id, run_id, entries)
             runs.count(conn, run_id, done, total)
 
-        learned: list[tuple[list[str], Membership]] = []
-        for _, note in self._live(self._membership, learned.append):
+        learned_groups: list[tuple[list[str], Membership]] = []
+        for _, note in self._live(self._membership, learned_groups.append):
             yield Progress(0, total, note)
-        groups, membership = learned[0]
+        groups, membership = learned_groups[0]
         for start in range(0, total, size):
             self._check()
             batch = items[start : start + size]
-            found: list[Sequence[Entry]] = []
+            batch_entries: list[Sequence[Entry]] = []
             work = partial(assign_batch, batch, groups, membership)
-            for _ in self._live(work, found.append):
+            for _ in self._live(work, batch_entries.append):
                 yield Progress(done, total)
-            (entries,) = found
+            (entries,) = batch_entries
             done += len(batch)
             self._project.write(partial(commit, entries=entries, done=done))
             novel = sum(1 for entry in entries if entry.group is None)
@@ -111,7 +112,7 @@ class ToGroupsStage(CpuStage):
             yield Progress(done, total)
 
     def _membership(self, report: OnProgress) -> tuple[list[str], Membership]:
-        """The ids of the current groups of the clustering, and what their members are like."""
+        """Returns the ids of the current groups of the clustering, and what their members are like."""
         report(0, "learning from the groups")
         state = self._decision_log.state(self._stored.id)
         groups = list(state.current)
@@ -128,11 +129,11 @@ class AssignStage(ToGroupsStage):
 
     @property
     def title(self) -> str:
-        """Title of the run, for screens and logs."""
+        """The title of the run, for screens and logs."""
         return "Assigning conversations to groups"
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Finds the conversations, then assigns them in batches.
+        """Finds the conversations, then assigns them in batches; yields how many are done.
 
         Raises:
             UsageError: Nothing was clustered yet.
@@ -142,17 +143,21 @@ class AssignStage(ToGroupsStage):
         stored = self._stored
         with self._project.reading() as conn:
             missing = clusterings.ids_without_assignment(conn, stored.id, stored.vector_config)
-            before = clusterings.assignments(conn, stored.id)
+            assignments = clusterings.assignments(conn, stored.id)
         # conversations in a group whose merge or split was undone are assigned anew
         state = self._decision_log.state(stored.id)
         lost = [
-            one.conversation_id for one in before if one.group and not state.current_of(one.group)
+            assignment.conversation_id
+            for assignment in assignments
+            if assignment.group and not state.current_of(assignment.group)
         ]
         items = array("q", sorted([*missing, *lost]))
-        yield from self._in_batches(run_id, items, BATCH, self._assign, clusterings.assign)
+        yield from self._in_batches(
+            run_id, items, CONVERSATIONS_PER_BATCH, self._assign, clusterings.assign
+        )
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         return (
             f"Assigned {counted(self.assigned, 'conversation')}; {self.novel:,} are like no group."
         )
@@ -164,24 +169,26 @@ class AssignStage(ToGroupsStage):
         membership: Membership,
         _report: OnProgress,
     ) -> list[Assigned]:
+        """Returns the assignment of each conversation of a batch."""
         with self._project.reading() as conn:
             ids, rows = read_vectors(conn, self._stored.vector_config, batch)
-        found = assign(rows, membership)
+        assigned = assign(rows, membership)
         return [
             Assigned(
                 conversation_id=conversation_id,
-                group=groups[label] if (label := int(found.labels[at])) >= 0 else None,
-                score=float(found.scores[at]),
-                others=tuple((groups[number], score) for number, score in found.others[at]),
-                distance=float(np.clip(found.distances[at], 0, 2)),
+                group=groups[label] if (label := int(assigned.labels[index])) >= 0 else None,
+                score=float(assigned.scores[index]),
+                others=tuple((groups[number], score) for number, score in assigned.others[index]),
+                distance=float(np.clip(assigned.distances[index], 0, 2)),
                 after=self.params["after"],
             )
-            for at, conversation_id in enumerate(ids.tolist())
+            for index, conversation_id in enumerate(ids.tolist())
         ]
 
 
-_PAGE = 200
-Place = tuple[int, int, int]
+_CONVERSATIONS_PER_PAGE = 200
+"""Conversations whose requests are read at once."""
+RequestKey = tuple[int, int, int]
 """A request: the id of its conversation, and the indices of its first and last message."""
 
 
@@ -210,7 +217,7 @@ class AssignRequestsStage(ToGroupsStage):
 
     @property
     def title(self) -> str:
-        """Title of the run, for screens and logs."""
+        """The title of the run, for screens and logs."""
         return "Assigning requests to goals"
 
     def interrupt(self) -> None:
@@ -219,7 +226,7 @@ class AssignRequestsStage(ToGroupsStage):
         self._vectoriser.cancel()
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Finds the requests, then assigns them in batches.
+        """Finds the requests, then assigns them in batches; yields how many are done.
 
         Raises:
             NotYet: Nothing was clustered yet.
@@ -242,22 +249,25 @@ class AssignRequestsStage(ToGroupsStage):
         )
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
-        some = counted(self.assigned, "request")
-        return f"Assigned {some} to goals; {self.novel:,} like no goal."
+        """Returns the result in one sentence with counts."""
+        request_count = counted(self.assigned, "request")
+        return f"Assigned {request_count} to goals; {self.novel:,} like no goal."
 
-    def _missing(self) -> list[Place]:
-        found: list[Place] = []
+    def _missing(self) -> list[RequestKey]:
+        """Returns the requests that are not assigned, of conversations with several."""
+        missing: list[RequestKey] = []
         with self._project.reading() as conn:
-            for page in id_pages(conn, self._selection.ids(conn), _PAGE):
-                several = list(requests.starts(conn, page))
-                known = requests.goals(conn, self._stored.id, several)
-                for key, parts in requests_of(conn, several):
-                    places = ((key, one.first, one.last) for one in parts)
-                    found += [place for place in places if place not in known]
-        return found
+            for page in id_pages(conn, self._selection.ids(conn), _CONVERSATIONS_PER_PAGE):
+                with_several = list(requests.starts(conn, page))
+                assigned = requests.goals(conn, self._stored.id, with_several)
+                for conversation_id, parts in requests_of(conn, with_several):
+                    places = ((conversation_id, part.first, part.last) for part in parts)
+                    missing += [key for key in places if key not in assigned]
+        return missing
 
     def _embedder(self) -> Embedder:
+        """Returns the embedder that made the vectors of the clustering; raises UsageError if this run has another
+        one."""
         with self._project.reading() as conn:
             config = vectors.config(conn, self._stored.vector_config)
         assert config is not None
@@ -270,16 +280,17 @@ class AssignRequestsStage(ToGroupsStage):
     def _assign(
         self,
         embedder: Embedder,
-        places: Sequence[Place],
+        keys: Sequence[RequestKey],
         groups: Sequence[str],
         membership: Membership,
         _report: OnProgress,
     ) -> list[RequestGoal]:
+        """Returns the assignment of each request of a batch."""
         with self._project.reading() as conn:
             left_out = shared_text.of_vectors(conn, self._stored.vector_config)
-            said = [texts.of_part(conn, *place, self._stored.text, left_out) for place in places]
-        found = assign(embedder.embed(said), membership)
+            goal_texts = [texts.of_part(conn, *key, self._stored.text, left_out) for key in keys]
+        assigned = assign(embedder.embed(goal_texts), membership)
         return [
-            RequestGoal(*place, groups[label] if label >= 0 else None, float(score))
-            for place, label, score in zip(places, found.labels, found.scores, strict=True)
+            RequestGoal(*key, groups[label] if label >= 0 else None, float(score))
+            for key, label, score in zip(keys, assigned.labels, assigned.scores, strict=True)
         ]

@@ -30,7 +30,7 @@ from engine.goals.records import (
     model_says_yes,
 )
 from engine.goals.stages.clustering import ClusterStage
-from engine.goals.stages.proposing import BLOCK, ProposeStage
+from engine.goals.stages.proposing import PAIRS_PER_BLOCK, ProposeStage
 from engine.goals.tables.clusterings import NONE, StoredClustering, source_of, stored_clustering
 from engine.goals.tables.texts import LazyTexts
 from engine.goals.tables.vectors import read_vectors
@@ -252,7 +252,7 @@ class DecideStage(CpuStage):
         threshold."""
         if self._asking is None:
             return []
-        near = left[: 4 * BLOCK]
+        near = left[: 4 * PAIRS_PER_BLOCK]
         if self._rule == "auto":
             if snapshot.probabilities(left[:1])[0] >= self._threshold + MARGIN:
                 return []
@@ -261,7 +261,7 @@ class DecideStage(CpuStage):
             near = [pair for pair, p in zip(near, chances, strict=True) if p >= least]
         else:
             near = near[:1] if snapshot.asked(left[0]) else near
-        return [pair for pair in near if not snapshot.asked(pair)][:BLOCK]
+        return [pair for pair in near if not snapshot.asked(pair)][:PAIRS_PER_BLOCK]
 
     def _ask(self, run_id: int, pairs: list[Pair]) -> Iterator[Progress]:
         asking, done = self._asking, self.merged + self.refused

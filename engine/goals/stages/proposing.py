@@ -44,7 +44,7 @@ from engine.model.stages import ModelStage
 from engine.project import runs
 from engine.project.project import Project
 
-CALLS_FOR_A_PAIR = 3
+REQUESTS_PER_PAIR = 3
 """Requests for each pair: yes or no, likelihood ratio, reason."""
 
 
@@ -78,7 +78,7 @@ class PairQuestions:
         self._mixed: dict[tuple[int, ...], list[LogProb]] = {}
 
     def params(self) -> dict[str, Any]:
-        """The parameters that determine the answers, besides the model and the members."""
+        """Returns the parameters that determine the answers, besides the model and the members."""
         return {
             "text": self._source.kind,
             "goals": self._source.goal_config,
@@ -88,53 +88,60 @@ class PairQuestions:
         }
 
     def ask(self, asker: Asker, state: MergeState, pairs: Sequence[Pair]) -> list[AnswerEntry]:
-        """Asks about a block of pairs of current groups; returns an answer for each, in order."""
-        began = time.monotonic()
+        """Returns an answer on each of a block of pairs of current groups, in order."""
+        start_time = time.monotonic()
         sides = sorted({key for pair in pairs for key in pair})
-        chosen = {key: self._some(state.members(key).tolist()) for key in sides}
+        samples = {key: self._sample(state.members(key).tolist()) for key in sides}
         outside = {key: self._outside(state, (key,)) for key in sides}
-        others = [self._outside(state, pair) for pair in pairs]
-        texts = self._texts([*chosen.values(), *outside.values(), *others])
+        outsiders_of_pairs = [self._outside(state, pair) for pair in pairs]
+        texts = self._texts([*samples.values(), *outside.values(), *outsiders_of_pairs])
 
         def texts_of(ids: Sequence[int]) -> list[str]:
             return [texts[key] for key in ids]
 
         questions = [
             MergeQuestion(
-                tuple(texts_of(chosen[a])), tuple(texts_of(chosen[b])), tuple(texts_of(rest))
+                tuple(texts_of(samples[a])), tuple(texts_of(samples[b])), tuple(texts_of(outsiders))
             )
-            for (a, b), rest in zip(pairs, others, strict=True)
+            for (a, b), outsiders in zip(pairs, outsiders_of_pairs, strict=True)
         ]
         yes = ask_merges(asker, self._merge, questions)
-        own = {key: texts_of(ids) for key, ids in chosen.items()}
+        sample_texts = {key: texts_of(ids) for key, ids in samples.items()}
         mixed = {
-            key: self._after_mixed(asker, key, chosen[key], own[key], texts_of(outside[key]))
+            key: self._after_mixed(
+                asker, key, samples[key], sample_texts[key], texts_of(outside[key])
+            )
             for key in sides
         }
-        ratios = likelihood_ratios(asker, pairs, own, mixed)
+        ratios = likelihood_ratios(asker, pairs, sample_texts, mixed)
         replies = asker.generate(
             self._reason,
             [merge_body(q.first, q.second, q.others) for q in questions],
             grammar=REASON_GRAMMAR,
         )
-        each = (time.monotonic() - began) / len(pairs)
+        seconds_per_pair = (time.monotonic() - start_time) / len(pairs)
         answers = []
-        for pair, both, ratio, reply in zip(pairs, yes, ratios, replies, strict=True):
-            named = read_reason(self._reason, reply)
+        for pair, yes_both_orders, ratio, reply in zip(pairs, yes, ratios, replies, strict=True):
+            reason_reply = read_reason(self._reason, reply)
             answers.append(
                 AnswerEntry(
                     state.sides_key(*pair),
                     PairAnswer(
-                        ratio, *both, named.reason, named.label, named.description, self._model
+                        ratio,
+                        *yes_both_orders,
+                        reason_reply.reason,
+                        reason_reply.label,
+                        reason_reply.description,
+                        self._model,
                     ),
-                    CALLS_FOR_A_PAIR,
-                    each,
+                    REQUESTS_PER_PAIR,
+                    seconds_per_pair,
                 )
             )
         return answers
 
     def given_up(self, state: MergeState, pair: Pair, reason: str) -> AnswerEntry:
-        """The answer that is stored for a pair that the model could not be asked about."""
+        """Returns the answer that is stored for a pair that the model could not be asked about."""
         key = state.sides_key(*pair)
         return AnswerEntry(key, PairAnswer(reason=reason, model=self._model), 0, 0.0)
 
@@ -143,31 +150,36 @@ class PairQuestions:
         asker: Asker,
         key: str,
         members: Sequence[int],
-        own: Sequence[str],
-        outside: Sequence[str],
+        member_texts: Sequence[str],
+        outside_texts: Sequence[str],
     ) -> list[LogProb]:
-        """Log-probabilities of the texts of a group after a mixed list, read once for each group."""
-        known = self._mixed.get(tuple(members))
-        if known is None:
-            known = read_mixed(asker, {key: outside}, {key: own})[key]
-            self._mixed[tuple(members)] = known
-        return known
+        """Returns the log-probabilities of the texts of a group after a mixed list, which are read once for each
+        group."""
+        log_probs = self._mixed.get(tuple(members))
+        if log_probs is None:
+            log_probs = read_mixed(asker, {key: outside_texts}, {key: member_texts})[key]
+            self._mixed[tuple(members)] = log_probs
+        return log_probs
 
-    def _some(self, ids: Sequence[int]) -> list[int]:
+    def _sample(self, ids: Sequence[int]) -> list[int]:
+        """Returns a sample of these conversations, ascending or in the order that `choose` gives."""
         return choose(ids, EXAMPLES, self._seed)
 
     def _outside(self, state: MergeState, but: Sequence[str]) -> list[int]:
-        """A sample of the conversations that are in none of the groups `but`."""
-        inside = np.concatenate([state.members(key) for key in but])
-        return self._some(np.setdiff1d(state.conversation_ids, inside, assume_unique=True).tolist())
+        """Returns a sample of the conversations that are in none of the groups `but`."""
+        members = np.concatenate([state.members(key) for key in but])
+        return self._sample(
+            np.setdiff1d(state.conversation_ids, members, assume_unique=True).tolist()
+        )
 
-    def _texts(self, wanted: Sequence[Sequence[int]]) -> Mapping[int, str]:
-        ids = sorted({key for some in wanted for key in some})
+    def _texts(self, samples: Sequence[Sequence[int]]) -> Mapping[int, str]:
+        """Returns the texts of all conversations of some samples, by id."""
+        ids = sorted({key for sample in samples for key in sample})
         with self._project.reading() as conn:
             return {entry.conversation_id: entry.text for entry in self._source.read(conn, ids)}
 
 
-BLOCK = 4
+PAIRS_PER_BLOCK = 4
 """Pairs in one block of questions."""
 
 
@@ -208,7 +220,7 @@ class ProposeStage(ModelStage):
 
     @property
     def title(self) -> str:
-        """Title of the run, for screens and logs."""
+        """The title of the run, for screens and logs."""
         return f"Asking {self._work.model.label} about merges"
 
     @property
@@ -217,7 +229,8 @@ class ProposeStage(ModelStage):
         return {**self._questions.params(), "context": self._work.model.options.context}
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Asks block by block, each in a transaction of its own with the counter of the run.
+        """Asks block by block, each in a transaction of its own with the counter of the run; yields the pairs asked
+        about.
 
         Raises:
             UsageError: Nothing was clustered yet.
@@ -232,7 +245,11 @@ class ProposeStage(ModelStage):
         self.load()
         while waiting and (self._most is None or self.asked < self._most):
             self._work.check()
-            room = BLOCK if self._most is None else min(BLOCK, self._most - self.asked)
+            room = (
+                PAIRS_PER_BLOCK
+                if self._most is None
+                else min(PAIRS_PER_BLOCK, self._most - self.asked)
+            )
             yield from self.ask(run_id, waiting[:room], self._total(waiting))
             waiting = self.waiting()
 
@@ -246,7 +263,7 @@ class ProposeStage(ModelStage):
         self._work.load()
 
     def waiting(self) -> list[Pair]:
-        """The undecided pairs that were not asked about, the next first."""
+        """Returns the undecided pairs that were not asked about, the next first."""
         return self._queue_cache.snapshot(self._stored.id).unasked()
 
     def ask(self, run_id: int, block: Sequence[Pair], total: int | None) -> Iterator[Progress]:
@@ -256,20 +273,20 @@ class ProposeStage(ModelStage):
             total: Number of pairs of the run; None leaves the counter of the run as it is.
         """
         state = self._state()
-        found: list[AnswerEntry] = []
-        for _ in self._work.live(partial(self._answer, state, block), found.extend):
+        entries: list[AnswerEntry] = []
+        for _ in self._work.live(partial(self._answer, state, block), entries.extend):
             yield Progress(self.asked, total)
         self.asked += len(block)
-        self._project.write(partial(self._commit, run_id=run_id, found=found, total=total))
+        self._project.write(partial(self._commit, run_id=run_id, found=entries, total=total))
         yield Progress(self.asked, total)
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Asked {self._work.model.label} about {counted(self.asked, 'pair')} of groups."
         return text + self._work.spent()
 
     def _state(self) -> MergeState:
-        """The groups that are asked about."""
+        """Returns the groups that are asked about."""
         return self._queue_cache.decision_log.state(self._stored.id)
 
     @cached_property
@@ -291,6 +308,7 @@ class ProposeStage(ModelStage):
     def _answer(
         self, state: MergeState, block: Sequence[Pair], report: OnProgress
     ) -> list[AnswerEntry]:
+        """Returns an entry for each pair: the model's answer, or the reason why there is none."""
         asker = ProcessAsker(self._work.process, report)
         reasons: list[str] = []
 
@@ -298,18 +316,18 @@ class ProposeStage(ModelStage):
             reasons.append(reason)
             return None
 
-        found = self._work.each(
+        entries = self._work.each(
             block, lambda pairs: self._questions.ask(asker, state, pairs), given_up
         )
-        left = iter(reasons)
+        remaining_reasons = iter(reasons)
         if not self._work.writes_labels:
-            found = [
+            entries = [
                 entry and replace(entry, answer=replace(entry.answer, label="", description=""))
-                for entry in found
+                for entry in entries
             ]
         return [
-            one or self._questions.given_up(state, pair, next(left))
-            for pair, one in zip(block, found, strict=True)
+            answered or self._questions.given_up(state, pair, next(remaining_reasons))
+            for pair, answered in zip(block, entries, strict=True)
         ]
 
     def _commit(
@@ -325,7 +343,7 @@ class ProposeStage(ModelStage):
             runs.count(conn, run_id, self.asked, total)
 
     def _total(self, waiting: Sequence[Pair]) -> int:
-        """Number of pairs that this run will have asked about, if nobody decides any."""
+        """Returns the number of pairs that this run will have asked about, if nobody decides any."""
         total = self.asked + len(waiting)
         return total if self._most is None else min(self._most, total)
 
@@ -339,19 +357,19 @@ class SplitQuestionsStage(ProposeStage):
 
     @property
     def title(self) -> str:
-        """Title of the run, for screens and logs."""
+        """The title of the run, for screens and logs."""
         return f"Asking {self._work.model.label} about splits"
 
     def waiting(self) -> list[Pair]:
-        """The pairs of parts that were not asked about, the next first."""
+        """Returns the pairs of parts that were not asked about, the next first."""
         state, pairs = self._supposed
         keys = [state.sides_key(*pair) for pair in pairs]
         with self._project.reading() as conn:
-            known = decisions.answers(conn, self.config_hash)
-        return [pair for pair, key in zip(pairs, keys, strict=True) if key not in known]
+            answered_keys = decisions.answers(conn, self.config_hash)
+        return [pair for pair, key in zip(pairs, keys, strict=True) if key not in answered_keys]
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Asked {self._work.model.label} about the parts of {counted(self.asked, 'group')}."
         return text + self._work.spent()
 
@@ -360,6 +378,7 @@ class SplitQuestionsStage(ProposeStage):
 
     @cached_property
     def _supposed(self) -> tuple[MergeState, Sequence[Pair]]:
+        """The groups as if all candidates were split, and the pairs of their parts."""
         view = self._queue_cache.view(self._stored.id)
         candidates = split_candidates(view, self._queue_cache.space(self._stored))
         return as_if_split(view.state, candidates)

@@ -22,13 +22,14 @@ from engine.project.project import Project
 from engine.project.sql import snapshot, utc_now
 
 T = TypeVar("T")
+
 Plan = Callable[[MergeState], Iterable[GoalDecision]]
 """Yields decisions one after another; each is applied to the state before the next is asked for."""
 
-KEPT = 2
-"""Clusterings whose members are kept in memory."""
+MAX_CACHED_CLUSTERINGS = 2
+"""Most clusterings whose members are kept in memory."""
 
-MOVING = ("split", "move")
+MOVING_KINDS = ("split", "move")
 """Kinds of decisions after which a conversation may not be in the group that its cluster became."""
 
 
@@ -52,7 +53,7 @@ class DecisionLog:
         self._states: dict[int, tuple[_Version, MergeState]] = {}
 
     def state(self, clustering_id: int) -> MergeState:
-        """The groups of a clustering after its active decisions.
+        """Returns the groups of a clustering after its active decisions.
 
         Raises:
             UsageError: There is no such clustering.
@@ -61,12 +62,12 @@ class DecisionLog:
             return self._read(conn, clustering_id)
 
     def history(self, clustering_id: int) -> list[GoalDecision]:
-        """All decisions on a clustering, newest first, including those that were undone."""
+        """Returns all decisions on a clustering, newest first, including those that were undone."""
         with self._project.reading() as conn:
             return goal_decisions.history(conn, clustering_id)[::-1]
 
     def active(self, clustering_id: int) -> list[GoalDecision]:
-        """The decisions on a clustering that were not undone, oldest first."""
+        """Returns the decisions on a clustering that were not undone, oldest first."""
         with self._project.reading() as conn:
             return _active(conn, clustering_id)
 
@@ -78,7 +79,7 @@ class DecisionLog:
             ProjectReadOnly: The project cannot be written.
             UsageError: One of them cannot be applied; none was stored.
         """
-        return self._write(lambda conn: self._act(conn, clustering_id, plan))
+        return self._write(lambda conn: self._append_act(conn, clustering_id, plan))
 
     def undo(self, clustering_id: int) -> GoalDecision | None:
         """Undoes the newest active act and returns its first decision; None if there is none."""
@@ -94,13 +95,13 @@ class DecisionLog:
         decisions of people from the one shown before, in one transaction. Returns its id."""
 
         def work(conn: sqlite3.Connection) -> int:
-            before = clusterings.shown(conn)
-            key = clusterings.add(conn, **made)
-            if before is not None:
-                self._take_over(conn, before, key)
+            shown_before = clusterings.shown(conn)
+            clustering_id = clusterings.add(conn, **made)
+            if shown_before is not None:
+                self._transfer(conn, shown_before, clustering_id)
             else:
-                self._index(conn, key, self._read(conn, key), ())
-            return key
+                self._store_groups(conn, clustering_id, self._read(conn, clustering_id), ())
+            return clustering_id
 
         return self._write(work)
 
@@ -110,35 +111,43 @@ class DecisionLog:
         `engine.goals.tables.clusterings.show` shows it without a transfer."""
 
         def work(conn: sqlite3.Connection) -> None:
-            before = clusterings.shown(conn)
+            shown_before = clusterings.shown(conn)
             clusterings.show(conn, clustering_id)
-            if before is not None and before != clustering_id:
-                self._take_over(conn, before, clustering_id)
+            if shown_before is not None and shown_before != clustering_id:
+                self._transfer(conn, shown_before, clustering_id)
 
         self._write(work)
 
     def unplaced(self, clustering_id: int) -> list[tuple[GoalDecision, str]]:
-        """(decision, reason) of each decision on an earlier clustering that could not be transferred to this one."""
+        """Returns (decision, reason) of each decision on an earlier clustering that could not be transferred to this
+        one."""
         with self._project.reading() as conn, snapshot(conn):
             return [(d, reason) for _, d, reason in unplaced_decisions(conn, clustering_id)]
 
     def _undo_or_redo(
         self,
         clustering_id: int,
-        turn: Callable[[sqlite3.Connection, int], int | None],
+        undo_or_redo: Callable[[sqlite3.Connection, int], int | None],
         active: bool,
     ) -> GoalDecision | None:
+        """Takes back an act, or the taking back, and returns its first decision; None if there is none."""
+
         def work(conn: sqlite3.Connection) -> GoalDecision | None:
-            act = turn(conn, clustering_id)
+            act = undo_or_redo(conn, clustering_id)
             if act is None:
                 return None
-            found = [d for d in goal_decisions.history(conn, clustering_id) if d.act == act]
-            self._index(conn, clustering_id, self._read(conn, clustering_id), found)
-            return replace(found[0], active=active, count=len(found))
+            decisions_of_act = [
+                d for d in goal_decisions.history(conn, clustering_id) if d.act == act
+            ]
+            self._store_groups(
+                conn, clustering_id, self._read(conn, clustering_id), decisions_of_act
+            )
+            return replace(decisions_of_act[0], active=active, count=len(decisions_of_act))
 
         return self._write(work)
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Returns what the work in a write transaction returns; if it fails, the cached states are dropped."""
         try:
             return self._project.write(work)
         except BaseException:
@@ -148,23 +157,26 @@ class DecisionLog:
                 self._clusters.clear()
             raise
 
-    def _act(self, conn: sqlite3.Connection, clustering_id: int, plan: Plan) -> list[GoalDecision]:
+    def _append_act(
+        self, conn: sqlite3.Connection, clustering_id: int, plan: Plan
+    ) -> list[GoalDecision]:
+        """Returns the stored decisions of a plan, each completed and applied before the next is planned."""
         state = self._read(conn, clustering_id).copy()
-        act = following = goal_decisions.next_id(conn)
-        done: list[GoalDecision] = []
-        for wanted in plan(state):
+        act = next_id = goal_decisions.next_id(conn)
+        decisions: list[GoalDecision] = []
+        for planned in plan(state):
             decision = replace(
-                state.complete(wanted), id=following, act=act, given_at=wanted.given_at or utc_now()
+                state.complete(planned), id=next_id, act=act, given_at=planned.given_at or utc_now()
             )
             state.apply(decision)
-            done.append(decision)
-            following += 1
-        goal_decisions.append(conn, clustering_id, done)
-        self._keep(clustering_id, _version(conn, clustering_id), state)
-        self._index(conn, clustering_id, state, done)
-        return done
+            decisions.append(decision)
+            next_id += 1
+        goal_decisions.append(conn, clustering_id, decisions)
+        self._cache_state(clustering_id, _version(conn, clustering_id), state)
+        self._store_groups(conn, clustering_id, state, decisions)
+        return decisions
 
-    def _index(
+    def _store_groups(
         self,
         conn: sqlite3.Connection,
         clustering_id: int,
@@ -172,23 +184,26 @@ class DecisionLog:
         decisions: Iterable[GoalDecision],
     ) -> None:
         """Stores the groups after these decisions for filters and views of SQL."""
-        moved = any(decision.kind in MOVING for decision in decisions)
+        moved = any(decision.kind in MOVING_KINDS for decision in decisions)
         clusters = self._base(conn, clustering_id) if moved else None
         store_groups(conn, clustering_id, state, clusters)
 
-    def _take_over(self, conn: sqlite3.Connection, before: int, key: int) -> None:
+    def _transfer(self, conn: sqlite3.Connection, before: int, key: int) -> None:
         """Transfers the active and the unplaced decisions of one clustering to another, except those that come from
         there or were transferred already, and what was said of second goals."""
         history = goal_decisions.history(conn, key)
-        here = {decision.id for decision in history}
-        taken = {decision.source_id for decision in history}
-        left = {decision.id for _, decision, _ in unplaced_decisions(conn, key)}
+        own_ids = {decision.id for decision in history}
+        transferred_ids = {decision.source_id for decision in history}
+        unplaced_ids = {decision.id for _, decision, _ in unplaced_decisions(conn, key)}
         sources = {before: _active(conn, before)}
         for clustering_id, decision, _ in unplaced_decisions(conn, before):
             sources.setdefault(clustering_id, []).append(decision)
         sources = {
             clustering_id: [
-                d for d in decisions if d.id not in taken | here | left and d.source_id not in here
+                d
+                for d in decisions
+                if d.id not in transferred_ids | own_ids | unplaced_ids
+                and d.source_id not in own_ids
             ]
             for clustering_id, decisions in sources.items()
         }
@@ -200,66 +215,71 @@ class DecisionLog:
                 old = self._read(conn, clustering_id)
                 unplaced.update((yield from transfer_decisions(old, sources[clustering_id], state)))
 
-        self._act(conn, key, plan)
+        self._append_act(conn, key, plan)
         goal_decisions.add_unplaced(conn, key, unplaced)
         judged = {group for _, group in second_goals.judged(conn, before)}
-        found = find_places(self._read(conn, before), self._read(conn, key), judged)
-        second_goals.carry_over(conn, before, key, found)
+        places = find_places(self._read(conn, before), self._read(conn, key), judged)
+        second_goals.carry_over(conn, before, key, places)
 
     def _read(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:
+        """Returns the groups of a clustering after its active decisions, from the cache if nothing has changed."""
         version = _version(conn, clustering_id)
         with self._guard:
-            kept = self._states.get(clustering_id)
-        if kept is not None and kept[0] == version:
-            return kept[1]
+            cached = self._states.get(clustering_id)
+        if cached is not None and cached[0] == version:
+            return cached[1]
         state = _decided(conn, clustering_id, self._base(conn, clustering_id))
-        self._keep(clustering_id, version, state)
+        self._cache_state(clustering_id, version, state)
         return state
 
     def _base(self, conn: sqlite3.Connection, clustering_id: int) -> MergeState:
+        """Returns the clusters of a clustering as groups before any decision, from the cache if they are there."""
         with self._guard:
-            known = self._clusters.get(clustering_id)
-        if known is not None:
-            return known
+            cached = self._clusters.get(clustering_id)
+        if cached is not None:
+            return cached
         base = _undecided(conn, clustering_id)
         with self._guard:
             self._clusters[clustering_id] = base
-            while len(self._clusters) > KEPT:
+            while len(self._clusters) > MAX_CACHED_CLUSTERINGS:
                 self._clusters.pop(next(iter(self._clusters)))
         return base
 
-    def _keep(self, clustering_id: int, version: _Version, state: MergeState) -> None:
+    def _cache_state(self, clustering_id: int, version: _Version, state: MergeState) -> None:
+        """Puts a state in the cache, from which the oldest is dropped."""
         with self._guard:
             self._states.pop(clustering_id, None)
             self._states[clustering_id] = version, state
-            while len(self._states) > KEPT:
+            while len(self._states) > MAX_CACHED_CLUSTERINGS:
                 self._states.pop(next(iter(self._states)))
 
 
 def _version(conn: sqlite3.Connection, clustering_id: int) -> _Version:
+    """Returns the cache key of the state of a clustering as it is stored now."""
     return _Version(
         goal_decisions.newest(conn, clustering_id), clusterings.labelled(conn, clustering_id)
     )
 
 
 def _active(conn: sqlite3.Connection, clustering_id: int) -> list[GoalDecision]:
+    """Returns the decisions on a clustering that were not undone, oldest first."""
     return [d for d in goal_decisions.history(conn, clustering_id) if d.active]
 
 
 def unplaced_decisions(
     conn: sqlite3.Connection, clustering_id: int
 ) -> list[tuple[int, GoalDecision, str]]:
-    """(clustering of the decision, decision, reason) of each decision that could not be transferred to a clustering;
-    they are tried again on a later one."""
-    found = []
+    """Returns (clustering of the decision, decision, reason) of each decision that could not be transferred to a
+    clustering; they are tried again on a later one."""
+    unplaced = []
     for decision_id, given_on, reason in goal_decisions.unplaced(conn, clustering_id):
         decisions = (d for d in goal_decisions.history(conn, given_on) if d.id == decision_id)
-        found += [(given_on, decision, reason) for decision in decisions]
-    return found
+        unplaced += [(given_on, decision, reason) for decision in decisions]
+    return unplaced
 
 
 def read_merge_state(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
-    """The groups of a clustering after its active decisions, without a cache; `DecisionLog.state` has one.
+    """Returns the groups of a clustering after its active decisions, without a cache; `DecisionLog.state` has one.
 
     Raises:
         UsageError: There is no such clustering.
@@ -268,17 +288,17 @@ def read_merge_state(conn: sqlite3.Connection, clustering_id: int) -> MergeState
 
 
 def _undecided(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
-    """The clusters of a clustering as groups without labels and decisions."""
+    """Returns the clusters of a clustering as groups without labels and decisions."""
     if clusterings.clustering(conn, clustering_id) is None:
         raise NotFound(f"There is no clustering {clustering_id}.", "Run `workbench run cluster`.")
-    every, numbers = (
-        np.asarray(found, np.int64) for found in clusterings.membership(conn, clustering_id)
+    conversation_ids, numbers = (
+        np.asarray(column, np.int64) for column in clusterings.membership(conn, clustering_id)
     )
     order = np.argsort(numbers, kind="stable")
-    every, numbers = every[order], numbers[order]
+    conversation_ids, numbers = conversation_ids[order], numbers[order]
     starts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 1))
-    parts = np.split(every, starts[1:])
-    members = {int(numbers[at]): part for at, part in zip(starts, parts, strict=True)}
+    parts = np.split(conversation_ids, starts[1:])
+    members = {int(numbers[start]): part for start, part in zip(starts, parts, strict=True)}
     return MergeState.of_clusters(
         {number: ids for number, ids in members.items() if number != clusterings.NONE},
         members.get(clusterings.NONE, ()),
@@ -286,12 +306,12 @@ def _undecided(conn: sqlite3.Connection, clustering_id: int) -> MergeState:
 
 
 def _decided(conn: sqlite3.Connection, clustering_id: int, base: MergeState) -> MergeState:
-    """`base` with the labels of the clusters, after the active decisions."""
-    named = {
+    """Returns `base` with the labels of the clusters, after the active decisions."""
+    names = {
         f"c{cluster.number}": (cluster.name, cluster.description)
         for cluster in clusterings.clusters(conn, clustering_id)
     }
-    return replay(base.named(named), _active(conn, clustering_id))
+    return replay(base.named(names), _active(conn, clustering_id))
 
 
 def store_groups(
@@ -311,13 +331,15 @@ def store_groups(
 
 
 def _moves(state: MergeState, clusters: MergeState) -> Iterator[tuple[int, str | None]]:
-    """(conversation, group) of those whose group is not the one that their cluster became."""
+    """Yields (conversation, group) of those whose group is not the one that their cluster became."""
     numbers, current = list(clusters.current), list(state.current)
-    place = {key: at for at, key in enumerate(current)}
-    became = [state.current_of(key) for key in numbers]
-    expected = np.array([-1 if key is None else place[key] for key in became] + [-1], np.int32)
-    ids, cluster = clusters.numbers(numbers)
-    _, now = state.numbers(current)
-    for at in np.flatnonzero(now != expected[cluster]).tolist():
-        yield int(ids[at]), current[now[at]] if now[at] >= 0 else None
+    index_of_group = {key: row for row, key in enumerate(current)}
+    successors = [state.current_of(key) for key in numbers]
+    expected = np.array(
+        [-1 if key is None else index_of_group[key] for key in successors] + [-1], np.int32
+    )
+    ids, cluster_indices = clusters.numbers(numbers)
+    _, group_indices = state.numbers(current)
+    for row in np.flatnonzero(group_indices != expected[cluster_indices]).tolist():
+        yield int(ids[row]), current[group_indices[row]] if group_indices[row] >= 0 else None
     yield from state.latecomers.items()

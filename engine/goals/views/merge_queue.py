@@ -31,7 +31,7 @@ from engine.goals.records import (
 from engine.goals.tables import clusterings, measurements
 from engine.goals.tables.clusterings import StoredClustering, stored_clustering
 from engine.goals.views.clustering_view import ClusteringView, Space, read_space
-from engine.goals.views.decision_log import KEPT, DecisionLog
+from engine.goals.views.decision_log import MAX_CACHED_CLUSTERINGS, DecisionLog
 from engine.goals.views.pair_table import (
     Floats,
     PairTable,
@@ -44,33 +44,35 @@ from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import snapshot
 
-LEAST_SIMILARITY = 0.0
+DEFAULT_LEAST_SIMILARITY = 0.0
 """Default of the least cosine of descriptions at which a pair is proposed. 0 proposes all pairs, also those with a
 negative cosine: cosines of descriptions without a common word scatter around 0."""
-ORDER: MergeOrder = "informative"
+DEFAULT_ORDER: MergeOrder = "informative"
 """Default order. After 20 decisions in this order the merge probability can decide the rest (docs/lab/goals.md)."""
-SETTING = "desk"
+QUEUE_SETTING = "desk"
 """Setting: `order` and `floor` of the merge desk: the chosen order, and the least similarity of a proposed pair."""
-NEAREST = 3
+NEAREST_GROUPS = 3
 """Number of nearest other groups that a proposal lists for each of its groups."""
 
 
 def queue_settings(conn: sqlite3.Connection) -> tuple[MergeOrder, float]:
     """Returns the stored order and least similarity; the default for a value that is missing or unknown."""
-    found = settings.get(conn, SETTING, {})
-    order = next((o for o in get_args(MergeOrder) if o == found.get("order")), ORDER)
-    least = found.get("floor")
-    return order, float(least) if isinstance(least, int | float) else LEAST_SIMILARITY
+    stored = settings.get(conn, QUEUE_SETTING, {})
+    order = next((o for o in get_args(MergeOrder) if o == stored.get("order")), DEFAULT_ORDER)
+    least = stored.get("floor")
+    return order, float(least) if isinstance(least, int | float) else DEFAULT_LEAST_SIMILARITY
 
 
 def put_order(conn: sqlite3.Connection, order: MergeOrder) -> None:
     """Stores the order of the merge queue."""
-    settings.put(conn, SETTING, {**settings.get(conn, SETTING, {}), "order": order})
+    settings.put(conn, QUEUE_SETTING, {**settings.get(conn, QUEUE_SETTING, {}), "order": order})
 
 
 def put_least_similarity(conn: sqlite3.Connection, similarity: float) -> None:
     """Stores the similarity of descriptions below which no pair is proposed."""
-    settings.put(conn, SETTING, {**settings.get(conn, SETTING, {}), "floor": similarity})
+    settings.put(
+        conn, QUEUE_SETTING, {**settings.get(conn, QUEUE_SETTING, {}), "floor": similarity}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,50 +90,51 @@ class QueueSnapshot:
     least_similarity: float
 
     def left(self, order: MergeOrder | None = None) -> list[Pair]:
-        """Undecided pairs that are proposed, the next to decide first; None: the order that the person chose."""
+        """Returns the undecided pairs that are proposed, the next to decide first, in an order; None stands for the
+        order that the person chose."""
         table, pairs = self.table, self._undecided()
         if not pairs:
             return []
         first, second = table.at(pairs)
-        places = rank_pairs(
+        ranking = rank_pairs(
             order or self.order,
             self.model,
             pair_features(table, pairs),
             table.description[first, second],
             table.sizes[first] * table.sizes[second] / table.sizes.sum() ** 2,
         )
-        return [pairs[place] for place in places]
+        return [pairs[index] for index in ranking]
 
     def unasked(self) -> list[Pair]:
-        """Proposed pairs that the model was not asked about, the next to decide first."""
+        """Returns the proposed pairs that the model was not asked about, the next to decide first."""
         return [pair for pair in self.left() if not self.asked(pair)]
 
     def asked(self, pair: Pair) -> bool:
-        """Whether the model was asked about a pair with the members that its groups have now."""
+        """Returns whether the model was asked about a pair with the members that its groups have now."""
         return self.table.answer(pair) is not None
 
     def probabilities(self, pairs: Sequence[Pair]) -> Floats:
-        """Merge probability of each pair, shape (pairs,)."""
+        """Returns the merge probability of each pair, shape (pairs,)."""
         return self.model.probabilities(pair_features(self.table, pairs))
 
     def to_merge(self, pairs: Sequence[Pair]) -> tuple[float, tuple[float, float]]:
-        """(expected number of these pairs that are one goal, its 90% range, widened to hold it)."""
+        """Returns the expected number of these pairs that are one goal, and its 90% range, widened to hold it."""
         expected = float(self.probabilities(pairs).sum())
         low, high = self.model.count_range(pair_features(self.table, pairs))
         return expected, (min(low, expected), max(high, expected))
 
     def likely(self, pairs: Sequence[Pair]) -> list[Pair]:
-        """Those of the pairs whose merge probability is at least `LIKELY`, in their order."""
+        """Returns those of the pairs whose merge probability is at least `LIKELY`, in their order."""
         return [
             pair for pair, p in zip(pairs, self.probabilities(pairs), strict=True) if p >= LIKELY
         ]
 
     def evidence(self, pairs: Sequence[Pair]) -> list[Evidence]:
-        """The evidence for and against merging each pair."""
-        found = []
+        """Returns the evidence for and against merging each pair."""
+        evidence_list = []
         table, features = self.table, pair_features(self.table, pairs)
-        chances = self.model.probabilities(features)
-        for pair, row, probability in zip(pairs, features, chances, strict=True):
+        probabilities = self.model.probabilities(features)
+        for pair, row, probability in zip(pairs, features, probabilities, strict=True):
             first, second = (table.place[key] for key in pair)
             evidence = Evidence(
                 float(probability),
@@ -142,13 +145,13 @@ class QueueSnapshot:
                 features=named_features(row),
                 member_threshold=float(table.member_threshold[first, second]),
             )
-            found.append(evidence)
-        return found
+            evidence_list.append(evidence)
+        return evidence_list
 
     def proposals(
         self, pairs: Sequence[Pair], groups: Sequence[GoalGroup], why: str
     ) -> list[Proposal]:
-        """A proposal for each pair.
+        """Returns a proposal for each pair.
 
         Args:
             groups: The current groups of the clustering.
@@ -160,8 +163,8 @@ class QueueSnapshot:
                 rows[a],
                 rows[b],
                 evidence,
-                self.table.nearest(a, b, NEAREST),
-                self.table.nearest(b, a, NEAREST),
+                self.table.nearest(a, b, NEAREST_GROUPS),
+                self.table.nearest(b, a, NEAREST_GROUPS),
                 _states_of_both(rows[a].states, rows[b].states),
                 why,
             )
@@ -169,14 +172,16 @@ class QueueSnapshot:
         ]
 
     def _undecided(self) -> list[Pair]:
+        """Returns the undecided pairs whose descriptions are similar enough to be proposed."""
         pairs = self.table.open_pairs
         if not pairs or self.least_similarity <= 0:
             return pairs
-        high = self.table.description[self.table.at(pairs)] >= self.least_similarity
-        return [pair for pair, wanted in zip(pairs, high, strict=True) if wanted]
+        is_similar = self.table.description[self.table.at(pairs)] >= self.least_similarity
+        return [pair for pair, similar in zip(pairs, is_similar, strict=True) if similar]
 
 
 def _states_of_both(a: StateCounts, b: StateCounts) -> StateCounts:
+    """Returns the sums of two groups' counts of states."""
     return StateCounts(
         a.complete + b.complete,
         a.incomplete + b.incomplete,
@@ -188,7 +193,7 @@ def _states_of_both(a: StateCounts, b: StateCounts) -> StateCounts:
 
 _log = logging.getLogger(__name__)
 
-WORTH_KEEPING = 50_000
+MIN_STORED_INDEX_SIZE = 50_000
 """Conversations from which the index of neighbors is stored; for fewer it is built within seconds."""
 
 
@@ -211,7 +216,7 @@ class MergeQueueCache:
         self._learned: tuple[ClusteringView, MergeModel] | None = None
 
     def view(self, clustering_id: int) -> ClusteringView:
-        """The current groups of a clustering; the same object until something of it changes.
+        """Returns the current groups of a clustering; the same object until something of it changes.
 
         Raises:
             UsageError: There is no such clustering.
@@ -224,49 +229,54 @@ class MergeQueueCache:
                 clusterings.assigned_version(conn, clustering_id),
                 measurements.repetition_count(conn, clustering_id),
             )
-            kept = self._views.get(clustering_id)
-            if kept is not None and kept[0] == version and kept[1].state is state:
-                return kept[1]
+            cached = self._views.get(clustering_id)
+            if cached is not None and cached[0] == version and cached[1].state is state:
+                return cached[1]
             view = ClusteringView.read(conn, stored, state)
             self._views.pop(clustering_id, None)
             self._views[clustering_id] = version, view
-            while len(self._views) > KEPT:
+            while len(self._views) > MAX_CACHED_CLUSTERINGS:
                 self._views.pop(next(iter(self._views)))
             return view
 
     def space(self, stored: StoredClustering) -> Space:
-        """The vectors of a clustering (1.5 GB for a million conversations), read once."""
+        """Returns the vectors of a clustering (1.5 GB for a million conversations), read once."""
         # a lock of its own: reading a million vectors takes seconds, and other threads read groups meanwhile
         with self._reading_space, self._project.reading() as conn:
-            kept = self._space
-            known = kept[1] if kept is not None and kept[0] == stored.vector_config else None
-            found = read_space(conn, stored.vector_config, known)
-            self._space = stored.vector_config, found
-        return found
+            cached = self._space
+            known_space = (
+                cached[1] if cached is not None and cached[0] == stored.vector_config else None
+            )
+            space = read_space(conn, stored.vector_config, known_space)
+            self._space = stored.vector_config, space
+        return space
 
     def neighbours(
         self, stored: StoredClustering, ids: Ids, note: Callable[[int, int], None]
     ) -> Neighbours:
-        """The nearest-neighbor search among `ids`; the index of at least `WORTH_KEEPING` conversations is stored.
+        """Returns the nearest-neighbor search among `ids`; the index of at least `MIN_STORED_INDEX_SIZE` conversations
+        is stored.
 
         Args:
             ids: Ascending; each has a vector.
             note: Called with conversations done and in all while an index is built; may raise to stop.
         """
         rows = self.space(stored).of(ids)
-        if self._folder is None or len(ids) < WORTH_KEEPING:
+        if self._folder is None or len(ids) < MIN_STORED_INDEX_SIZE:
             return Neighbours.build(rows, "", note=note)
         # one file for each project; the hash shows whether it was built from these vectors
         name = hashlib.sha256(os.path.realpath(self._project.path).encode()).hexdigest()[:16]
-        which = hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest()
+        vectors_hash = hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest()
         try:
-            return Neighbours.load_or_build(self._folder / f"{name}.hnsw", rows, which, note=note)
+            return Neighbours.load_or_build(
+                self._folder / f"{name}.hnsw", rows, vectors_hash, note=note
+            )
         except OSError as error:  # such as a full disk: the search works without the stored index
             _log.warning("the index of neighbors was not stored: %s", error)
-            return Neighbours.build(rows, which, note=note)
+            return Neighbours.build(rows, vectors_hash, note=note)
 
     def snapshot(self, clustering_id: int) -> QueueSnapshot:
-        """The merge queue of a clustering as it is now.
+        """Returns the merge queue of a clustering as it is now.
 
         Raises:
             UsageError: There is no such clustering.
@@ -275,8 +285,8 @@ class MergeQueueCache:
         table = self._tables.table(view, self.space(view.stored))
         with self._project.reading() as conn:
             order, least_similarity = queue_settings(conn)
-        known = self._learned
-        if known is None or known[0] is not view:
-            known = view, fit_merge_model(self.decision_log.active(clustering_id))
-            self._learned = known
-        return QueueSnapshot(table, known[1], order, least_similarity)
+        learned = self._learned
+        if learned is None or learned[0] is not view:
+            learned = view, fit_merge_model(self.decision_log.active(clustering_id))
+            self._learned = learned
+        return QueueSnapshot(table, learned[1], order, least_similarity)

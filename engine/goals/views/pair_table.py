@@ -27,12 +27,15 @@ from engine.model.embedders.vectors import Indices, Vectors
 from engine.project.project import Project
 
 Floats = npt.NDArray[np.float64]
+"""An array of real numbers."""
 
-NEIGHBOURS = 10
-SAMPLE = 4_000
+NEIGHBOURS_PER_MEMBER = 10
+"""Nearest neighbors of each sampled member that the overlap counts."""
+MAX_SAMPLED_MEMBERS = 4_000
 """Most members among which nearest neighbors are searched, which takes a second; more change the overlap little."""
 SEED = 0
-IN_PROCESS = ("tfidf", "minilm")
+"""Seed of the sample of members and of the TF-IDF of labels."""
+IN_PROCESS_EMBEDDERS = ("tfidf", "minilm")
 """Embedders that run in this process. The others serve one caller at a time, so they are not used for labels."""
 
 
@@ -67,35 +70,36 @@ class PairTable:
 
     @cached_property
     def place(self) -> Mapping[str, int]:
-        """Row of each group in the matrices."""
-        return {key: at for at, key in enumerate(self.keys)}
+        """The row of each group in the matrices."""
+        return {key: row for row, key in enumerate(self.keys)}
 
     @cached_property
     def open_pairs(self) -> list[Pair]:
-        """Undecided pairs, each with the larger group first."""
+        """The undecided pairs, each with the larger group first."""
         return [self.ordered(*pair) for pair in self.view.state.open_pairs()]
 
     def ordered(self, a: str, b: str) -> Pair:
-        """Both ids, the larger group first."""
+        """Returns both ids, the larger group first."""
         first, second = self.view.state.sides(a, b)
         return first.id, second.id
 
     def at(self, pairs: Sequence[Pair]) -> tuple[Indices, Indices]:
-        """Rows and columns of pairs in the matrices."""
+        """Returns the rows and columns of pairs in the matrices."""
         first = np.array([self.place[a] for a, _ in pairs], dtype=np.int64)
         return first, np.array([self.place[b] for _, b in pairs], dtype=np.int64)
 
     def answer(self, pair: Pair) -> PairAnswer | None:
-        """The model's answer on a pair with its current members; None if it was not asked."""
+        """Returns the model's answer on a pair with its current members; None if it was not asked."""
         return self.answers.get(self.view.state.sides_key(*pair)) if self.answers else None
 
     def nearest(self, key: str, but: str, count: int) -> tuple[tuple[str, float], ...]:
-        """(label, cosine of the centers) of the `count` groups nearest to `key` other than `but`, nearest first."""
+        """Returns (label, cosine of the centers) of the `count` groups nearest to `key` other than `but`, nearest
+        first."""
         row = self.member[self.place[key]]
         order = [self.keys[int(n)] for n in np.argsort(-row, kind="stable")]
-        found = [other for other in order if other not in (key, but)][:count]
+        nearest_keys = [other for other in order if other not in (key, but)][:count]
         groups = self.view.state.groups
-        return tuple((groups[other].label, float(row[self.place[other]])) for other in found)
+        return tuple((groups[other].label, float(row[self.place[other]])) for other in nearest_keys)
 
 
 class PairTables:
@@ -111,7 +115,7 @@ class PairTables:
         self._table: tuple[tuple[object, ...], PairTable] | None = None
 
     def table(self, view: ClusteringView, space: Space) -> PairTable:
-        """The table of a view; returns the last one if nothing changed.
+        """Returns the table of a view; the last one if nothing changed.
 
         Raises:
             UsageError: The embedder of the clustering is not installed here.
@@ -119,8 +123,8 @@ class PairTables:
         stored = view.stored
         with self._guard:
             with self._project.reading() as conn:
-                asked = goal_answers.answer_count(conn, stored.pair_config)
-            version = (view, len(space.ids), stored.pair_config, asked)
+                answer_count = goal_answers.answer_count(conn, stored.pair_config)
+            version = (view, len(space.ids), stored.pair_config, answer_count)
             if self._table is not None and self._table[0] == version:
                 return self._table[1]
             with self._project.reading() as conn:
@@ -128,7 +132,7 @@ class PairTables:
             keys = tuple(view.sizes)
             centres = view.centres(keys, space).astype(np.float64)
             sizes = np.array([view.state.groups[key].size for key in keys], dtype=np.float64)
-            found = self._granularity_of(view, space)
+            goal_scale = self._granularity_of(view, space)
             sums = np.array([view.mean(key, space) for key in keys]) * sizes[:, None]
             description, scale = self._descriptions(view, keys)
             table = PairTable(
@@ -137,9 +141,9 @@ class PairTables:
                 description,
                 scale,
                 np.clip(centres @ centres.T, -1, 1),
-                found.scaled_similarity(sums, sizes),
-                found.threshold,
-                found.cosine_at_threshold(sums, sizes),
+                goal_scale.scaled_similarity(sums, sizes),
+                goal_scale.threshold,
+                goal_scale.cosine_at_threshold(sums, sizes),
                 self._overlaps(view, keys, space),
                 sizes,
                 answers,
@@ -150,36 +154,36 @@ class PairTables:
     def _descriptions(
         self, view: ClusteringView, keys: Sequence[str]
     ) -> tuple[Floats, RobustScale]:
-        """Cosines of labels and descriptions of the groups, and their scale over the original clusters."""
+        """Returns the cosines of labels and descriptions of the groups, and their scale over the original clusters."""
         cluster_texts = [
             _as_text(c.label, c.description) if c.by_model else _as_text(" ".join(c.words), "")
             for c in view.clusters
         ]
         # A label that is a phrase of members says less than their words, by which such groups are compared.
-        whole = {
+        text_by_name = {
             (cluster.name, cluster.description): text
             for cluster, text in zip(view.clusters, cluster_texts, strict=True)
         }
         groups = [view.state.groups[key] for key in keys]
         names = [(group.label, group.description) for group in groups]
-        texts = [whole.get(name) or _as_text(*name) for name in names]
+        texts = [text_by_name.get(name) or _as_text(*name) for name in names]
         embedder = self._own_embedder(view.stored)
         if embedder is None:
             embedder = TfidfEmbedder(seed=SEED)
             embedder.fit([*cluster_texts, *texts])
             self._label_vectors.clear()
-        new = sorted({*texts, *cluster_texts}.difference(self._label_vectors))
-        if new:
-            self._label_vectors.update(zip(new, embedder.embed(new), strict=True))
-        rows, before = (
-            np.array([self._label_vectors[text] for text in some], dtype=np.float64)
-            for some in (texts, cluster_texts)
+        new_texts = sorted({*texts, *cluster_texts}.difference(self._label_vectors))
+        if new_texts:
+            self._label_vectors.update(zip(new_texts, embedder.embed(new_texts), strict=True))
+        rows, cluster_rows = (
+            np.array([self._label_vectors[text] for text in listed], dtype=np.float64)
+            for listed in (texts, cluster_texts)
         )
-        pairs = np.triu_indices(len(before), 1)
-        return np.clip(rows @ rows.T, -1, 1), RobustScale.of((before @ before.T)[pairs])
+        pairs = np.triu_indices(len(cluster_rows), 1)
+        return np.clip(rows @ rows.T, -1, 1), RobustScale.of((cluster_rows @ cluster_rows.T)[pairs])
 
     def _granularity_of(self, view: ClusteringView, space: Space) -> Granularity:
-        """The granularity of the original clusters, which no decision changes."""
+        """Returns the granularity of the original clusters, which no decision changes."""
         if self._granularity is None or self._granularity[0] != view.stored.id:
             with self._project.reading() as conn:
                 ids, numbers = clusterings.membership(conn, view.stored.id)
@@ -189,91 +193,94 @@ class PairTables:
         return self._granularity[1]
 
     def _own_embedder(self, stored: StoredClustering) -> Embedder | None:
-        """The embedder that made the vectors, where it runs in this process."""
+        """Returns the embedder that made the vectors, where it runs in this process; None elsewhere."""
         if self._embedder is None or self._embedder[0] != stored.vector_config:
             with self._project.reading() as conn:
                 config = vectors.config(conn, stored.vector_config)
-            found: Embedder | None = None
+            embedder: Embedder | None = None
             try:
                 if config is not None and config.state is not None:
-                    found = embedder_from_state(config.embedder, config.state)
-                elif stored.embedder in IN_PROCESS:
-                    found = embedder_for(stored.embedder)
+                    embedder = embedder_from_state(config.embedder, config.state)
+                elif stored.embedder in IN_PROCESS_EMBEDDERS:
+                    embedder = embedder_for(stored.embedder)
             except UsageError:
-                found = None  # not installed here; TF-IDF replaces it
-            self._embedder = stored.vector_config, found
+                embedder = None  # not installed here; TF-IDF replaces it
+            self._embedder = stored.vector_config, embedder
             self._label_vectors.clear()
         return self._embedder[1]
 
     def _overlaps(self, view: ClusteringView, keys: Sequence[str], space: Space) -> Floats:
+        """Returns the overlap of each pair of groups, shape (groups, groups), the larger of both directions."""
         sample, near = self._neighbours(view, space)
         ids, numbers = view.state.numbers(keys)
         labels = numbers[np.searchsorted(ids, space.ids[sample])]
         shares = overlap(near, np.arange(len(sample)), labels, len(keys)).toarray()
-        found: Floats = np.maximum(shares, shares.T)
-        return found
+        larger_shares: Floats = np.maximum(shares, shares.T)
+        return larger_shares
 
     def _neighbours(self, view: ClusteringView, space: Space) -> tuple[Indices, NearestRows]:
-        """Rows of a sample of members, and the nearest neighbors of each within the sample."""
+        """Returns the rows of a sample of members, and the nearest neighbors of each within the sample."""
         if self._near is None or self._near[0] is not space:
-            inside = np.flatnonzero(
+            sampled_rows = np.flatnonzero(
                 np.isin(space.ids, view.state.conversation_ids, assume_unique=True)
             )
-            if len(inside) > SAMPLE:
+            if len(sampled_rows) > MAX_SAMPLED_MEMBERS:
                 rng = np.random.default_rng(SEED)
-                inside = np.sort(rng.choice(inside, SAMPLE, replace=False))
-            rows = space.rows[inside]
+                sampled_rows = np.sort(rng.choice(sampled_rows, MAX_SAMPLED_MEMBERS, replace=False))
+            rows = space.rows[sampled_rows]
             near = Neighbours(rows, "").of_rows(
-                np.arange(len(rows)), min(NEIGHBOURS, len(rows) - 1)
+                np.arange(len(rows)), min(NEIGHBOURS_PER_MEMBER, len(rows) - 1)
             )
-            self._near = space, inside, near
+            self._near = space, sampled_rows, near
         return self._near[1], self._near[2]
 
 
 def _as_text(label: str, description: str) -> str:
+    """Returns a label and its description as one text to embed."""
     return f"{label}. {description}"
 
 
 def pair_features(table: PairTable, pairs: Sequence[Pair]) -> Floats:
-    """Features of each pair, shape (pairs, features), NaN where the model was not asked; see
+    """Returns the features of each pair, shape (pairs, features), NaN where the model was not asked; see
     `engine.goals.merges.merge_probability`."""
-    places = table.at(pairs)
-    first, second = places
+    rows_and_columns = table.at(pairs)
+    first_rows, second_rows = rows_and_columns
     answers = [table.answer(pair) for pair in pairs]
 
     def answered(field: Callable[[PairAnswer], float | None]) -> Floats:
-        found = [None if answer is None else field(answer) for answer in answers]
-        return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
+        values = [None if answer is None else field(answer) for answer in answers]
+        return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
     return merge_probability.standardize(
-        scaled_similarity=table.scaled_similarity[places],
+        scaled_similarity=table.scaled_similarity[rows_and_columns],
         threshold=table.threshold,
-        description=table.description[places],
+        description=table.description[rows_and_columns],
         description_scale=table.description_scale,
-        overlap=table.overlap[places],
+        overlap=table.overlap[rows_and_columns],
         likelihood=answered(lambda answer: answer.likelihood_ratio),
         yes=answered(lambda answer: answer.yes),
         yes_reversed=answered(lambda answer: answer.yes_reversed),
-        sizes=(table.sizes[first], table.sizes[second]),
+        sizes=(table.sizes[first_rows], table.sizes[second_rows]),
     )
 
 
 def fit_merge_model(decisions: Sequence[GoalDecision]) -> MergeModel:
-    """Fits the merge probability to the decisions of people; decisions without stored features are ignored."""
+    """Returns the merge probability fitted to the decisions of people; decisions without stored features are
+    ignored."""
     rows: list[list[float]] = []
     merged: list[bool] = []
     for decision in decisions:
-        kept = (decision.evidence or {}).get("features")
+        features = (decision.evidence or {}).get("features")
         if decision.kind not in ("merge", "apart", "never") or decision.author != "human":
             continue
-        if isinstance(kept, dict):
-            values = (kept.get(name) for name in NAMES)
+        if isinstance(features, dict):
+            values = (features.get(name) for name in NAMES)
             rows.append([np.nan if value is None else float(value) for value in values])
             merged.append(decision.kind == "merge")
     return refit(PRIOR, np.array(rows, dtype=np.float64), merged)
 
 
 def named_features(row: Floats) -> dict[str, float | None]:
-    """The features of one pair by name, None for NaN, as they are stored with a decision."""
+    """Returns the features of one pair by name, None for NaN, as they are stored with a decision."""
     values = (None if np.isnan(value) else float(value) for value in row)
     return dict(zip(NAMES, values, strict=True))

@@ -11,7 +11,7 @@ from engine.goals.tables.clusterings import stored_clustering
 from engine.goals.views import merge_queue
 from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import (
-    SETTING,
+    QUEUE_SETTING,
     MergeQueueCache,
     put_least_similarity,
     put_order,
@@ -25,7 +25,7 @@ from tests.engine.goals import goal_runs
 @pytest.fixture(autouse=True)
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowers the number from which on the index is used."""
-    monkeypatch.setattr(merge_queue, "WORTH_KEEPING", 10)
+    monkeypatch.setattr(merge_queue, "MIN_STORED_INDEX_SIZE", 10)
     monkeypatch.setattr(neighbours, "MIN_INDEXED_ROWS", 10)
 
 
@@ -67,7 +67,7 @@ class TestNeighbours:
 def test_settings_are_stored_side_by_side(tmp_path: Path) -> None:
     """A new order keeps the least similarity, and the other way round."""
     with Project.open(tmp_path / "p.wb", create=True) as project:
-        project.write(lambda conn: settings.put(conn, SETTING, {"order": "informative"}))
+        project.write(lambda conn: settings.put(conn, QUEUE_SETTING, {"order": "informative"}))
         project.write(lambda conn: put_order(conn, "similarity"))
         project.write(lambda conn: put_least_similarity(conn, 0.5))
         with project.reading() as conn:
