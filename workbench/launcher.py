@@ -98,7 +98,7 @@ def _check_end(app: PickerApp | WorkbenchApp) -> None:
 
 
 def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
-    """The settings that the app starts with; `theme` takes precedence over the remembered one."""
+    """Returns the settings that the app starts with; `theme` takes precedence over the remembered one."""
     preferences = Preferences(folders.preferences_file())
     chosen, problem = preferences.read()
     problems = [problem] if problem is not None else []
@@ -118,7 +118,9 @@ def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
 
 
 def load_keymap() -> tuple[dict[str, str], list[str]]:
-    """The keys of `keymap.toml` by the ids of bindings, and what is wrong with the file; both empty without a file."""
+    """Returns the keys of `keymap.toml` by the ids of bindings, and what is wrong with the file; both empty without a
+    file.
+    """
     path = folders.keymap_file()
     try:
         text = path.read_text("utf-8")
@@ -132,7 +134,7 @@ def load_keymap() -> tuple[dict[str, str], list[str]]:
 
 
 def recent_projects(preferences: Preferences) -> list[RecentProject]:
-    """The projects that were open, the newest first, with the size their files have now."""
+    """Returns the projects that were open, the newest first, with the size their files have now."""
     projects = []
     for entry in preferences.read()[0].recent:
         try:
@@ -144,19 +146,20 @@ def recent_projects(preferences: Preferences) -> list[RecentProject]:
 
 
 def keys_in_force() -> tuple[list[Place], dict[str, str], list[str]]:
-    """All places with their keys, the keys that `keymap.toml` changes by the ids of their bindings, and what is wrong
-    with that file."""
+    """Returns all places with their keys, the keys that `keymap.toml` changes by the ids of their bindings, and what is
+    wrong with that file.
+    """
     keymap, problems = load_keymap()
     return key_table(WorkbenchApp, keymap), keymap, problems
 
 
 def default_keys_page() -> str:
-    """The default keys as a page of the documentation, in Markdown."""
+    """Returns the default keys as a page of the documentation, in Markdown."""
     return markdown(key_table(WorkbenchApp))
 
 
 def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
-    """A place and its keys as lines of text; a star marks those that `keymap.toml` changes."""
+    """Returns a place and its keys as lines of text; a star marks those that `keymap.toml` changes."""
     lines = [f"{place.title}: {place.what}"]
     for action in place.actions:
         shown = " ".join(shown_key(key) for key in action.keys)
@@ -200,7 +203,7 @@ class Preferences:
         self.path = path
 
     def read(self) -> tuple[Chosen, str | None]:
-        """The content of the file, and a message when it cannot be read, else None."""
+        """Returns the content of the file, and a message when it cannot be read, else None."""
         try:
             return _parsed(json.loads(self.path.read_text("utf-8"))), None
         except FileNotFoundError:
