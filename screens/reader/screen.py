@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.text import end_of_path, one_line
-from engine.completeness.records import CurvePoint, UndoneMark
+from engine.completeness.records import CurvePoint, UndoneRequestMark
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from screens.reader.exporting import ProgramKind, copy_log, copy_message, open_in_program
@@ -405,7 +405,7 @@ class ReaderScreen(WorkbenchScreen[int]):
             return
         shown, services = self.conversation_id, self.services
 
-        def undone(mark: UndoneMark | None) -> None:
+        def undone(mark: UndoneRequestMark | None) -> None:
             if mark is None:
                 self.notify("No mark of a request is left to undo.", markup=False)
             elif mark.conversation_id != shown:

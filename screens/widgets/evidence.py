@@ -14,7 +14,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe, one_line
-from engine.completeness.records import DecisionRule, RemainingRow, Request, ScoreRow
+from engine.completeness.records import ConversationRequest, DecisionRule, RemainingRow, ScoreRow
 from engine.conversations.records import LeakRow, MessageRow
 from engine.goals.records import GoalOfConversation
 from engine.opener.conversations import ConversationRow
@@ -47,7 +47,7 @@ class Facts:
     current: VerdictRow | None
     rule: DecisionRule
     goals: Sequence[GoalOfConversation] = ()
-    requests: Sequence[Request] = ()
+    requests: Sequence[ConversationRequest] = ()
 
     @property
     def digits(self) -> int:

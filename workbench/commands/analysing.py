@@ -13,7 +13,7 @@ from engine.base.report_table import CellKind
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.questions.rating_scales import RATING
+from engine.questions.question_names import RATING
 from engine.results.imported_truth import simulated_scores, turn_rows
 from engine.results.metrics.aptitude import aptitudes
 from engine.results.metrics.turns import TurnRow

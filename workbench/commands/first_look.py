@@ -21,7 +21,7 @@ from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability
 from engine.base.outcomes import State
 from engine.base.text import one_line
-from engine.completeness.records import LEAST_FOR_PROBE, ScoreRow, ScoringRequest
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ScoreRow, ScoringRequest
 from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
@@ -269,7 +269,7 @@ class _FirstLook:
             return False
         if seconds is not None and seconds <= MAX_WAIT_FACTOR * PROVISIONAL_SECONDS:
             return False
-        few = min(LEAST_FOR_PROBE, counts.conversations) / counts.conversations
+        few = min(MIN_CONVERSATIONS_FOR_PROBE, counts.conversations) / counts.conversations
         ends = seconds is not None and seconds * few > MAX_PROBE_READING_SECONDS
         request = replace(ENDS if ends else SCORING, seconds=PROVISIONAL_SECONDS)
         part = self._workspace.scoring_runs.run(request)
@@ -281,7 +281,7 @@ class _FirstLook:
             self._time_left.expect(scoring.reading.name, seconds)
         with self._workspace.project.reading() as conn:
             waiting_count = len(part.reading.waiting(conn))
-        if not ends and (not waiting_count or part.scored.waiting() < LEAST_FOR_PROBE):
+        if not ends and (not waiting_count or part.scored.waiting() < MIN_CONVERSATIONS_FOR_PROBE):
             return False
         try:
             run_stages(self._workspace, [part.scored], self._narrator)
