@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.base import folders
 from engine.base.errors import Cancelled, ProgramFault
-from engine.base.files import make_folder, write_atomically
+from engine.base.files import create_private_folder, write_atomically
 from engine.opener.open_project import OpenProject
 from screens.shell.app_interface import RecentProject, Shell
 from screens.shell.keymap import Place, key_table, markdown, read_keymap
@@ -243,7 +243,7 @@ class Preferences:
         """Writes a change; a folder that cannot be written is logged, and the session goes on."""
         chosen, problem = self.read()
         try:
-            make_folder(self.path.parent)
+            create_private_folder(self.path.parent)
             if problem is not None:
                 os.replace(self.path, self.path.with_suffix(".broken"))
             write_atomically(self.path, json.dumps(asdict(change(chosen)), indent=2) + "\n")

@@ -110,8 +110,8 @@ def _predict_log_odds(examples: States, label: Bools, conversations: States) -> 
 def _fit_line(values: Floats, label: Bools) -> tuple[float, float]:
     """Returns the slope, at least 0, and the intercept of the line from values to calibrated log-odds.
 
-    It is fitted by maximum likelihood with the targets of Platt 1999, "Probabilistic outputs for support vector machines":
-    one example of each kind is added in effect, so that a few examples do not claim certainty.
+    It is fitted by maximum likelihood with the targets of Platt 1999, "Probabilistic outputs for support vector
+    machines": one example of each kind is added in effect, so that a few examples do not claim certainty.
     """
     from scipy.optimize import minimize
 

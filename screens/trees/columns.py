@@ -11,7 +11,7 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.trees.compare import TreeComparison
-from engine.trees.guarantee import PROVES_NOTHING
+from engine.trees.guarantee import MIN_USELESS_WIDTH
 from engine.trees.records import NodeKind, PropertyBounds, TreeConfig, TreeItem, TreeRow
 from engine.trees.reports import Deciles
 from screens.widgets.curve import block_rows, spread
@@ -211,7 +211,7 @@ def turn_blocks(rows: Sequence[TreeRow], columns: Sequence[range], measure: Turn
 def format_bounds(bounds: PropertyBounds) -> str:
     """Returns the bounds on the probability of a property, or that the tree proves nothing of it."""
     text = one_line(bounds.text, 40)
-    if bounds.high - bounds.low >= PROVES_NOTHING:
+    if bounds.high - bounds.low >= MIN_USELESS_WIDTH:
         return f"nothing is proved of “{text}”: no whole answer settles it (g grows the tree)"
     return f"P({text}) in {number_format.ends(bounds.low, bounds.high)}"
 

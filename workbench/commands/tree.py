@@ -15,7 +15,7 @@ from engine.conversations.filters import Filter, ListQuery, Term
 from engine.opener.open_project import OpenProject
 from engine.trees.growth import Budget
 from engine.trees.guarantee import (
-    PROVES_NOTHING,
+    MIN_USELESS_WIDTH,
     TOO_WIDE,
     ProbabilityBounds,
     guarantee,
@@ -128,7 +128,7 @@ def _tree_lines(arguments: argparse.Namespace, shown: _GrownTree) -> list[str]:
     if shown.bounds:
         low, high = shown.bounds.low, shown.bounds.high
         lines.append(f"P({arguments.property}) in [{low:.3f}, {high:.3f}]")
-        if high - low >= PROVES_NOTHING:
+        if high - low >= MIN_USELESS_WIDTH:
             lines.append(f"  {TOO_WIDE}")
     return lines
 

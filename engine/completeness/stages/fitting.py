@@ -188,11 +188,13 @@ class FittingStage(CpuStage):
         yield Progress(0, total)
         results: list[_Fitted] = []
         done = 0
-        for count, note in self._live(partial(self._fit, read), results.append):
+        for count, note in self._run_on_thread(partial(self._fit, read), results.append):
             done += count
             yield Progress(min(done, total), total, note)
         (fitted,) = results
-        for _, note in self._live(partial(self._store, run_id, key, read, fitted), self._count):
+        for _, note in self._run_on_thread(
+            partial(self._store, run_id, key, read, fitted), self._count
+        ):
             yield Progress(total, total, note)
         self._summary = fitted.in_words()
         yield Progress(total, total)
