@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from engine.base.conversation import Message, turn_numbers
-from engine.completeness.records import CurvePoint, DecisionRule, Request
+from engine.completeness.records import ConversationRequest, CurvePoint, DecisionRule
 from engine.completeness.tables import requests, score_sets, scores
 from engine.conversations.tables.conversations import messages_of
 from engine.project.sql import id_pages
@@ -41,7 +41,7 @@ _PAGE = 200
 
 def requests_of(
     conn: sqlite3.Connection, wanted: Sequence[int] | None
-) -> Iterator[tuple[int, list[Request]]]:
+) -> Iterator[tuple[int, list[ConversationRequest]]]:
     """Yields each conversation with its requests, without their goals; one that was never looked at has one.
 
     Conversations without a message of a user are left out.
@@ -62,7 +62,7 @@ def split(
     starts: Sequence[int],
     curve: Sequence[CurvePoint],
     rule: DecisionRule,
-) -> list[Request]:
+) -> list[ConversationRequest]:
     """The requests of one conversation.
 
     Args:
@@ -80,7 +80,7 @@ def split(
         inside = [point for point in curve if first <= point.message < end]
         p = inside[-1].p_end_normalised if inside else None
         found.append(
-            Request(
+            ConversationRequest(
                 number,
                 first,
                 end - 1,

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from engine.completeness.probe import FOLDS, REPEATS, SEED, Bools, Floats, Ints, States
+from engine.completeness.probe import REPEATS, States
+from engine.completeness.probe_calibration import FOLDS, SEED, Bools, Floats, Ints
 
 STRENGTH = 1e-2
 """Inverse strength of the regularisation (C of scikit-learn)."""

@@ -22,7 +22,8 @@ import numpy as np
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import Bools, Floats, Ints, States
+from engine.completeness.probe import States
+from engine.completeness.probe_calibration import Bools, Floats, Ints
 from engine.completeness.tables import hidden_states
 from engine.conversations import shingle_overlap
 from engine.project.project import Project
@@ -56,9 +57,11 @@ class Data:
         """The conversations of a project whose truth is known."""
         with Project.open(file, read_only=True) as project:
             with project.reading() as conn:
-                config = hidden_states.fullest(conn)
+                config = hidden_states.config_with_most_states(conn)
                 assert config is not None, f"{file} has no hidden states"
-                entries = [one for one in hidden_states.of_config(conn, config) if one.places]
+                entries = [
+                    one for one in hidden_states.entries_of_config(conn, config) if one.places
+                ]
                 truths = {
                     key: json.loads(text)
                     for key, text in conn.execute("SELECT conversation_id, truth FROM truth")

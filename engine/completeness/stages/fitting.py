@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 from engine.base.errors import NotYet
 from engine.base.number_format import counted, figure, figure_range
 from engine.base.statistics.ranking import auroc
-from engine.completeness import bundled_probe, probe
-from engine.completeness.baselines import by_position, sounds_complete
+from engine.completeness import bundled_probe, probe, probe_calibration
+from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
 from engine.completeness.bundled_probe import BundledProbe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import Floats
-from engine.completeness.records import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest
+from engine.completeness.probe_calibration import Floats
+from engine.completeness.records import (
+    BUNDLED_PROBE_ADAPTER,
+    MIN_CONVERSATIONS_FOR_PROBE,
+    EndingTest,
+)
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -100,7 +104,7 @@ class _Fitted:
         if self.drawn is not None:
             by += f", learned from {counted(self.drawn, 'conversation')} drawn at random"
         if self.bundled:
-            by = f"by the probe of the program's samples (your own needs {LEAST_FOR_PROBE})"
+            by = f"by the probe of the program's samples (your own needs {MIN_CONVERSATIONS_FOR_PROBE})"
         if self.test is None:
             return f"{by}; too few to test"
         area, number = self.test.auroc, counted(self.test.conversations, "conversation")
@@ -109,9 +113,9 @@ class _Fitted:
 
 
 class FittingStage(CpuStage):
-    """Fits the probe anew to the conversations that were read, at most `probe.MOST` of them, and scores each
-    conversation by a probe that never saw it. Too few for a fit are scored by the bundled probe, where the model is the
-    built-in one.
+    """Fits the probe anew to the conversations that were read, at most `probe.MAX_CONVERSATIONS` of them, and scores
+    each conversation by a probe that never saw it. Too few for a fit are scored by the bundled probe, where
+    the model is the built-in one.
     """
 
     name = "fit"
@@ -147,10 +151,14 @@ class FittingStage(CpuStage):
         """The parameters that determine the scores: how they are fitted, and the conversations that were read."""
         states = self._states_key()
         with self._project.reading() as conn:
-            ids = hidden_states.ids(conn, states)
+            ids = hidden_states.ids_with_entry(conn, states)
             known = hidden_states.fingerprint(conn, ids)
         found = {"probe": probe.VERSION, "states": states, "conversations": known}
-        return {**found, "drawn": probe.MOST} if len(ids) > probe.MOST else found
+        return (
+            {**found, "drawn": probe.MAX_CONVERSATIONS}
+            if len(ids) > probe.MAX_CONVERSATIONS
+            else found
+        )
 
     def waiting(self) -> int:
         """Number of conversations that were read and have no scores of a probe fitted to all that were read."""
@@ -158,7 +166,7 @@ class FittingStage(CpuStage):
         with self._project.reading() as conn:
             if score_sets.is_stored(conn, key):
                 return 0
-            return hidden_states.readable(conn, self._states_key())
+            return hidden_states.count_with_states(conn, self._states_key())
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Fits, tests and stores the scores in batches; the last batch puts the set in force. Does nothing if the set
@@ -178,11 +186,13 @@ class FittingStage(CpuStage):
         yield Progress(0, total)
         found: list[_Fitted] = []
         done = 0
-        for count, note in self._live(partial(self._fit, read), found.append):
+        for count, note in self._run_on_thread(partial(self._fit, read), found.append):
             done += count
             yield Progress(min(done, total), total, note)
         (fitted,) = found
-        for _, note in self._live(partial(self._store, run_id, key, read, fitted), self._count):
+        for _, note in self._run_on_thread(
+            partial(self._store, run_id, key, read, fitted), self._count
+        ):
             yield Progress(total, total, note)
         self._summary = fitted.in_words()
         yield Progress(total, total)
@@ -239,11 +249,11 @@ class FittingStage(CpuStage):
         groups, keywords, numbers = self._read_texts(read)
         different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
         bundled = None
-        if different < LEAST_FOR_PROBE:
-            bundled = bundled_probe.of_model(self._model.model)
+        if different < MIN_CONVERSATIONS_FOR_PROBE:
+            bundled = bundled_probe.bundled_probe_for(self._model.model)
             if bundled is None or not read.usable:
                 raise NotYet(
-                    f"A probe needs {LEAST_FOR_PROBE} conversations that could end in two places,"
+                    f"A probe needs {MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places,"
                     f" nearly equal ones counted once; there are {different:,} among"
                     f" {len(counts):,}.",
                     "Read more conversations, or score with --mode tuned.",
@@ -253,16 +263,18 @@ class FittingStage(CpuStage):
         drawn = len(read.usable) if len(read.entries) < len(read.ids) else None
         if bundled is not None:
             by_samples = partial(_by_bundled, bundled)
-            fitted = _Fitted(by_samples(read.states), by_samples, drawn, None, SAMPLES_PROBE)
+            fitted = _Fitted(
+                by_samples(read.states), by_samples, drawn, None, BUNDLED_PROBE_ADAPTER
+            )
         else:
             fit = probe.cross_fit(read.states, end, group, lambda: report(1, "fitting"))
-            fitted = _Fitted(fit.p, fit.of_others, drawn, fit.spread)
-        if different < probe.FOLDS:
+            fitted = _Fitted(fit.p, fit.score_unseen, drawn, fit.spread)
+        if different < probe_calibration.FOLDS:
             return fitted
-        position = by_position(
+        position = cross_fit_by_position(
             [
                 [
-                    (number, place.chars, place.step_chars)
+                    Position(number, place.chars, place.step_chars)
                     for number, place in zip(known, one.places, strict=True)
                 ]
                 for known, one in zip(numbers, read.usable, strict=True)
@@ -340,8 +352,12 @@ def _by_bundled(bundled: BundledProbe, states: NDArray[np.float16]) -> Floats:
 
 def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
     with snapshot(conn):
-        ids = hidden_states.ids(conn, states_key)
-        entries = list(hidden_states.of_conversations(conn, states_key, probe.drawn(ids)))
+        ids = hidden_states.ids_with_entry(conn, states_key)
+        entries = list(
+            hidden_states.entries_of_conversations(
+                conn, states_key, probe.sample_conversations(ids)
+            )
+        )
     # One array, filled row by row; the bytes of each row are dropped at once, since states can take gigabytes.
     states = np.empty(_shape(entries), dtype="<f2")
     first = 0
@@ -379,7 +395,7 @@ def _score_entries(
         part = read.ids[first : first + SCORED_AT_ONCE]
         asked = [key for key in part if key not in learned]
         with project.reading() as conn:
-            others = list(hidden_states.of_conversations(conn, read.states_key, asked))
+            others = list(hidden_states.entries_of_conversations(conn, read.states_key, asked))
         states = [_states(entry) for entry in others if entry.places]
         p = fitted.of_others(np.concatenate(states)) if states else np.empty(0)
         known = [learned[key] for key in part if key in learned]

@@ -19,7 +19,8 @@ from engine.base.errors import NotYet, WorkbenchError
 from engine.base.interval import wilson
 from engine.base.statistics.ranking import auroc
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import SEED, Floats, Ints, States
+from engine.completeness.probe import States
+from engine.completeness.probe_calibration import SEED, Floats, Ints
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import hidden_states
 from engine.conversations import shingle_overlap
@@ -220,10 +221,10 @@ class ExampleProbeService:
 
     def _known(self) -> _Known | None:
         with self._project.reading() as conn, snapshot(conn):
-            config = hidden_states.fullest(conn)
+            config = hidden_states.config_with_most_states(conn)
             if config is None:
                 return None
-            rows = list(hidden_states.last(conn, config))
+            rows = list(hidden_states.last_boundaries(conn, config))
             score = dict(zip(*verdicts.scored_values(conn), strict=True))
         ids = np.array([row[0] for row in rows], dtype=np.int64)
         states = np.stack([np.frombuffer(row[3], dtype="<f2") for row in rows]).astype(np.float32)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from engine.base.statistics.ranking import auroc
-from engine.completeness.probe import Floats, Ints, States
+from engine.completeness.probe import States
+from engine.completeness.probe_calibration import Floats, Ints
 from engine.questions.example_probe import BATCH, START, fit, instructive
 
 
