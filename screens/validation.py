@@ -31,11 +31,14 @@ from screens.widgets.report_columns import NO_COLUMNS, first_figure, report_colu
 from screens.widgets.row_table import ItemTable, RowTable
 
 POLL_SECONDS = 0.2
+"""Seconds between two updates of the progress that is shown."""
 WHOLE = Scale(0.0, 1.0)
 OTHER_LINES = 10
 """Lines of title, summary, footer, jobs bar and the smallest curves: the table gets the others."""
 LEAST_LINES = 5
+"""Fewest lines of the table, however low the terminal is."""
 LONGEST = 400
+"""Most characters that are shown of a sentence."""
 LONGEST_NAME = 60
 METRICS = {
     "goals": "goals: groups against gold goals",

@@ -171,6 +171,7 @@ def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
 # Preferences
 
 MOST_RECENT = 20
+"""Most recent projects that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)

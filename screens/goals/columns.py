@@ -13,6 +13,7 @@ from screens.widgets.groups import GLYPHS, UNSTABLE, UNSTABLE_SIGN, label_of
 from screens.widgets.row_table import Column, Piece, ordered_by
 
 TEXT_CHARACTERS = 400
+"""Most characters that are shown of the text of a member."""
 
 
 @dataclass(frozen=True, slots=True)

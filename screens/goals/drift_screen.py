@@ -25,6 +25,7 @@ from screens.widgets.jobs import EngineFeed
 from screens.widgets.row_table import Column, Piece, RowTable
 
 LEVELS = "▁▂▃▄▅▆▇█"
+"""Blocks of growing height, for the line of a group."""
 MOST_PERIODS = 24
 """The latest periods, which the line of a group shows."""
 SURE = 0.05

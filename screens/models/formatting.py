@@ -25,10 +25,15 @@ from screens.widgets.formatting import Look, facts_table
 from screens.widgets.row_table import Column, Piece
 
 NAME_CHARACTERS = 48
+"""Most characters that are shown of a name."""
 FACT_CHARACTERS = 400
+"""Most characters that are shown of a fact about a model."""
 FILE_CHARACTERS = 38
+"""Most characters that are shown of the name of a file in a repository."""
 DASH = "–"
+"""Stands for a figure that is unknown."""
 BAR_WIDTH = 16
+"""Cells of the bar that shows how much of a pull is done."""
 PULLS: dict[PullState, Look] = {
     "waiting": Look("▸", "begins", "accent"),
     "pulling": Look("▸", "pulling", "accent"),
@@ -43,6 +48,7 @@ ENDPOINT = Look("⇄", "endpoint", "accent")
 BROKEN = Look("✗", "unusable", "incomplete")
 TOO_LARGE = Look("!", "too large", "borderline")
 WORKING: frozenset[PullState] = frozenset({"waiting", "pulling", "checking"})
+"""The states of a pull that goes on by itself."""
 Item = ModelRow | PullRow
 
 

@@ -176,6 +176,7 @@ def _only(field: str, value: str) -> Filter:
 
 
 MOST_GOALS = 40
+"""Most goals that are listed on the card."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ Lines = list[tuple[str, str]]
 """Names and values, display-safe; a value may have several lines."""
 
 PROMPT_CHARS = 4_000
+"""Most characters that are shown of a prompt."""
 
 
 class ProvenanceDialog(Dialog[None]):

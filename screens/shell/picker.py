@@ -32,6 +32,7 @@ from screens.widgets.controls import Choices
 from screens.widgets.keyed import Keyed, KeyFooter
 
 SUFFIX = ".wb"
+"""The ending of project files."""
 
 Kind = Literal["project", "demo", "logs", "tour"]
 

@@ -166,6 +166,7 @@ def titles_of(mode: str, length: Length) -> list[str]:
 
 
 OWN = "this project's setting"
+"""The project's own setting, in words, among the switches that keep it offline."""
 
 
 def reason_of(network: NetworkService) -> str | None:

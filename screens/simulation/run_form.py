@@ -36,7 +36,9 @@ LINES = (
 JUDGED: tuple[Kind, ...] = ("sharded", "shards")
 """Kinds in which a judge takes part."""
 PROFILES = {"question": "another for each question", "run": "one for a run"}
+"""For how long a user keeps a profile, with what the form shows."""
 REPLIES = {False: "follow a JSON schema", True: "free, as in the source"}
+"""Whether replies are free, with what the form shows."""
 KIND_HELP: dict[Kind, str] = {
     "sharded": "Instructions revealed piece by piece, under conditions; the answers are scored.",
     "forms": "Forms filled in conversation, by modules or by one prompt; what is filled is scored.",

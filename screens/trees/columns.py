@@ -18,9 +18,12 @@ from screens.widgets.curve import block_rows, spread
 from screens.widgets.row_table import Column, Piece, ordered_by
 
 NAME_WIDTH = 24
+"""Least cells of the name of a conversation."""
 TURNS_WIDTH = 12
+"""Cells of the blocks that stand for the trees of one conversation."""
 GOAL_WIDTH = 24
 STANDS_OUT = "▲"
+"""The sign before a tree that stands out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ MOST_INDENT = 0.4
 """Share of the width up to which segments are indented; deeper ones show their depth as a number."""
 FIGURES = number_format.BAR_WIDTH + 1 + 5 + 1 + 5 + 2
 MOST_TEXT = 400
+"""Most characters that are shown of the text of a segment."""
 
 
 class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):

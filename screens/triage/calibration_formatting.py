@@ -25,6 +25,7 @@ from screens.widgets.formatting import VERDICT_LOOKS, format_agreement
 
 Piece = tuple[str, str] | str
 WELL_COVERED = 0.8
+"""Share of the scores from which on the verdicts cover them well."""
 AT_CHANCE = "at chance: no list shows these probabilities until more verdicts tell the two apart"
 NAME_WIDTH = 18
 

@@ -48,6 +48,7 @@ from screens.widgets.transcript import Transcript
 BLIND_FROM = 20
 """Number of verdicts from which on blind repeats can be asked."""
 BLIND_COUNT = 10
+"""Most conversations that are judged in one blind round."""
 
 
 class TriageScreen(WorkbenchScreen[None]):

@@ -22,6 +22,7 @@ from engine.base.errors import ProgramFault, WorkbenchError
 
 T = TypeVar("T")
 THREADS = 6
+"""Most threads that work for the screens at once."""
 
 
 class _DaemonPool:

@@ -17,7 +17,9 @@ from screens.widgets.formatting import STATE_LOOKS, TONES
 
 _CURVE_TONES = [*(look.tone_class for look in STATE_LOOKS.values()), "tone--bright", "tone--muted"]
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
+"""Blocks of growing height, in eighths of a cell."""
 BINS = 40
+"""Bins of the histogram of scores."""
 
 
 @dataclass(frozen=True, slots=True)

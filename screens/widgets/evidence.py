@@ -24,6 +24,7 @@ from screens.widgets.curve import Curve, CurveData
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 
 NOTE_LIMIT = 2_000
+"""Most characters that are shown of a note or of the remaining tasks."""
 PAUSE_SECONDS = 600.0
 """A gap longer than this is a break, not work."""
 LEAST_SECONDS = 15.0

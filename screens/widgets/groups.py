@@ -31,10 +31,13 @@ Piece = str | tuple[str, str]
 UNSTABLE = 0.6
 """A group whose mean Jaccard similarity under resampling is lower is marked as unstable."""
 UNSTABLE_SIGN = "▲"
+"""The sign of a group that is not stable under resampling."""
 CHARACTERS = 2_000
+"""Most characters that are shown of the text of one member."""
 LINES = 6
 """Lines that the text of one member may fill."""
 SENTENCE_CHARACTERS = 300
+"""Most characters that are shown of the sentence on a decision."""
 GLYPHS: Mapping[DecisionKind, str] = {
     "merge": "⋈",
     "apart": "≠",
@@ -52,6 +55,7 @@ BULK: Mapping[DecisionKind, str] = {
 }
 """What was done to a list of pairs in one act, by the kind of its decisions."""
 REASON_CHARACTERS = 2_000
+"""Most characters that are shown of the reason that a model gives."""
 NARROW = 60
 """Below this width in cells the longer lines are broken in two."""
 

@@ -50,9 +50,12 @@ Piece = tuple[str, str]
 """Text and the component class it is drawn in, empty for the plain style."""
 
 PAGE = 200
+"""Rows that are read in one go."""
 FRESH_PAGES = 20
+"""Most pages that are remembered as freshly read."""
 CACHED_ROWS = (FRESH_PAGES + 1) * PAGE  # so that all rows of the visible pages are in memory
 GAP = 2
+"""Cells between two columns."""
 MARK = "▌"
 
 

@@ -38,6 +38,7 @@ LARGE = 1_000
 """Blocks of at least this many lines are cached, because making them again would delay drawing."""
 
 NO_PART = -1
+"""Stands for the part of a line that the program says itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ from workbench.narration import narrate
 from workbench.text_tables import cell_lines, table_lines
 
 MAX_NAME_CHARACTERS = 28
+"""Most characters that are printed of the name of a column."""
 
 
 @takes(PROJECT, FILTER)

@@ -30,6 +30,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 INSTALLED_PAGES, CHECKOUT_PAGES = PACKAGE / "pages", PACKAGE.parent / "docs"
 """Where the pages are: the wheel has those of `docs/`, a checkout has `docs/` itself."""
 PAGE_SUFFIX = ".md"
+"""The ending of the files of pages."""
 MAX_PAGE_COLUMNS = 100
 """Columns of a page on a wide terminal."""
 ERROR_PARAGRAPHS = ("Why", "What to do")

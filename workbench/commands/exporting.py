@@ -32,8 +32,11 @@ from workbench.commands.summaries import narrate_set
 from workbench.narration import narrate
 
 KINDS_WITHOUT_FILTER = ("clusters", "decisions")
+"""What is exported of all conversations only, so that no filter applies."""
 KINDS_WITH_SCORES = ("table", "scores", "clusters")
+"""What is exported with scores."""
 FORMATS = ("jsonl", "csv", "parquet")
+"""The kinds of files."""
 
 
 @takes(

@@ -42,6 +42,7 @@ MAX_GROUP_LINES = 40
 """Groups that are printed for people; `--json` and `export clusters` have all."""
 
 MAX_LABEL_CHARACTERS = 40
+"""Most characters that are printed of the label of a group."""
 
 ABOUT = argument("--about", help="paragraph on the application, for the summaries; is kept")
 

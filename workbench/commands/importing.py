@@ -29,7 +29,9 @@ from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_INCOMPLETE,
 from workbench.narration import print_text, run_stages
 
 MAX_CONVERSATIONS_SHOWN = 2
+"""Most conversations that `--dry-run` shows."""
 MAX_CHARACTERS_SHOWN = 2_000
+"""Most characters that `--dry-run` shows of each conversation."""
 
 
 @takes(
@@ -202,6 +204,7 @@ def _source_json(source: SourceReport) -> dict[str, Any]:
 # Mappings of unknown formats
 
 _MAX_MESSAGES_SHOWN = 6
+"""Most messages that are shown of a conversation read with a mapping."""
 _LINE_COLUMNS = 100
 
 _MAPPING_QUESTION = (

@@ -14,6 +14,7 @@ from workbench.command_result import EXIT_DONE
 from workbench.surroundings import on_terminal
 
 SQLITE_HEADER = b"SQLite format 3\x00"
+"""The first bytes of every SQLite file, and so of every project."""
 PROJECT_ENDINGS = ("", ".wb", ".db", ".sqlite", ".sqlite3")
 """Endings with which a file that is not there may be meant as a new project; others are those of logs."""
 

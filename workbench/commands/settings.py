@@ -18,6 +18,7 @@ from workbench.narration import narrate, print_json
 MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
 
 SHELLS = ("bash", "zsh", "fish")
+"""The shells that `completion` writes for."""
 
 
 @takes(

@@ -36,6 +36,7 @@ from workbench.narration import narrate, run_stages
 from workbench.text_tables import cell_lines, table_lines
 
 MAX_LINE_CHARACTERS = 80
+"""Most characters of the line that names an instruction and counts its shards."""
 
 LONG_RESULT_PARTS = frozenset(
     {"filled", "dialogue", "interactions", "information", "manager", "chunks"}

@@ -28,6 +28,7 @@ from workbench.narration import narrate
 from workbench.text_tables import table_lines
 
 TREE_OPTIONS = ("config",)
+"""The options that only `trees` has, by their names in the parsed arguments."""
 COMPLETENESS_OPTIONS = (
     "run_name",
     "adapter",

@@ -19,6 +19,7 @@ from workbench.command_result import EXIT_DONE
 from workbench.narration import narrate, run_stages
 
 STANDARD_INPUT = "-"
+"""The path that stands for standard input."""
 
 
 @takes(
