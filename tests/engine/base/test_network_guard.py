@@ -271,7 +271,7 @@ class TestChildren:
     @pytest.mark.parametrize(
         "start",
         [
-            "from engine.model.process.__main__ import main; main()",
+            "from engine.opener.model_process import main; main()",
             "from training.__main__ import main; main([sys.argv[1]])",
         ],
     )
