@@ -25,6 +25,7 @@ def run(code: str, *words: str, **environment: str) -> subprocess.CompletedProce
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
+        errors="replace",
         check=False,
     )
 
