@@ -297,8 +297,8 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
             triage.annotator = one_line(text.strip(), 80)
             self.shell.remember_annotator(triage.annotator)
             name = triage.annotator
-            said = f"with the name {name}" if name else "without a name"
-            self.notify(f"Your verdicts are stored {said} from now on.", markup=False)
+            name_text = f"with the name {name}" if name else "without a name"
+            self.notify(f"Your verdicts are stored {name_text} from now on.", markup=False)
             if isinstance(self.screen, WorkbenchScreen):
                 self.screen.refresh_data()
 

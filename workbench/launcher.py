@@ -224,12 +224,12 @@ class Preferences:
 
     def opened(self, path: Path, now: datetime | None = None) -> None:
         """Remembers that a project was opened; it becomes the first of the recent ones."""
-        whole = os.path.abspath(os.path.expanduser(path))
-        at = (now or datetime.now(UTC)).isoformat(timespec="seconds")
+        full_path = os.path.abspath(os.path.expanduser(path))
+        opened_at = (now or datetime.now(UTC)).isoformat(timespec="seconds")
 
         def first(chosen: Chosen) -> Chosen:
-            others = tuple(entry for entry in chosen.recent if entry.path != whole)
-            return replace(chosen, recent=(Opened(whole, at), *others)[:MOST_RECENT])
+            others = tuple(entry for entry in chosen.recent if entry.path != full_path)
+            return replace(chosen, recent=(Opened(full_path, opened_at), *others)[:MOST_RECENT])
 
         self._change(first)
 

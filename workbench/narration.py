@@ -148,13 +148,15 @@ class Narrator:
 
     def _draw(self, state: str) -> None:
         """Draws the bar of the whole plan, which never goes back."""
-        left = self._plan.seconds_left() if self._plan else None
+        seconds_left = self._plan.seconds_left() if self._plan else None
         if self._bar is None or self._task is None:
             return
-        if left is not None:
+        if seconds_left is not None:
             spent = time.monotonic() - self._start
-            self._share = max(self._share, spent / (spent + left) if spent + left else 1.0)
-        total = None if left is None else 1.0
+            self._share = max(
+                self._share, spent / (spent + seconds_left) if spent + seconds_left else 1.0
+            )
+        total = None if seconds_left is None else 1.0
         self._bar.update(self._task, completed=self._share, total=total, state=state)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation
 from engine.completeness.records import ConversationRequest, UndoneRequestMark
-from engine.completeness.requests import FALL, requests_of, starts_by_curve
+from engine.completeness.requests import MIN_SCORE_FALL, requests_of, starts_by_curve
 from engine.completeness.tables import requests, scores
 from engine.conversations.tables import conversations
 from engine.goals.tables import clusterings, groups
@@ -75,7 +75,7 @@ class RequestService:
         self._changed()
         return undone
 
-    def find_by_curve(self, wanted: Sequence[int], fall: float = FALL) -> int:
+    def find_by_curve(self, wanted: Sequence[int], fall: float = MIN_SCORE_FALL) -> int:
         """Finds requests by the scores in force, without a model, and replaces what was found before; returns how many
         further ones. Conversations without a score are left as they are.
 

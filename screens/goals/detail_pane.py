@@ -109,7 +109,7 @@ def detail_content(detail: GroupDetail, width: int) -> Content:
     central = distinct(detail.central)[:SHOWN_MEMBERS]
     shown = {member.conversation_id for member, _ in central}
     doubtful = [
-        found for found in distinct(detail.doubtful) if found.member.conversation_id not in shown
+        member for member in distinct(detail.doubtful) if member.member.conversation_id not in shown
     ]
     for name, members in (("central", central), ("doubtful", doubtful[:SHOWN_MEMBERS])):
         if members:

@@ -89,11 +89,11 @@ class BulkDialog(Dialog[ListedPairs | None]):
             group="listed",
         )
 
-    def _list(self, found: Sequence[Proposal]) -> None:
-        self._pairs = found
+    def _list(self, targets: Sequence[Proposal]) -> None:
+        self._pairs = targets
         self._show_count(
-            Content(f"{number_format.counted(len(found), 'pair')} {self.OUTCOME}")
-            if found
+            Content(f"{number_format.counted(len(targets), 'pair')} {self.OUTCOME}")
+            if targets
             else Content.styled(self.NONE, "$tone-muted")
         )
         self.query_one(Choices).set_options(
@@ -104,7 +104,7 @@ class BulkDialog(Dialog[ListedPairs | None]):
                         f"{one_line(p.a.label, 40)} ({p.a.size:,}) + {one_line(p.b.label, 40)} ({p.b.size:,})",
                     )
                 )
-                for p in found[:MOST_LISTED]
+                for p in targets[:MOST_LISTED]
             ]
         )
 
@@ -212,16 +212,16 @@ class SettleDialog(Dialog[bool | None]):
             group="listed",
         )
 
-    def _list(self, found: Sequence[SettleCandidate]) -> None:
-        self._any = bool(found)
-        if not found:
+    def _list(self, targets: Sequence[SettleCandidate]) -> None:
+        self._any = bool(targets)
+        if not targets:
             self._show_count(
                 Content.styled(
                     "Every conversation is in the group of most of its neighbors.", "$tone-muted"
                 )
             )
             return
-        moving = sum(one.count for one in found)
+        moving = sum(target.count for target in targets)
         word = "has" if moving == 1 else "have"
         self._show_count(
             Content(
@@ -229,7 +229,7 @@ class SettleDialog(Dialog[bool | None]):
                 " another group and would move there. Conversations moved by hand stay."
             )
         )
-        self.query_one(Choices).set_options([Option(_line(one)) for one in found])
+        self.query_one(Choices).set_options([Option(_line(target)) for target in targets])
         self.query_one(Choices).focus()
 
     def _show_count(self, content: Content) -> None:
@@ -245,12 +245,15 @@ class SettleDialog(Dialog[bool | None]):
         event.stop()
 
 
-def _line(one: SettleCandidate) -> Content:
+def _line(target: SettleCandidate) -> Content:
     outliers = (
-        f", {number_format.counted(one.outliers, 'outlier')} among them" if one.outliers else ""
+        f", {number_format.counted(target.outliers, 'outlier')} among them"
+        if target.outliers
+        else ""
     )
     return Content.assemble(
-        (f"+{one.count:,}  ", "bold"), f"{one_line(one.label, 60)} ({one.size:,}){outliers}"
+        (f"+{target.count:,}  ", "bold"),
+        f"{one_line(target.label, 60)} ({target.size:,}){outliers}",
     )
 
 

@@ -234,10 +234,10 @@ def replay(groups: Sequence[GoalGroup], history: Sequence[GoalDecision]) -> list
     the decision stores. Decisions that were undone changed nothing.
     """
     labels = {group.id: group.label for group in groups}
-    found = []
+    groups_after = []
     for given in history:
         touched = frozenset(given.made or given.sides) & labels.keys()
-        found.append(
+        groups_after.append(
             ReplayedState(dict(labels), frozenset(touched) if given.active else frozenset())
         )
         if not given.active:
@@ -248,4 +248,4 @@ def replay(groups: Sequence[GoalGroup], history: Sequence[GoalDecision]) -> list
             labels |= dict(zip(given.sides, given.labels, strict=False))
         elif given.kind == "rename":
             labels |= dict(zip(given.sides, given.labels, strict=False))
-    return found
+    return groups_after

@@ -65,7 +65,7 @@ class SidePane(Vertical):
     def shown(self) -> list[MemberRow]:
         """The members on the page that is shown."""
         pages = (*self._on_page(self._central), *self._doubtful_on_page())
-        return [found.member for found in pages]
+        return [spread_member.member for spread_member in pages]
 
     def show(
         self, group: GoalGroup, members: SideMembers, near: Sequence[tuple[str, float]], other: str
@@ -104,11 +104,13 @@ class SidePane(Vertical):
 
     def _doubtful_on_page(self) -> list[DistinctMember]:
         """Returns the doubtful members of the page, without those shown as central above them."""
-        central = {found.member.conversation_id for found in self._on_page(self._central)}
+        central = {
+            spread_member.member.conversation_id for spread_member in self._on_page(self._central)
+        }
         return [
-            found
-            for found in self._on_page(self._doubtful)
-            if found.member.conversation_id not in central
+            spread_member
+            for spread_member in self._on_page(self._doubtful)
+            if spread_member.member.conversation_id not in central
         ]
 
     def _show_members(self) -> None:
@@ -123,14 +125,19 @@ class SidePane(Vertical):
         """Returns the most members of either kind that fit on the first page, at least `FEWEST`."""
         central = [len(member_lines(m, width, doubtful=False, copies=n)) for m, n in self._central]
         doubtful = {
-            one.member.conversation_id: len(
-                member_lines(one.member, width, doubtful=True, copies=one.copies)
+            doubtful_member.member.conversation_id: len(
+                member_lines(
+                    doubtful_member.member, width, doubtful=True, copies=doubtful_member.copies
+                )
             )
-            for one in self._doubtful
+            for doubtful_member in self._doubtful
         }
         size = FEWEST
         while size < max(len(central), len(doubtful)):
-            above = {one.member.conversation_id for one in self._central[: size + 1]}
+            above = {
+                doubtful_member.member.conversation_id
+                for doubtful_member in self._central[: size + 1]
+            }
             below = [n for key, n in list(doubtful.items())[: size + 1] if key not in above]
             if sum(central[: size + 1]) + sum(below) + 1 + bool(below) > height:
                 break

@@ -271,8 +271,8 @@ def _more_verdicts(now: ProjectProgress) -> Iterator[Step]:
     """
     given = sum(now.tally.values())
     decided = now.tally.get(Verdict.COMPLETE, 0) + now.tally.get(Verdict.INCOMPLETE, 0)
-    left = now.counts.conversations - given
-    more = min(MIN_VERDICTS - decided if decided < MIN_VERDICTS else MIN_VERDICTS, left)
+    unjudged = now.counts.conversations - given
+    more = min(MIN_VERDICTS - decided if decided < MIN_VERDICTS else MIN_VERDICTS, unjudged)
     if given < FIRST_VERDICTS or more <= 0 or not now.counts.scored:
         return
     number = number_format.counted(more, "more verdict")

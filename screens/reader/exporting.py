@@ -119,8 +119,8 @@ def find_command(kind: ProgramKind, environment: Mapping[str, str]) -> list[str]
             )
         return words
     for name in _FALLBACKS[kind]:
-        if (found := shutil.which(name, path=environment.get("PATH"))) is not None:
-            return [found]
+        if (path := shutil.which(name, path=environment.get("PATH"))) is not None:
+            return [path]
     raise WorkbenchError(
         f"There is no {kind}: neither {', '.join(_FALLBACKS[kind])} is installed.",
         f"Set ${_VARIABLES[kind][-1]} to a program that shows a file.",

@@ -189,15 +189,17 @@ def score_lines(facts: Facts) -> Lines:
 
 def reliability_lines(config_hash: str, sets: Sequence[ScoreSet]) -> Lines:
     """Returns how far scores of this set can be relied on, and what would help; nothing where the set is gone."""
-    one = next((one for one in sets if one.config_hash == config_hash), None)
-    if one is None:
+    score_set = next(
+        (score_set for score_set in sets if score_set.config_hash == config_hash), None
+    )
+    if score_set is None:
         return []
-    found = reliability(one, sets)
-    lines = [("reliability", found.test)]
-    if found.doubt:
-        lines.append(("", found.doubt))
-    if found.remedy:
-        lines.append(("would help", found.remedy))
+    judgement = reliability(score_set, sets)
+    lines = [("reliability", judgement.test)]
+    if judgement.doubt:
+        lines.append(("", judgement.doubt))
+    if judgement.remedy:
+        lines.append(("would help", judgement.remedy))
     return lines
 
 

@@ -205,7 +205,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         summary = [_summary(facts)]
         if goals := goal_lines(facts):
             line = [
-                piece for at, one in enumerate(goals) for piece in (*[("  ", "")] * bool(at), *one)
+                piece for at, row in enumerate(goals) for piece in (*[("  ", "")] * bool(at), *row)
             ]
             summary.append(Content.assemble(*line))
         self.query_one("#summary", Static).update(Content("\n").join(summary))
@@ -383,12 +383,12 @@ class ReaderScreen(WorkbenchScreen[int]):
         if self._facts is None or not self.may_write():
             return
         shown, turn = self.conversation_id, self.query_one(Transcript).turn
-        of_user = [one for one in self._facts.messages if one.role == "user"]
-        message = next((one.index for one in of_user[1:] if one.turn == turn), None)
+        of_user = [row for row in self._facts.messages if row.role == "user"]
+        message = next((row.index for row in of_user[1:] if row.turn == turn), None)
         if message is None:
             self.notify("No further request can begin with this turn.", markup=False)
             return
-        begins = message not in [one.first for one in self._facts.requests[1:]]
+        begins = message not in [row.first for row in self._facts.requests[1:]]
         services = self.services
         write_in_order(
             self,

@@ -163,12 +163,12 @@ def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
             "$tone-muted",
         )
     parts: list[Content] = []
-    left = lines
+    lines_left = lines
     for nth, play in enumerate(plays):
         share = max(
             2, lines // 2 if nth == 0 and len(plays) > 1 else 4 if len(plays) > 1 else lines
         )
-        take = min(share - 1, left - 1, len(play.lines))
+        take = min(share - 1, lines_left - 1, len(play.lines))
         if take < 1:
             break
         head = number_format.counted(play.replies, "call")
@@ -180,7 +180,7 @@ def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
         parts += [
             line_content(line.module, line.role, line.text, width) for line in play.lines[-take:]
         ]
-        left -= take + 1
+        lines_left -= take + 1
     return Content("\n").join(parts)
 
 

@@ -210,9 +210,9 @@ def text_content(draft: Draft, shard: Candidate | None) -> Content:
     parts: list[tuple[str, str]] = []
     for start, end in pairwise(cuts):
         here = shard is not None and shard.piece.start <= start and end <= shard.piece.end
-        known = any(first <= start and end <= other for first, other in covered)
+        is_covered = any(first <= start and end <= other for first, other in covered)
         piece = display_safe(draft.text[start:end])
-        gap = piece.strip() and not known
+        gap = piece.strip() and not is_covered
         style = "bold $tone-tab on $tone-tab-back" if here else "$tone-incomplete" if gap else ""
         parts.append((piece, style))
     return Content.assemble(*parts)

@@ -57,22 +57,26 @@ def ordered(items: Sequence[TreeItem], key: str, descending: bool) -> list[TreeI
 
 def worst_turns(items: Sequence[TreeItem]) -> list[TreeItem]:
     """Returns the tree with the least probable best answer of each conversation, in the order of the conversations."""
-    found: dict[int, TreeItem] = {}
+    worst_by_conversation: dict[int, TreeItem] = {}
     for item in items:
         key = item.row.conversation_id
-        if key not in found or _surprise(item.row) > _surprise(found[key].row):
-            found[key] = item
-    return list(found.values())
+        if key not in worst_by_conversation or _surprise(item.row) > _surprise(
+            worst_by_conversation[key].row
+        ):
+            worst_by_conversation[key] = item
+    return list(worst_by_conversation.values())
 
 
 def by_conversation(items: Sequence[TreeItem]) -> dict[int, list[TreeRow]]:
     """Returns the trees of each conversation that has several, by step."""
-    found: dict[int, list[TreeRow]] = {}
+    rows_by_conversation: dict[int, list[TreeRow]] = {}
     for item in items:
         if item.row.reason is None:
-            found.setdefault(item.row.conversation_id, []).append(item.row)
+            rows_by_conversation.setdefault(item.row.conversation_id, []).append(item.row)
     return {
-        key: sorted(rows, key=lambda row: row.step) for key, rows in found.items() if len(rows) > 1
+        key: sorted(rows, key=lambda row: row.step)
+        for key, rows in rows_by_conversation.items()
+        if len(rows) > 1
     }
 
 
@@ -204,7 +208,7 @@ def turn_blocks(rows: Sequence[TreeRow], columns: Sequence[range], measure: Turn
     low, high = min(values, default=0.0), max(values, default=0.0)
     if low == high:
         return "▄" * len(columns)
-    highest = [(max(values[at] for at in column) - low) / (high - low) for column in columns]
+    highest = [(max(values[index] for index in column) - low) / (high - low) for column in columns]
     return block_rows(highest, 1)[0]
 
 

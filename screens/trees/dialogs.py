@@ -215,7 +215,7 @@ class AnswersDialog(Dialog[int | None]):
         return columns
 
     def _fetch(self, ids: Sequence[int]) -> list[Line]:
-        return [self._lines[at] for at in ids if at < len(self._lines)]
+        return [self._lines[index] for index in ids if index < len(self._lines)]
 
     def _show_answer(self) -> None:
         at = self.table.cursor_id
@@ -346,7 +346,7 @@ class TokensDialog(Dialog[None]):
         self.call_after_refresh(self.table.action_move_to, -1)
 
     def _fetch(self, ids: Sequence[int]) -> list[TokenRow]:
-        return [self._rows[at] for at in ids if at < len(self._rows)]
+        return [self._rows[index] for index in ids if index < len(self._rows)]
 
 
 def hexes(data: bytes) -> str:

@@ -167,16 +167,16 @@ class TreeLayout:
 
     def path_text(self, number: int) -> str:
         """Returns the text from the root to the end of a segment."""
-        return "".join(self.segments[at].text for at in self.path(number))
+        return "".join(self.segments[segment].text for segment in self.path(number))
 
     def path_nodes(self, number: int) -> list[int]:
         """Returns the nodes from the root to the end of a segment."""
-        return [node for at in self.path(number) for node in self.segments[at].nodes]
+        return [node for segment in self.path(number) for node in self.segments[segment].nodes]
 
     def next_fork(self, number: int) -> int | None:
         """Returns the next segment, in the order drawn, at whose end there are branches; None after the last."""
         following = range(number + 1, len(self.segments))
-        return next((at for at in following if self.segments[at].forks), None)
+        return next((number for number in following if self.segments[number].forks), None)
 
     def sibling(self, number: int, delta: int = 1) -> int:
         """Returns the next branch at the same fork, after the last one the first."""
@@ -196,15 +196,15 @@ class TreeLayout:
 
     def leaves_with(self, text: str) -> list[int]:
         """Returns the leaves whose whole text holds a text, whatever its case, in the order drawn."""
-        wanted = text.casefold()
-        found: list[int] = []
-        whole: list[str] = []  # texts of the segments on the path to the current one
+        folded_text = text.casefold()
+        leaves: list[int] = []
+        path_texts: list[str] = []  # texts of the segments on the path to the current one
         for number, segment in enumerate(self.segments):
-            del whole[segment.depth :]
-            whole.append(segment.text)
-            if segment.kind in LEAF_KINDS and wanted in "".join(whole).casefold():
-                found.append(number)
-        return found
+            del path_texts[segment.depth :]
+            path_texts.append(segment.text)
+            if segment.kind in LEAF_KINDS and folded_text in "".join(path_texts).casefold():
+                leaves.append(number)
+        return leaves
 
 
 class Folding:

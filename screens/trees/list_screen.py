@@ -202,8 +202,8 @@ class TreeSetScreen(WorkbenchScreen[None]):
 
     def _conversations(self) -> array[int]:
         """Returns the conversations of the trees that are listed, in their order, each once."""
-        found = (self._by_id[key].row.conversation_id for key in self.table.ids)
-        return array("q", dict.fromkeys(found))
+        conversation_ids = (self._by_id[key].row.conversation_id for key in self.table.ids)
+        return array("q", dict.fromkeys(conversation_ids))
 
     def action_read(self) -> None:
         """Opens the conversation of the tree under the cursor in the reader."""

@@ -187,7 +187,7 @@ def filters_content(report: CalibrationReport, width: int) -> Content:
     head = f"{'filter':<{NAME_WIDTH}} {'n':>9} {'scored':>6} {'above':>6}  complete"
     lines = [Content.styled(head, "$tone-muted")]
     rates = [("everything", report.rate)]
-    rates += [(one.name, one.rate) for one in report.filters]
+    rates += [(saved.name, saved.rate) for saved in report.filters]
     for name, rate in rates:
         covered = rate.scored / rate.conversations if rate.conversations else None
         scored = "–" if covered is None else f"{covered:.0%}"
@@ -262,12 +262,12 @@ def plot_cells(
     if threshold is not None:
         for y in range(height):
             rows[y][column(threshold)] = _THRESHOLD
-    for one in bins:
-        x = column(one.predicted)
-        for y in range(row(one.observed.high), row(one.observed.low) + 1):
+    for saved in bins:
+        x = column(saved.predicted)
+        for y in range(row(saved.observed.high), row(saved.observed.low) + 1):
             rows[y][x] = _INTERVAL
-    for one in bins:
-        rows[row(one.observed.part / one.observed.of)][column(one.predicted)] = _POINT
+    for saved in bins:
+        rows[row(saved.observed.part / saved.observed.of)][column(saved.predicted)] = _POINT
     return rows
 
 

@@ -267,11 +267,11 @@ def _running_line(jobs: list[JobProgress], width: int) -> Content:
         more.append(model)
     if len(jobs) > 1:
         more.append(f"{len(jobs) - 1} more waiting")
-    left = room - len("▸  ") - cell_len(title + bar + " · ".join(facts))
+    cells_left = room - len("▸  ") - cell_len(title + bar + " · ".join(facts))
     for fact in more:  # each whole or not at all
-        if cell_len(f" · {fact}") <= left:
+        if cell_len(f" · {fact}") <= cells_left:
             facts.append(fact)
-            left -= cell_len(f" · {fact}")
+            cells_left -= cell_len(f" · {fact}")
     line = Content.assemble((f"▸ {title} ", "bold"), (bar, "$tone-accent"), " · ".join(facts))
     line = line.truncate(room, ellipsis=True)
     return Content.assemble(line, " " * (width - line.cell_length - hint.cell_length), hint)

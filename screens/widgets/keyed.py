@@ -138,10 +138,10 @@ def fitting(widths: Sequence[int], room: int) -> list[int]:
     if not widths:
         return []
     indices: list[int] = []
-    left = room - widths[-1]
+    cells_left = room - widths[-1]
     for index, width in enumerate(widths[:-1]):
-        if width > left:
+        if width > cells_left:
             break
-        left -= width
+        cells_left -= width
         indices.append(index)
     return [*indices, len(widths) - 1]

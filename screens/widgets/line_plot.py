@@ -68,11 +68,11 @@ class Scale:
 
 def loss_scale(values: Sequence[float]) -> Scale:
     """Returns a scale from 0 to the largest value; logarithmic where that would press small values flat."""
-    known = [value for value in values if math.isfinite(value)]
-    high = max(known, default=1.0)
+    finite = [value for value in values if math.isfinite(value)]
+    high = max(finite, default=1.0)
     if high <= 0:
         return Scale(0.0, 1.0)
-    low = max(min(value for value in known or [high] if value > 0), high * LEAST_SHOWN)
+    low = max(min(value for value in finite or [high] if value > 0), high * LEAST_SHOWN)
     if low * MOST_FOR_LINEAR < high:
         return Scale(low, high, logarithmic=True)
     return Scale(0.0, high)

@@ -38,9 +38,9 @@ def ordered_by(
 ) -> list[T]:
     """Returns the items by a value; those without one (None) come last, equal ones keep their order."""
     valued = [(value(item), item) for item in items]
-    known = [pair for pair in valued if pair[0] is not None]
-    known.sort(key=lambda pair: pair[0], reverse=descending)
-    return [item for _, item in known] + [
+    with_value = [pair for pair in valued if pair[0] is not None]
+    with_value.sort(key=lambda pair: pair[0], reverse=descending)
+    return [item for _, item in with_value] + [
         item for known_value, item in valued if known_value is None
     ]
 

@@ -154,7 +154,7 @@ class Project:
             unchanged=stage.unchanged,
             quarantined=stage.quarantined,
             leaks=stage.leaks,
-            warnings=tuple(one.label for one in stage.sources if one.account.warns),
+            warnings=tuple(source.label for source in stage.sources if source.account.warns),
         )
 
     def score(
@@ -378,8 +378,10 @@ class Project:
         try:
             given = Verdict(verdict)
         except ValueError as error:
-            known = ", ".join(Verdict)
-            raise NotFound(f"There is no verdict {verdict!r}.", f"Choose of {known}.") from error
+            verdict_names = ", ".join(Verdict)
+            raise NotFound(
+                f"There is no verdict {verdict!r}.", f"Choose of {verdict_names}."
+            ) from error
         return self._workspace.triage.give(self._id(id, source), given, note)
 
     def tag(self, filter: str, tag: str) -> int:

@@ -27,12 +27,12 @@ from workbench.command_result import (
 )
 
 PACKAGE = Path(__file__).resolve().parents[1]
-INSTALLED, CHECKOUT = PACKAGE / "pages", PACKAGE.parent / "docs"
+INSTALLED_PAGES, CHECKOUT_PAGES = PACKAGE / "pages", PACKAGE.parent / "docs"
 """Where the pages are: the wheel has those of `docs/`, a checkout has `docs/` itself."""
-SUFFIX = ".md"
-WIDEST = 100
+PAGE_SUFFIX = ".md"
+MAX_PAGE_COLUMNS = 100
 """Columns of a page on a wide terminal."""
-PARTS = ("Why", "What to do")
+ERROR_PARAGRAPHS = ("Why", "What to do")
 """Paragraphs of an error's docstring after the first one, which says what happened."""
 ERRORS, TOPICS = "errors", "topics"
 
@@ -66,17 +66,19 @@ def explain(arguments: argparse.Namespace) -> CommandResult | int:
     name = " ".join(arguments.topic)
     topics = topics_of(name)
     if not topics:
-        known = [TOPICS, ERRORS, *codes(), *glossary(), *pages()]
-        near = difflib.get_close_matches(name, known, n=3)
-        like = f"Similar: {', '.join(near)}. " if near else ""
+        topic_names = [TOPICS, ERRORS, *codes(), *glossary(), *pages()]
+        similar_names = difflib.get_close_matches(name, topic_names, n=3)
+        suggestion = f"Similar: {', '.join(similar_names)}. " if similar_names else ""
         raise NotFound(
             f"Nothing is known of “{one_line(name, 60)}”.",
-            f"{like}`workbench help topics` lists what is.",
+            f"{suggestion}`workbench help topics` lists what is.",
         )
     if sys.stdout.isatty() and not arguments.json:
         console = Console(highlight=False)
         for topic in topics:
-            console.print(Markdown(topic.text, hyperlinks=False), width=min(console.width, WIDEST))
+            console.print(
+                Markdown(topic.text, hyperlinks=False), width=min(console.width, MAX_PAGE_COLUMNS)
+            )
             console.print()
         return EXIT_DONE
     text = "\n".join(topic.text for topic in topics)
@@ -85,7 +87,7 @@ def explain(arguments: argparse.Namespace) -> CommandResult | int:
 
 def topics_of(name: str) -> list[Topic]:
     """Returns what the topics of a name say; the name of a page may end in `.md`, which tells it from a command."""
-    plain = name.lower().removesuffix(SUFFIX)
+    plain = name.lower().removesuffix(PAGE_SUFFIX)
     if plain == TOPICS:
         return [Topic(TOPICS, "list", topic_list())]
     if plain == ERRORS:
@@ -110,7 +112,7 @@ def topics_of(name: str) -> list[Topic]:
 def topic_list() -> str:
     """Returns all topics, as Markdown."""
     lines = ["# Topics of `workbench help`", "", "Pages:", ""]
-    lines += [f"- `{name}{SUFFIX}`: {_title(page)}" for name, page in pages().items()]
+    lines += [f"- `{name}{PAGE_SUFFIX}`: {_title(page)}" for name, page in pages().items()]
     lines += [f"- `{ERRORS}`: all error codes", "", "Words of the glossary:", ""]
     lines += [", ".join(glossary()), "", "Error codes:", "", ", ".join(codes()), ""]
     return "\n".join(lines)
@@ -118,8 +120,8 @@ def topic_list() -> str:
 
 def pages() -> dict[str, Path]:
     """Returns the pages of the documentation by the names of their files."""
-    folder = INSTALLED if INSTALLED.is_dir() else CHECKOUT
-    return {path.stem: path for path in sorted(folder.glob(f"*{SUFFIX}"))}
+    folder = INSTALLED_PAGES if INSTALLED_PAGES.is_dir() else CHECKOUT_PAGES
+    return {path.stem: path for path in sorted(folder.glob(f"*{PAGE_SUFFIX}"))}
 
 
 def plain_links(text: str) -> str:
@@ -166,7 +168,7 @@ def codes() -> dict[str, type[WorkbenchError]]:
 
 def errors_page() -> str:
     """Returns the page on all codes, in Markdown."""
-    return _HEAD + "\n".join(error_text(kind) for kind in codes().values())
+    return _ERRORS_PAGE_HEAD + "\n".join(error_text(kind) for kind in codes().values())
 
 
 def error_text(kind: type[WorkbenchError]) -> str:
@@ -177,7 +179,7 @@ def error_text(kind: type[WorkbenchError]) -> str:
 def _paragraphs(kind: type[WorkbenchError]) -> Iterator[str]:
     for paragraph in (inspect.getdoc(kind) or "").split("\n\n"):
         first, _, rest = " ".join(paragraph.split()).partition(": ")
-        if first in PARTS:
+        if first in ERROR_PARAGRAPHS:
             yield f"*{first}:* {rest[:1].upper()}{rest[1:]}\n"
         elif not first.startswith(("Args", "Attributes")):
             yield " ".join(paragraph.split()) + "\n"
@@ -191,7 +193,7 @@ def exit_code(kind: type[WorkbenchError]) -> int:
     return EXIT_USAGE if issubclass(kind, UsageError) else EXIT_FAILED
 
 
-_HEAD = """\
+_ERRORS_PAGE_HEAD = """\
 # Errors
 
 Every error has a code. On a terminal it stands below the message, with `--json` in the field `code`, on the screens in

@@ -60,11 +60,11 @@ def set_text(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> str:
 
 def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
     """Returns the set in force, what is doubtful about it and what would help, and how many others there are."""
-    now = in_force(sets)
-    if now is None:
+    set_in_force = in_force(sets)
+    if set_in_force is None:
         return []
-    judgement = reliability(now, sets)
-    lines = [f"scores in force: set {now.number}, {set_text(now, sets)}"]
+    judgement = reliability(set_in_force, sets)
+    lines = [f"scores in force: set {set_in_force.number}, {set_text(set_in_force, sets)}"]
     lines += [f"  {judgement.doubt}"] if judgement.doubt else []
     lines += [f"  what would help: {judgement.remedy}"] if judgement.remedy else []
     others = len(sets) - 1
@@ -75,9 +75,9 @@ def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
 
 def narrate_set(score_sets: ScoreSets) -> None:
     """Says on standard error which set of scores states and probabilities come from; nothing without scores."""
-    now = in_force(score_sets.all())
-    if now is not None:
-        narrate(f"Scores of set {now.number}, {name_of(now)}.")
+    set_in_force = in_force(score_sets.all())
+    if set_in_force is not None:
+        narrate(f"Scores of set {set_in_force.number}, {name_of(set_in_force)}.")
 
 
 def set_json(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> dict[str, Any]:
@@ -92,5 +92,5 @@ def set_json(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> dict[str, Any]:
 
 def sets_json(sets: Sequence[ScoreSet]) -> dict[str, Any]:
     """Returns the set in force as JSON, and the number of sets."""
-    now = in_force(sets)
-    return {"in_force": now and set_json(now, sets), "score_sets": len(sets)}
+    set_in_force = in_force(sets)
+    return {"in_force": set_in_force and set_json(set_in_force, sets), "score_sets": len(sets)}

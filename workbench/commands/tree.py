@@ -31,17 +31,17 @@ from engine.trees.stages import tree_row
 from engine.trees.tree import ROOT, Kind, Tree
 from workbench.arguments import PROJECT, argument, positive, share, switch, takes
 from workbench.command_result import CommandResult
-from workbench.commands.trees import GROWTH, tree_request
+from workbench.commands.trees import GROWTH_ARGUMENTS, tree_request
 from workbench.narration import narrate
 
-LINES = 60
+MAX_TREE_LINES = 60
 """Lines of a tree that are printed; the others are counted."""
 
 
 @takes(
     PROJECT,
     argument("conversation", help="its name, as `workbench list` shows it"),
-    *GROWTH,
+    *GROWTH_ARGUMENTS,
     argument("--step", type=positive, metavar="N", help="before the assistant's step N instead"),
     argument("--seconds", type=float, help="stop after this many seconds"),
     argument("--property", metavar="P", help="bound the probability of `contains yes`, ..."),
@@ -184,7 +184,7 @@ def meaning_lines(
             wordings = counted(len(group.answers), "wording")
             lines.append(f"{group.probability:7.4f}  {wordings}")
         indent = "  " if several else ""
-        lines += [_answer_line(distinct[at], indent) for at in group.answers]
+        lines += [_answer_line(distinct[index], indent) for index in group.answers]
     lines.append(
         f"{counted(len(meanings.groups), 'meaning')} at a similarity of {threshold:g} ({by})"
         f" · entropy of meanings {meanings.entropy_low:.1f}-{meanings.entropy_high:.1f} bits,"
@@ -238,7 +238,7 @@ def tree_lines(grown: Tree) -> list[str]:
             end = child
             while len(grown.nodes[end].children) == 1:
                 end = grown.nodes[end].children[0]
-            if len(lines) >= LINES:
+            if len(lines) >= MAX_TREE_LINES:
                 left_out += 1
                 continue
             before = grown.text(grown.nodes[child].parent)

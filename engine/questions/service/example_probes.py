@@ -245,7 +245,7 @@ class ExampleProbeService:
         group = self._groups(known, marked)
         p = example_probe.fit(known.features, mark, group)
         place = np.full(len(mark), -1)
-        order = example_probe.instructive(known.features, mark, p, known.scores)
+        order = example_probe.rank_by_information(known.features, mark, p, known.scores)
         place[order] = np.arange(len(order))
         found = ExampleProbe(
             subject,
@@ -285,7 +285,7 @@ class ExampleProbeService:
 
 def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
     """Whether enough examples are new since the newest fit; the first ones are."""
-    return abs(marks - (0 if newest is None else newest.marks)) >= example_probe.BATCH
+    return abs(marks - (0 if newest is None else newest.marks)) >= example_probe.EXAMPLES_PER_FIT
 
 
 def _test(p: Floats, mark: Ints, threshold: float) -> ExampleProbeTest:

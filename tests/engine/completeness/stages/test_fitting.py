@@ -243,7 +243,7 @@ class TestFitting:
         give_states(project, list(range(1, COUNT + 1)), ends=True)
         of_all = fitting(project).config_hash
         monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 24)
-        monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
+        monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
         outcome = run(project, fitting(project))
         assert isinstance(outcome, JobDone)
         with project.reading() as conn:
@@ -268,7 +268,7 @@ class TestFitting:
     ) -> None:
         """What a cancel leaves of the scores stays hidden; the next run stores those of a run that nobody disturbed."""
         give_states(project, list(range(1, COUNT + 1)))
-        monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
+        monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
         key = cancelled_while_storing(project, monkeypatch)
         with project.reading() as conn:
             assert score_sets.configs(conn) == []
@@ -293,7 +293,7 @@ class TestFitting:
     ) -> None:
         """Where more was read before the next run, what the cancelled one left is deleted."""
         give_states(project, list(range(1, 26)))
-        monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
+        monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
         key = cancelled_while_storing(project, monkeypatch)
         give_states(project, list(range(26, COUNT + 1)))
         run(project, fitting(project))
