@@ -36,7 +36,7 @@ from engine.model.process.requests import Machine
 from engine.model.service.facts import ModelFacts, machine_memory, model_facts
 from engine.project import settings
 from engine.project.health import examine, sqlite_facts
-from engine.project.network import KEY as OFFLINE_KEY
+from engine.project.network import OFFLINE_KEY
 from engine.project.project import Project
 
 Status = Literal["ok", "warn", "bad"]
@@ -310,8 +310,8 @@ def _check_default_model(facts: ModelFacts) -> Check:
         finding = f"{entry.path} is not what was installed: its checksum differs"
         return Check(name, "bad", finding, _REINSTALL_MODEL)
     size = _size_text(entry.path.stat().st_size)
-    known = "as installed" if installed else digest[:16]
-    return Check(name, "ok", f"{size}, checksum {known}{_memory_need_text(facts)}")
+    checksum_text = "as installed" if installed else digest[:16]
+    return Check(name, "ok", f"{size}, checksum {checksum_text}{_memory_need_text(facts)}")
 
 
 def _installed_sha256(path: Path) -> str | None:

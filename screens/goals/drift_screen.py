@@ -61,17 +61,21 @@ class Drift:
 def drifts(
     periods: Sequence[GroupPeriod], groups: Sequence[GoalGroup]
 ) -> tuple[list[str], list[Drift]]:
-    """The names of the periods, oldest first, and the drift of each group: the surest change first, of equally sure
-    ones the largest."""
+    """Returns the names of the periods, oldest first, and the drift of each group: the surest change first, of equally
+    sure ones the largest.
+    """
     names = list(dict.fromkeys(period.period for period in periods))[-MOST_PERIODS:]
-    found = {(period.period, period.group): period for period in periods}
+    period_by_key = {(period.period, period.group): period for period in periods}
     if not names:
         return [], []
-    sizes = [sum(one.size for one in periods if one.period == names[at]) for at in (0, -1)]
+    sizes = [
+        sum(period_row.size for period_row in periods if period_row.period == names[end])
+        for end in (0, -1)
+    ]
     lines: list[Drift] = []
     tested: list[tuple[int, int, int, int]] = []
     for group in groups:
-        rows = [found.get((name, group.id)) for name in names]
+        rows = [period_by_key.get((name, group.id)) for name in names]
         states = [row.states if row is not None else StateCounts() for row in rows]
         shares = tuple(row.share if row is not None else 0.0 for row in rows)
         label = label_of(group, 200)
@@ -80,11 +84,11 @@ def drifts(
         lines.append(Drift(0, goal_value(group, groups), label, shares, states[0], states[-1]))
     lines = [replace(line, p=p) for line, p in zip(lines, all_differ(tested), strict=True)]
     lines.sort(key=lambda line: (line.p, -abs(line.change)))
-    return names, [replace(line, at=at) for at, line in enumerate(lines)]
+    return names, [replace(line, at=end) for end, line in enumerate(lines)]
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """A character for each value, its height relative to the largest value; a blank for 0."""
+    """Returns a character for each value, its height relative to the largest value; a blank for 0."""
     most = max(values, default=0.0)
     if not most:
         return " " * len(values)
@@ -128,7 +132,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         )  # fmt: skip
 
     def compose_body(self) -> ComposeResult:
-        """The summary and the table; or, where there are no periods, why."""
+        """Yields the summary and the table; or, where there are no periods, why."""
         yield Static(id="summary")
         yield self.table
         yield Static(classes="empty")

@@ -44,8 +44,8 @@ class Dot:
 def plot(
     dots: Sequence[Dot], lettered: Sequence[str], here: str | None, width: int, height: int
 ) -> list[list[Cell]]:
-    """The map as `height` lines of `width` cells, the top line first. A cell has the colour of the group with most dots
-    in it; each cell has two by four dots.
+    """Returns the map as `height` lines of `width` cells, the top line first. A cell has the colour of the group with
+    most dots in it; each cell has two by four dots.
 
     Args:
         lettered: Ids of the groups that have a colour and a letter, in order.
@@ -61,11 +61,11 @@ def plot(
     for dot in dots:
         across = _scaled(dot.x, left, right, 2 * width)
         down = 4 * height - 1 - _scaled(dot.y, low, high, 4 * height)
-        at = down // 4, across // 2
-        masks[at] |= _DOTS[down % 4][across % 2]
-        groups[at][dot.group] += 1
+        cell = down // 4, across // 2
+        masks[cell] |= _DOTS[down % 4][across % 2]
+        groups[cell][dot.group] += 1
         if dot.group is not None:
-            cells[dot.group].append(at)
+            cells[dot.group].append(cell)
     hue = dict(zip(lettered, _HUES, strict=False))
     for (row, column), mask in masks.items():
         counts = groups[row, column]
@@ -73,8 +73,8 @@ def plot(
         grid[row][column] = (chr(0x2800 + mask), tone)
     for letter, group in zip(LETTERS, lettered, strict=False):
         if found := cells.get(group):
-            row = median_low([at[0] for at in found])
-            column = median_low([at[1] for at in found])
+            row = median_low([cell[0] for cell in found])
+            column = median_low([cell[1] for cell in found])
             grid[row][column] = (letter, _MARK if group == here else hue[group])
     return grid
 
@@ -160,7 +160,7 @@ class GroupMap(Keyed, Widget, can_focus=True):
         self.post_message(self.Stepped(by))
 
     def render_line(self, y: int) -> Strip:
-        """One line of dots or of the legend."""
+        """Returns one line of dots or of the legend."""
         size, base = self.size, self.rich_style
         across = max(1, size.width // LEGEND_WIDTH)
         legend = -(-len(self._groups) // across)
@@ -184,10 +184,10 @@ class GroupMap(Keyed, Widget, can_focus=True):
     def _legend(self, line: int, across: int, base: Style) -> Strip:
         width = self.size.width // across
         segments: list[Segment] = []
-        for at in range(line * across, min((line + 1) * across, len(self._groups))):
-            group, label = self._groups[at]
-            look = base + self._look(_MARK if group == self._here else _HUES[at])
+        for index in range(line * across, min((line + 1) * across, len(self._groups))):
+            group, label = self._groups[index]
+            look = base + self._look(_MARK if group == self._here else _HUES[index])
             name = Segment(f" {one_line(label, width - 4)}", base + self._look(_LABEL))
-            entry = Strip([Segment(f" {LETTERS[at]}", look), name])
+            entry = Strip([Segment(f" {LETTERS[index]}", look), name])
             segments += entry.crop_extend(0, width, base)
         return Strip(segments)

@@ -46,25 +46,26 @@ def tree_lines(
     found: Callable[[str], GoalGroup | None],
     decisions: dict[int, GoalDecision],
 ) -> list[TreeLine]:
-    """The lines of the tree: the groups that exist now, those made by decisions first, each followed by its parts.
+    """Returns the lines of the tree: the groups that exist now, those made by decisions first, each followed by its
+    parts.
 
     Args:
         found: Gives a group by id, also one that was merged away.
         decisions: By id.
     """
     lines: list[TreeLine] = []
-    left = [
+    roots = [
         ("", "", group)
         for group in sorted(groups, key=lambda group: (not group.made_of, -group.size))[::-1]
     ]
-    while left and len(lines) < MOST_LINES:
-        rails, below, group = left.pop()
+    while roots and len(lines) < MOST_LINES:
+        rails, below, group = roots.pop()
         decision = decisions.get(group.made_by) if group.made_by is not None else None
         lines.append(TreeLine(len(lines), rails, group, decision))
         parts = [part for name in group.made_of if (part := found(name)) is not None]
-        for at, part in enumerate(reversed(parts)):
-            last = at == 0
-            left.append((below + ("└ " if last else "├ "), below + ("  " if last else "│ "), part))
+        for index, part in enumerate(reversed(parts)):
+            last = index == 0
+            roots.append((below + ("└ " if last else "├ "), below + ("  " if last else "│ "), part))
     return lines
 
 
@@ -91,13 +92,13 @@ class GoalTreeScreen(WorkbenchScreen[None]):
                 ),
                 Column("act", "made by", 28, _act_cell, keep=4),
             ],
-            lambda ids: [self._lines[at] for at in ids if at < len(self._lines)],
+            lambda ids: [self._lines[index] for index in ids if index < len(self._lines)],
             lambda row: row.at,
             id="lines",
         )
 
     def compose_body(self) -> ComposeResult:
-        """The summary and the tree."""
+        """Yields the summary and the tree."""
         yield Static(id="summary")
         yield self.table
 

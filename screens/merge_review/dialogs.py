@@ -56,11 +56,11 @@ class BulkDialog(Dialog[ListedPairs | None]):
         self._pairs: Sequence[Proposal] = ()
 
     def listed(self, probability: float) -> Sequence[Proposal]:
-        """The pairs that would be decided on; not quick."""
+        """Returns the pairs that would be decided on; not quick."""
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:
-        """The probability, the pairs, the keys."""
+        """Yields the probability, the pairs, the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = self.TITLE_LINE
             yield LineInput(number_format.probability(self._probability), placeholder=".90")
@@ -89,11 +89,11 @@ class BulkDialog(Dialog[ListedPairs | None]):
             group="listed",
         )
 
-    def _list(self, found: Sequence[Proposal]) -> None:
-        self._pairs = found
+    def _list(self, targets: Sequence[Proposal]) -> None:
+        self._pairs = targets
         self._show_count(
-            Content(f"{number_format.counted(len(found), 'pair')} {self.OUTCOME}")
-            if found
+            Content(f"{number_format.counted(len(targets), 'pair')} {self.OUTCOME}")
+            if targets
             else Content.styled(self.NONE, "$tone-muted")
         )
         self.query_one(Choices).set_options(
@@ -104,7 +104,7 @@ class BulkDialog(Dialog[ListedPairs | None]):
                         f"{one_line(p.a.label, 40)} ({p.a.size:,}) + {one_line(p.b.label, 40)} ({p.b.size:,})",
                     )
                 )
-                for p in found[:MOST_LISTED]
+                for p in targets[:MOST_LISTED]
             ]
         )
 
@@ -141,7 +141,7 @@ class MergeAllDialog(BulkDialog):
     DOES = "merges all"
 
     def listed(self, probability: float) -> Sequence[Proposal]:
-        """The pairs to merge, most probable first."""
+        """Returns the pairs to merge, most probable first."""
         return self._goals.above(probability)
 
 
@@ -161,12 +161,12 @@ class RefuseAllDialog(BulkDialog):
     DOES = "refuses all"
 
     def listed(self, probability: float) -> Sequence[Proposal]:
-        """The pairs to refuse, most probable first, because those deserve a second look."""
+        """Returns the pairs to refuse, most probable first, because those deserve a second look."""
         return self._goals.below(probability)
 
 
 def probability_from(text: str) -> float | None:
-    """The probability in (0, 1] that was typed, `.9` or `90%`; None where the text is none."""
+    """Returns the probability in (0, 1] that was typed, `.9` or `90%`; None where the text is none."""
     text = text.strip()
     try:
         value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
@@ -190,7 +190,7 @@ class SettleDialog(Dialog[bool | None]):
         self._any = False
 
     def compose(self) -> ComposeResult:
-        """What would move, the groups, the keys."""
+        """Yields what would move, the groups, the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = "Move conversations to the group of their neighbors"
             yield Static(id="count")
@@ -212,16 +212,16 @@ class SettleDialog(Dialog[bool | None]):
             group="listed",
         )
 
-    def _list(self, found: Sequence[SettleCandidate]) -> None:
-        self._any = bool(found)
-        if not found:
+    def _list(self, targets: Sequence[SettleCandidate]) -> None:
+        self._any = bool(targets)
+        if not targets:
             self._show_count(
                 Content.styled(
                     "Every conversation is in the group of most of its neighbors.", "$tone-muted"
                 )
             )
             return
-        moving = sum(one.count for one in found)
+        moving = sum(target.count for target in targets)
         word = "has" if moving == 1 else "have"
         self._show_count(
             Content(
@@ -229,7 +229,7 @@ class SettleDialog(Dialog[bool | None]):
                 " another group and would move there. Conversations moved by hand stay."
             )
         )
-        self.query_one(Choices).set_options([Option(_line(one)) for one in found])
+        self.query_one(Choices).set_options([Option(_line(target)) for target in targets])
         self.query_one(Choices).focus()
 
     def _show_count(self, content: Content) -> None:
@@ -245,12 +245,15 @@ class SettleDialog(Dialog[bool | None]):
         event.stop()
 
 
-def _line(one: SettleCandidate) -> Content:
+def _line(target: SettleCandidate) -> Content:
     outliers = (
-        f", {number_format.counted(one.outliers, 'outlier')} among them" if one.outliers else ""
+        f", {number_format.counted(target.outliers, 'outlier')} among them"
+        if target.outliers
+        else ""
     )
     return Content.assemble(
-        (f"+{one.count:,}  ", "bold"), f"{one_line(one.label, 60)} ({one.size:,}){outliers}"
+        (f"+{target.count:,}  ", "bold"),
+        f"{one_line(target.label, 60)} ({target.size:,}){outliers}",
     )
 
 
@@ -272,7 +275,7 @@ class SideDialog(Dialog[Letter | None]):
         self._title, self._groups = title, (a, b)
 
     def compose(self) -> ComposeResult:
-        """Both groups, the keys."""
+        """Yields both groups, the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content(one_line(self._title))
             options = [

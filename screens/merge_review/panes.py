@@ -55,7 +55,7 @@ class SidePane(Vertical):
         self._page_size = FEWEST
 
     def compose(self) -> ComposeResult:
-        """Figures, members, nearest groups."""
+        """Yields the figures, members, nearest groups."""
         yield Static(classes="head")
         with VerticalScroll():
             yield Static(classes="members")
@@ -65,7 +65,7 @@ class SidePane(Vertical):
     def shown(self) -> list[MemberRow]:
         """The members on the page that is shown."""
         pages = (*self._on_page(self._central), *self._doubtful_on_page())
-        return [found.member for found in pages]
+        return [spread_member.member for spread_member in pages]
 
     def show(
         self, group: GoalGroup, members: SideMembers, near: Sequence[tuple[str, float]], other: str
@@ -103,12 +103,14 @@ class SidePane(Vertical):
         return members[self._page * self._page_size : (self._page + 1) * self._page_size]
 
     def _doubtful_on_page(self) -> list[DistinctMember]:
-        """The doubtful members of the page, without those shown as central above them."""
-        central = {found.member.conversation_id for found in self._on_page(self._central)}
+        """Returns the doubtful members of the page, without those shown as central above them."""
+        central = {
+            spread_member.member.conversation_id for spread_member in self._on_page(self._central)
+        }
         return [
-            found
-            for found in self._on_page(self._doubtful)
-            if found.member.conversation_id not in central
+            spread_member
+            for spread_member in self._on_page(self._doubtful)
+            if spread_member.member.conversation_id not in central
         ]
 
     def _show_members(self) -> None:
@@ -120,17 +122,22 @@ class SidePane(Vertical):
             self.query_one(".members", Static).update(self._content(width))
 
     def _fitting(self, width: int, height: int) -> int:
-        """The most members of either kind that fit on the first page, at least `FEWEST`."""
+        """Returns the most members of either kind that fit on the first page, at least `FEWEST`."""
         central = [len(member_lines(m, width, doubtful=False, copies=n)) for m, n in self._central]
         doubtful = {
-            one.member.conversation_id: len(
-                member_lines(one.member, width, doubtful=True, copies=one.copies)
+            doubtful_member.member.conversation_id: len(
+                member_lines(
+                    doubtful_member.member, width, doubtful=True, copies=doubtful_member.copies
+                )
             )
-            for one in self._doubtful
+            for doubtful_member in self._doubtful
         }
         size = FEWEST
         while size < max(len(central), len(doubtful)):
-            above = {one.member.conversation_id for one in self._central[: size + 1]}
+            above = {
+                doubtful_member.member.conversation_id
+                for doubtful_member in self._central[: size + 1]
+            }
             below = [n for key, n in list(doubtful.items())[: size + 1] if key not in above]
             if sum(central[: size + 1]) + sum(below) + 1 + bool(below) > height:
                 break
@@ -195,7 +202,7 @@ class MergedPane(VerticalScroll):
         self._editing: Pair | None = None
 
     def compose(self) -> ComposeResult:
-        """Label, its input, evidence."""
+        """Yields the label, its input, evidence."""
         yield Static(id="label")
         yield LabelInput(id="edit")
         yield Static(id="evidence")

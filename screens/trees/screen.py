@@ -69,7 +69,7 @@ class TreeScreen(WorkbenchScreen[None]):
         self._grower = TreeGrower(self)
 
     def compose_body(self) -> ComposeResult:
-        """Turn line, names and difference of two trees, one or two trees, growth line, find line."""
+        """Yields the turn line, names and difference of two trees, one or two trees, growth line, find line."""
         yield TurnLine()
         yield Static(id="tabs")
         yield Static(id="between")
@@ -180,15 +180,15 @@ class TreeScreen(WorkbenchScreen[None]):
 
     def action_tokens(self) -> None:
         """Shows the tokens of the path to the cursor."""
-        layout, at = self.pane.view.layout_shown, self.pane.view.cursor
-        if layout is not None and at is not None:
-            self.app.push_screen(TokensDialog(layout.columns, layout.path_nodes(at)))
+        layout, cursor = self.pane.view.layout_shown, self.pane.view.cursor
+        if layout is not None and cursor is not None:
+            self.app.push_screen(TokensDialog(layout.columns, layout.path_nodes(cursor)))
 
     def action_copy_path(self) -> None:
         """Copies the text of the path to the cursor."""
-        layout, at = self.pane.view.layout_shown, self.pane.view.cursor
-        if layout is not None and at is not None:
-            copy(self, layout.path_text(at), "the path")
+        layout, cursor = self.pane.view.layout_shown, self.pane.view.cursor
+        if layout is not None and cursor is not None:
+            copy(self, layout.path_text(cursor), "the path")
 
     def action_export(self) -> None:
         """Asks for a file and writes the tree to it."""

@@ -167,7 +167,7 @@ class JobsBar(Widget):
             self.notify(text, title=one_line(ended.title), markup=False)
 
     def render(self) -> RenderResult:
-        """The line."""
+        """Returns the line."""
         width = self.size.width
         if self._live:
             return _running_line(list(self._live.values()), width)
@@ -195,12 +195,14 @@ class JobsBar(Widget):
 
 
 def stage_name(stage: str) -> str:
-    """The name of a stage in plain words; a stage without one keeps its own."""
+    """Returns the name of a stage in plain words; a stage without one keeps its own."""
     return _NAMES.get(stage, stage)
 
 
 def work_of(stage: str) -> str:
-    """The work that a stage is part of: `scoring`, `clustering`, or the stage itself where it is a work of its own."""
+    """Returns the work that a stage is part of: `scoring`, `clustering`, or the stage itself where it is a work of its
+    own.
+    """
     return "scoring" if stage in _SCORING else "clustering" if stage in _CLUSTERING else stage
 
 
@@ -233,7 +235,9 @@ def _pull_line(pulls: Sequence[PullRow]) -> Content:
 
 
 def _running_line(jobs: list[JobProgress], width: int) -> Content:
-    """The job that runs: what it does, the time left and how far it is; the model and the rest where there is room."""
+    """Returns the job that runs: what it does, the time left and how far it is; the model and the rest where there is
+    room.
+    """
     job = jobs[0]
     hint = Content.assemble(("x", "bold $tone-accent"), (" cancel", "$tone-muted"))
     room = max(0, width - hint.cell_length - 2)
@@ -263,11 +267,11 @@ def _running_line(jobs: list[JobProgress], width: int) -> Content:
         more.append(model)
     if len(jobs) > 1:
         more.append(f"{len(jobs) - 1} more waiting")
-    left = room - len("▸  ") - cell_len(title + bar + " · ".join(facts))
+    cells_left = room - len("▸  ") - cell_len(title + bar + " · ".join(facts))
     for fact in more:  # each whole or not at all
-        if cell_len(f" · {fact}") <= left:
+        if cell_len(f" · {fact}") <= cells_left:
             facts.append(fact)
-            left -= cell_len(f" · {fact}")
+            cells_left -= cell_len(f" · {fact}")
     line = Content.assemble((f"▸ {title} ", "bold"), (bar, "$tone-accent"), " · ".join(facts))
     line = line.truncate(room, ellipsis=True)
     return Content.assemble(line, " " * (width - line.cell_length - hint.cell_length), hint)

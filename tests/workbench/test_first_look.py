@@ -98,8 +98,8 @@ def test_provisional_scores_come_first(
 ) -> None:
     """Where reading takes long, goals come first, then scores from a part of the conversations that are called
     provisional, then the final ones of all; nothing is read twice, and each entry says why it is to be read."""
-    monkeypatch.setattr(first_look, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(first_look, "LONGEST_FOR_PROBE", float("inf"))
+    monkeypatch.setattr(first_look, "PROVISIONAL_SECONDS", 0.0)
+    monkeypatch.setattr(first_look, "MAX_PROBE_READING_SECONDS", float("inf"))
     monkeypatch.setattr(narration, "LINE_SECONDS", 0.0)
     project = tmp_path / "mine.wb"
     done = workbench("open", many, "-o", project, "--headless")
@@ -128,8 +128,8 @@ def test_of_long_logs_the_ends_are_read_first(
 ) -> None:
     """Where even enough logs for a probe take too long, provisional scores come from two places of each, and it says
     so; the final ones are of every place, and replace them."""
-    monkeypatch.setattr(first_look, "WORTH_WAITING", 0.0)
-    monkeypatch.setattr(first_look, "LONGEST_FOR_PROBE", 0.0)
+    monkeypatch.setattr(first_look, "MAX_WAIT_FACTOR", 0.0)
+    monkeypatch.setattr(first_look, "MAX_PROBE_READING_SECONDS", 0.0)
     project, logs = tmp_path / "mine.wb", tmp_path / "logs.jsonl"
     write_jsonl(_shortest(24, of=144), logs)
     done = workbench("open", logs, "-o", project, "--headless")
@@ -160,11 +160,11 @@ def test_provisional_scores_of_the_samples_probe_give_way(
     def cancel(*_: object) -> None:
         raise Cancelled("You stopped it.")
 
-    monkeypatch.setattr(first_look, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(first_look, "LONGEST_FOR_PROBE", 0.0)
+    monkeypatch.setattr(first_look, "PROVISIONAL_SECONDS", 0.0)
+    monkeypatch.setattr(first_look, "MAX_PROBE_READING_SECONDS", 0.0)
     # The first two blocks are 32 conversations; the shallow weights have the width of the shipped ones.
-    monkeypatch.setattr(fitting, "LEAST_FOR_PROBE", 33)
-    monkeypatch.setattr(bundled_probe, "of_model", lambda _: BundledProbe.load())
+    monkeypatch.setattr(fitting, "MIN_CONVERSATIONS_FOR_PROBE", 33)
+    monkeypatch.setattr(bundled_probe, "bundled_probe_for", lambda _: BundledProbe.load())
     project = tmp_path / "mine.wb"
     with monkeypatch.context() as context:
         if cancelled:

@@ -13,7 +13,7 @@ from engine.base.report_table import CellKind
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.questions.rating_scales import RATING
+from engine.questions.question_names import RATING
 from engine.results.imported_truth import simulated_scores, turn_rows
 from engine.results.metrics.aptitude import aptitudes
 from engine.results.metrics.turns import TurnRow
@@ -49,7 +49,7 @@ from workbench.commands.simulating import exit_code, played
 from workbench.narration import narrate
 from workbench.text_tables import cell_lines, table_lines
 
-LONGEST_NAME = 28
+MAX_NAME_CHARACTERS = 28
 
 
 @takes(PROJECT, FILTER)
@@ -88,9 +88,11 @@ def aptitude(arguments: argparse.Namespace) -> CommandResult:
 
 
 def turn_lines(rows: Sequence[TurnRow]) -> list[str]:
-    """The table of means by number of turns."""
+    """Returns the table of means by number of turns."""
     names = list(dict.fromkeys(name for row in rows for name in row.means))
-    columns: list[tuple[str, CellKind]] = [(one_line(name, LONGEST_NAME), "mean") for name in names]
+    columns: list[tuple[str, CellKind]] = [
+        (one_line(name, MAX_NAME_CHARACTERS), "mean") for name in names
+    ]
     means = [
         [row.means[name].value if name in row.means else None for name in names] for row in rows
     ]
@@ -101,12 +103,12 @@ def turn_lines(rows: Sequence[TurnRow]) -> list[str]:
 
 
 def turn_json(row: TurnRow) -> dict[str, Any]:
-    """The means of a number of turns as JSON values."""
+    """Returns the means of a number of turns as JSON values."""
     return {
         "turns": row.turns,
         "conversations": row.conversations,
-        "means": {name: one.value for name, one in row.means.items()},
-        "counts": {name: one.count for name, one in row.means.items()},
+        "means": {name: mean.value for name, mean in row.means.items()},
+        "counts": {name: mean.count for name, mean in row.means.items()},
     }
 
 
@@ -177,17 +179,19 @@ def ratings(arguments: argparse.Namespace) -> CommandResult:
         simulation = rating_simulation(
             workspace.simulation_runs, workspace.project, ids, parts, options
         )
-        rows, over = _played(workspace, simulation)
+        rows, finished = _play_all(workspace, simulation)
         if arguments.tag and "ratings" in parts:
-            given = tag_ratings(workspace.project, over, _judge(workspace, simulation))
+            given = tag_ratings(workspace.project, finished, _judge_model(workspace, simulation))
             narrate(f"Gave {given:,} tags; `--filter tag:rating.Diversity.2` finds them.")
-        keys = {int(row.result["conversation"]) for row in over}
+        keys = {int(row.result["conversation"]) for row in finished}
         truths = truths_of(workspace.project, keys)
         listed = {row.id: row for row in conversations.rows(sorted(keys))}
-    labels = label_rows(over) if "ratings" in parts else []
-    turns = rated_by_turns(over, {key: row.turns for key, row in listed.items()}) if labels else []
+    labels = label_rows(finished) if "ratings" in parts else []
+    turns = (
+        rated_by_turns(finished, {key: row.turns for key, row in listed.items()}) if labels else []
+    )
     tags = {key: row.tags for key, row in listed.items()}
-    agreements = rating_agreement(over, truths, tags)
+    agreements = rating_agreement(finished, truths, tags)
     lines: list[str] = []
     if labels:
         lines += [*_label_lines(labels), "", *turn_lines(turns)]
@@ -200,17 +204,19 @@ def ratings(arguments: argparse.Namespace) -> CommandResult:
         "agreement": [_flat_agreement(row) for row in agreements],
         "conversations": [
             {"id": listed[int(row.result["conversation"])].external_id, **_annotations(row.result)}
-            for row in over
+            for row in finished
         ],
     }
     return CommandResult(
-        lines or [f"Annotated {len(over):,}; --json prints what was said of each."],
+        lines or [f"Annotated {len(finished):,}; --json prints what was said of each."],
         document,
         exit_code(rows),
     )
 
 
-def _played(workspace: OpenProject, simulation: Simulation) -> tuple[list[PlayRow], list[PlayRow]]:
+def _play_all(
+    workspace: OpenProject, simulation: Simulation
+) -> tuple[list[PlayRow], list[PlayRow]]:
     """Plays what was not played yet; returns all plays, and those that did not break off.
 
     Raises:
@@ -222,9 +228,11 @@ def _played(workspace: OpenProject, simulation: Simulation) -> tuple[list[PlayRo
     return rows, [row for row in rows if row.reason is None]
 
 
-def _judge(workspace: OpenProject, simulation: Simulation) -> str:
-    """Name of the model that annotated."""
-    settings = {one.config_hash: one.models for one in workspace.simulation_runs.settings()}
+def _judge_model(workspace: OpenProject, simulation: Simulation) -> str:
+    """Returns the name of the model that annotated."""
+    settings = {
+        setting.config_hash: setting.models for setting in workspace.simulation_runs.settings()
+    }
     return settings.get(simulation.play.config_hash, {}).get("judge", "a model")
 
 

@@ -27,12 +27,12 @@ from workbench.command_result import (
 )
 
 PACKAGE = Path(__file__).resolve().parents[1]
-INSTALLED, CHECKOUT = PACKAGE / "pages", PACKAGE.parent / "docs"
+INSTALLED_PAGES, CHECKOUT_PAGES = PACKAGE / "pages", PACKAGE.parent / "docs"
 """Where the pages are: the wheel has those of `docs/`, a checkout has `docs/` itself."""
-SUFFIX = ".md"
-WIDEST = 100
+PAGE_SUFFIX = ".md"
+MAX_PAGE_COLUMNS = 100
 """Columns of a page on a wide terminal."""
-PARTS = ("Why", "What to do")
+ERROR_PARAGRAPHS = ("Why", "What to do")
 """Paragraphs of an error's docstring after the first one, which says what happened."""
 ERRORS, TOPICS = "errors", "topics"
 
@@ -66,17 +66,19 @@ def explain(arguments: argparse.Namespace) -> CommandResult | int:
     name = " ".join(arguments.topic)
     topics = topics_of(name)
     if not topics:
-        known = [TOPICS, ERRORS, *codes(), *glossary(), *pages()]
-        near = difflib.get_close_matches(name, known, n=3)
-        like = f"Similar: {', '.join(near)}. " if near else ""
+        topic_names = [TOPICS, ERRORS, *codes(), *glossary(), *pages()]
+        similar_names = difflib.get_close_matches(name, topic_names, n=3)
+        suggestion = f"Similar: {', '.join(similar_names)}. " if similar_names else ""
         raise NotFound(
             f"Nothing is known of “{one_line(name, 60)}”.",
-            f"{like}`workbench help topics` lists what is.",
+            f"{suggestion}`workbench help topics` lists what is.",
         )
     if sys.stdout.isatty() and not arguments.json:
         console = Console(highlight=False)
         for topic in topics:
-            console.print(Markdown(topic.text, hyperlinks=False), width=min(console.width, WIDEST))
+            console.print(
+                Markdown(topic.text, hyperlinks=False), width=min(console.width, MAX_PAGE_COLUMNS)
+            )
             console.print()
         return EXIT_DONE
     text = "\n".join(topic.text for topic in topics)
@@ -84,8 +86,8 @@ def explain(arguments: argparse.Namespace) -> CommandResult | int:
 
 
 def topics_of(name: str) -> list[Topic]:
-    """What the topics of a name say; the name of a page may end in `.md`, which tells it from a command."""
-    plain = name.lower().removesuffix(SUFFIX)
+    """Returns what the topics of a name say; the name of a page may end in `.md`, which tells it from a command."""
+    plain = name.lower().removesuffix(PAGE_SUFFIX)
     if plain == TOPICS:
         return [Topic(TOPICS, "list", topic_list())]
     if plain == ERRORS:
@@ -108,22 +110,24 @@ def topics_of(name: str) -> list[Topic]:
 
 
 def topic_list() -> str:
-    """All topics, as Markdown."""
+    """Returns all topics, as Markdown."""
     lines = ["# Topics of `workbench help`", "", "Pages:", ""]
-    lines += [f"- `{name}{SUFFIX}`: {_title(page)}" for name, page in pages().items()]
+    lines += [f"- `{name}{PAGE_SUFFIX}`: {_title(page)}" for name, page in pages().items()]
     lines += [f"- `{ERRORS}`: all error codes", "", "Words of the glossary:", ""]
     lines += [", ".join(glossary()), "", "Error codes:", "", ", ".join(codes()), ""]
     return "\n".join(lines)
 
 
 def pages() -> dict[str, Path]:
-    """The pages of the documentation by the names of their files."""
-    folder = INSTALLED if INSTALLED.is_dir() else CHECKOUT
-    return {path.stem: path for path in sorted(folder.glob(f"*{SUFFIX}"))}
+    """Returns the pages of the documentation by the names of their files."""
+    folder = INSTALLED_PAGES if INSTALLED_PAGES.is_dir() else CHECKOUT_PAGES
+    return {path.stem: path for path in sorted(folder.glob(f"*{PAGE_SUFFIX}"))}
 
 
 def plain_links(text: str) -> str:
-    """A page without what only a browser can follow: links are their text, and places in the code are left out."""
+    """Returns a page without what only a browser can follow: links are their text, and places in the code are left
+    out.
+    """
     return _CODE_PATH.sub("", _LINK.sub(r"\1", text))
 
 
@@ -136,7 +140,7 @@ def _title(page: Path) -> str:
 
 
 def glossary() -> dict[str, tuple[str, str]]:
-    """The words of the glossary, each with its section and its meaning; of a row of words each is one."""
+    """Returns the words of the glossary, each with its section and its meaning; of a row of words each is one."""
     words_by_name: dict[str, tuple[str, str]] = {}
     section = ""
     page = pages().get("glossary")
@@ -154,7 +158,7 @@ def glossary() -> dict[str, tuple[str, str]]:
 
 
 def codes() -> dict[str, type[WorkbenchError]]:
-    """The classes of errors by their codes, in the order of `engine.base.errors`."""
+    """Returns the classes of errors by their codes, in the order of `engine.base.errors`."""
     return {
         name: kind
         for name, kind in vars(errors).items()
@@ -163,19 +167,19 @@ def codes() -> dict[str, type[WorkbenchError]]:
 
 
 def errors_page() -> str:
-    """The page on all codes, in Markdown."""
-    return _HEAD + "\n".join(error_text(kind) for kind in codes().values())
+    """Returns the page on all codes, in Markdown."""
+    return _ERRORS_PAGE_HEAD + "\n".join(error_text(kind) for kind in codes().values())
 
 
 def error_text(kind: type[WorkbenchError]) -> str:
-    """A code, what it stands for, why it happens and what to do, from the docstring of its class."""
+    """Returns a code, what it stands for, why it happens and what to do, from the docstring of its class."""
     return "\n".join([f"## {kind.__name__}", "", *_paragraphs(kind)])
 
 
 def _paragraphs(kind: type[WorkbenchError]) -> Iterator[str]:
     for paragraph in (inspect.getdoc(kind) or "").split("\n\n"):
         first, _, rest = " ".join(paragraph.split()).partition(": ")
-        if first in PARTS:
+        if first in ERROR_PARAGRAPHS:
             yield f"*{first}:* {rest[:1].upper()}{rest[1:]}\n"
         elif not first.startswith(("Args", "Attributes")):
             yield " ".join(paragraph.split()) + "\n"
@@ -183,13 +187,13 @@ def _paragraphs(kind: type[WorkbenchError]) -> Iterator[str]:
 
 
 def exit_code(kind: type[WorkbenchError]) -> int:
-    """The exit code of a command that ends with such an error."""
+    """Returns the exit code of a command that ends with such an error."""
     if issubclass(kind, Cancelled):
         return EXIT_CANCELLED
     return EXIT_USAGE if issubclass(kind, UsageError) else EXIT_FAILED
 
 
-_HEAD = """\
+_ERRORS_PAGE_HEAD = """\
 # Errors
 
 Every error has a code. On a terminal it stands below the message, with `--json` in the field `code`, on the screens in

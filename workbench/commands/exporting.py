@@ -31,8 +31,8 @@ from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.commands.summaries import narrate_set
 from workbench.narration import narrate
 
-OF_ALL = ("clusters", "decisions")
-OF_SCORES = ("table", "scores", "clusters")
+KINDS_WITHOUT_FILTER = ("clusters", "decisions")
+KINDS_WITH_SCORES = ("table", "scores", "clusters")
 FORMATS = ("jsonl", "csv", "parquet")
 
 
@@ -79,7 +79,7 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
         ids = None
         if filter:
             ids = workspace.conversations.ids(ListQuery(filter))
-        if arguments.what in OF_SCORES or "scores" in beside:
+        if arguments.what in KINDS_WITH_SCORES or "scores" in beside:
             narrate_set(workspace.score_sets)
         task = Path(workspace.project.path).stem
         with (
@@ -127,26 +127,28 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
 
 
 def _beside(words: str | None) -> list[Beside]:
-    """What is written beside conversations.
+    """Returns what is written beside conversations.
 
     Raises:
         UsageError: A word is not known.
     """
-    named = [word.strip() for word in (words or "").split(",") if word.strip()]
-    known = get_args(Beside)
-    if strange := [word for word in named if word not in known]:
-        raise UsageError(f"--with does not know {strange[0]!r}.", f"Choose of {', '.join(known)}.")
-    return [word for word in known if word in named]
+    words_given = [word.strip() for word in (words or "").split(",") if word.strip()]
+    choices = get_args(Beside)
+    if unknown := [word for word in words_given if word not in choices]:
+        raise UsageError(
+            f"--with does not know {unknown[0]!r}.", f"Choose of {', '.join(choices)}."
+        )
+    return [word for word in choices if word in words_given]
 
 
 def _checked_kind(arguments: argparse.Namespace, *, filtered: bool, beside: bool) -> str:
-    """What the lines are written as: one of `FORMATS`, or the form where that has a kind of file of its own.
+    """Returns what the lines are written as: one of `FORMATS`, or the form where that has a kind of file of its own.
 
     Raises:
         UsageError: Options do not go together.
     """
     what, form = arguments.what, arguments.form
-    if filtered and what in OF_ALL:
+    if filtered and what in KINDS_WITHOUT_FILTER:
         raise UsageError(
             f"{what.capitalize()} concern all conversations, so --filter cannot be used.",
             "Export assignments with the filter instead.",
@@ -178,6 +180,6 @@ def _checked_kind(arguments: argparse.Namespace, *, filtered: bool, beside: bool
 
 
 def _remarks(form: str | None, left_behind: Counter[str], redactor: Redactor | None) -> list[str]:
-    """What the form has no place for, and what was replaced, in sentences."""
+    """Returns what the form has no place for, and what was replaced, in sentences."""
     replaced = [] if redactor is None else [replaced_text(redactor.counts)]
     return [*losses_in_words(form or "", left_behind), *replaced]

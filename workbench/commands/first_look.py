@@ -21,7 +21,7 @@ from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability
 from engine.base.outcomes import State
 from engine.base.text import one_line
-from engine.completeness.records import LEAST_FOR_PROBE, ScoreRow, ScoringRequest
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ScoreRow, ScoringRequest
 from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
@@ -41,29 +41,32 @@ from workbench.commands.importing import map_command, with_command
 from workbench.commands.summaries import counts_json, headline, rate_line, set_lines, sets_json
 from workbench.narration import Narrator, narrate, print_json, print_text, run_stages
 
-MOST_GOALS = 12
-MOST_TO_READ = 10
-MOST_OF_A_GROUP = 3
-"""Entries of one group among those to read first, as long as other groups have some."""
+MAX_GOALS_SHOWN = 12
+"""Most groups that are printed."""
+MAX_TO_READ = 10
+"""Most conversations that are named to be read first."""
+MAX_TO_READ_PER_GROUP = 3
+"""Most conversations of one group among those to read first, as long as other groups have some."""
 
-LOOKED_AT = 200
-"""Lowest conversations from which those to read first are chosen."""
+LOWEST_CONSIDERED = 200
+"""How many of the conversations with the lowest scores those to read first are chosen from."""
 
-FIRST_SECONDS = 40.0
+PROVISIONAL_SECONDS = 40.0
 """Seconds of reading for the provisional scores."""
 
-WORTH_WAITING = 1.5
-"""Logs that are all read within this many times `FIRST_SECONDS` get no provisional scores."""
+MAX_WAIT_FACTOR = 1.5
+"""Logs that are all read within this many times `PROVISIONAL_SECONDS` get no provisional scores."""
 
-LONGEST_FOR_PROBE = 60.0
+MAX_PROBE_READING_SECONDS = 60.0
 """Seconds that whole logs for a probe may take to read; of longer ones the ends are read."""
 
-WENT_ON = 0.3
-"""Fall of the curve from which it is said that a conversation seemed done earlier."""
+MIN_CURVE_FALL = 0.3
+"""Least fall of the curve for which it is said that a conversation seemed done earlier."""
 
 
 SCORING = ScoringRequest(remaining=False)
-"""Remaining tasks take longer than all the rest; `run complete` writes them later."""
+"""The final scores. They come without remaining tasks, which take longer than all the rest; `run complete` writes those
+later."""
 
 ENDS = replace(SCORING, ends=True, context=256)
 """At most 256 tokens before the end and before an earlier boundary tell whole from cut about as well as whole logs
@@ -78,7 +81,7 @@ Further = Callable[[OpenProject], Sequence[Stage]]
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a first look came to.
+    """Holds what a first look came to.
 
     Attributes:
         code: Exit code: done, or done with gaps.
@@ -131,9 +134,9 @@ def first_look(
             project.unlink(missing_ok=True)
         raise with_command(error, project) from None
     except (Cancelled, KeyboardInterrupt) as error:
-        said = error.message if isinstance(error, Cancelled) else "Cancelled."
+        reason_text = error.message if isinstance(error, Cancelled) else "Cancelled."
         raise Cancelled(
-            said,
+            reason_text,
             f"What is done is in {project}. The same command goes on from there;"
             f" `workbench {shlex.quote(str(project))}` opens what there is.",
         ) from None
@@ -264,11 +267,11 @@ class _FirstLook:
         counts = self._workspace.conversations.counts()
         if not isinstance(scoring.reading, ReadingStage) or counts.scored:
             return False
-        if seconds is not None and seconds <= WORTH_WAITING * FIRST_SECONDS:
+        if seconds is not None and seconds <= MAX_WAIT_FACTOR * PROVISIONAL_SECONDS:
             return False
-        few = min(LEAST_FOR_PROBE, counts.conversations) / counts.conversations
-        ends = seconds is not None and seconds * few > LONGEST_FOR_PROBE
-        request = replace(ENDS if ends else SCORING, seconds=FIRST_SECONDS)
+        few = min(MIN_CONVERSATIONS_FOR_PROBE, counts.conversations) / counts.conversations
+        ends = seconds is not None and seconds * few > MAX_PROBE_READING_SECONDS
+        request = replace(ENDS if ends else SCORING, seconds=PROVISIONAL_SECONDS)
         part = self._workspace.scoring_runs.run(request)
         if not isinstance(part.scored, FittingStage):
             return False
@@ -277,8 +280,8 @@ class _FirstLook:
             seconds = at_speed(cost, part.reading.tokens_per_second())
             self._time_left.expect(scoring.reading.name, seconds)
         with self._workspace.project.reading() as conn:
-            left = len(part.reading.waiting(conn))
-        if not ends and (not left or part.scored.waiting() < LEAST_FOR_PROBE):
+            waiting_count = len(part.reading.waiting(conn))
+        if not ends and (not waiting_count or part.scored.waiting() < MIN_CONVERSATIONS_FOR_PROBE):
             return False
         try:
             run_stages(self._workspace, [part.scored], self._narrator)
@@ -288,7 +291,7 @@ class _FirstLook:
             narrate(f"No provisional scores: {error.message}")
             return False
         self._time_left.expect("fit", 2 + counts.conversations / 50)
-        read = counts.conversations - left
+        read = counts.conversations - waiting_count
         what = f"{read:,} of {counts.conversations:,} conversations"
         if ends:
             what = f"the text before the end and before one earlier place of {what}"
@@ -321,8 +324,8 @@ class _FirstLook:
             waiting = bool(scoring.reading.waiting(conn))
         if isinstance(scoring.scored, FittingStage):
             waiting = waiting or bool(scoring.scored.waiting())
-        left = scoring.stages if waiting else ()
-        workspace.runner.start([*left, *self._further_stages(workspace)])
+        waiting_count = scoring.stages if waiting else ()
+        workspace.runner.start([*waiting_count, *self._further_stages(workspace)])
 
     def _code(self, reading: ImportStage) -> int:
         unscored = self._workspace.conversations.counts().unscored
@@ -332,7 +335,9 @@ class _FirstLook:
     # Words
 
     def _badly_read(self, reading: ImportStage) -> list[str]:
-        """The accounts of sources that were badly read, and what was refused, with the command that mends it."""
+        """Returns the accounts of sources that were badly read, and what was refused, with the command that mends
+        it.
+        """
         badly = [source for source in reading.sources if source.badly_read]
         lines = account_lines(badly, partial(map_command, self._project, again=True))
         for refused in reading.refused:
@@ -356,8 +361,10 @@ class _FirstLook:
         return [line, *set_lines(self._workspace.score_sets.all())]
 
     def _to_read(self) -> list[tuple[ConversationRow, str]]:
-        """The conversations to read first, with the reason for each: the least likely to have ended, of many goals."""
-        ids = self._workspace.conversations.ids(ListQuery(sort="p"))[:LOOKED_AT]
+        """Returns the conversations to read first, with the reason for each: the least likely to have ended, of many
+        goals.
+        """
+        ids = self._workspace.conversations.ids(ListQuery(sort="p"))[:LOWEST_CONSIDERED]
         rows = [
             row
             for row in self._workspace.conversations.rows(ids)
@@ -370,8 +377,8 @@ class _FirstLook:
         for row in rows:
             label = labels.get(row.id, "")
             seen[label] += 1
-            (first if seen[label] <= MOST_OF_A_GROUP else more).append(row)
-        chosen = sorted((first + more)[:MOST_TO_READ], key=rows.index)
+            (first if seen[label] <= MAX_TO_READ_PER_GROUP else more).append(row)
+        chosen = sorted((first + more)[:MAX_TO_READ], key=rows.index)
         return [(row, self._reason(row, labels.get(row.id))) for row in chosen]
 
     def _reason(self, row: ConversationRow, label: str | None) -> str:
@@ -381,7 +388,7 @@ class _FirstLook:
         return reason(score, conversations.messages(row.id)[-1].role, label)
 
     def _labels(self) -> dict[int, str]:
-        """The label of each conversation's group."""
+        """Returns the label of each conversation's group."""
         decision_log = self._workspace.merge_queue_cache.decision_log
         clustering = self._workspace.goals.shown()
         if clustering is None:
@@ -413,13 +420,13 @@ class _FirstLook:
             f"  workbench import {project} {files}",
             f"  workbench run cluster {project} --no-labels --decide auto",
             f"  workbench run complete {project} --no-remaining",
-            f"  workbench list {project} --sort p --limit {MOST_TO_READ}",
+            f"  workbench list {project} --sort p --limit {MAX_TO_READ}",
             f"  workbench {project}     the screens; key 3 is triage, where O chooses this order",
         ]
 
 
 def at_speed(cost: Estimate, measured: float | None) -> float | None:
-    """The seconds of an estimate, or more where the speed measured just now (tokens a second) is lower.
+    """Returns the seconds of an estimate, or more where the speed measured just now (tokens a second) is lower.
 
     The speed is that of shorter texts, which are read faster, so it is no reason to expect less.
     """
@@ -429,11 +436,13 @@ def at_speed(cost: Estimate, measured: float | None) -> float | None:
 
 
 def reason(score: ScoreRow, last_role: str, label: str | None) -> str:
-    """Why a conversation is among those to read first, in words: how it ends, what its curve did before, its goal."""
+    """Returns why a conversation is among those to read first, in words: how it ends, what its curve did before, its
+    goal.
+    """
     parts = [ENDINGS.get(last_role, f"ends with a {last_role} message")]
     if score.p_end_normalised is not None and score.curve:
         peak = max(score.curve, key=lambda point: point.p_end_normalised)
-        if peak.p_end_normalised - score.p_end_normalised >= WENT_ON:
+        if peak.p_end_normalised - score.p_end_normalised >= MIN_CURVE_FALL:
             height = probability(peak.p_end_normalised)
             # A log of one turn can end after each step, so its turn says nothing.
             one_turn = score.curve[-1].turn == 1
@@ -461,7 +470,9 @@ ENDINGS = {
 
 def _goal_lines(groups: Sequence[dict[str, Any]]) -> str:
     lines = [f"\nWhat users wanted, {counted(len(groups), 'group')}:"]
-    lines += [f"{group['size']:>8,}  {one_line(group['label'])}" for group in groups[:MOST_GOALS]]
-    if len(groups) > MOST_GOALS:
-        lines.append(f"          and {len(groups) - MOST_GOALS:,} smaller ones")
+    lines += [
+        f"{group['size']:>8,}  {one_line(group['label'])}" for group in groups[:MAX_GOALS_SHOWN]
+    ]
+    if len(groups) > MAX_GOALS_SHOWN:
+        lines.append(f"          and {len(groups) - MAX_GOALS_SHOWN:,} smaller ones")
     return "\n".join(lines)

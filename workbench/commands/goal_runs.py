@@ -38,10 +38,10 @@ from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate, run_stages
 from workbench.text_tables import cell_lines
 
-MOST_LINES = 40
+MAX_GROUP_LINES = 40
 """Groups that are printed for people; `--json` and `export clusters` have all."""
 
-LONGEST = 40
+MAX_LABEL_CHARACTERS = 40
 
 ABOUT = argument("--about", help="paragraph on the application, for the summaries; is kept")
 
@@ -55,9 +55,11 @@ def run_cluster(arguments: argparse.Namespace) -> CommandResult:
         run_stages(workspace, workspace.goal_stages().cluster(request))
         clustering = shown_clustering(workspace)
     groups, without = clustering["groups"], clustering["without"]
-    lines = [f"{group['size']:>8,}  {one_line(group['label'])}" for group in groups[:MOST_LINES]]
-    if len(groups) > MOST_LINES:
-        lines.append(f"          and {len(groups) - MOST_LINES:,} smaller ones")
+    lines = [
+        f"{group['size']:>8,}  {one_line(group['label'])}" for group in groups[:MAX_GROUP_LINES]
+    ]
+    if len(groups) > MAX_GROUP_LINES:
+        lines.append(f"          and {len(groups) - MAX_GROUP_LINES:,} smaller ones")
     note = f"Without a vector, and in no group: {without:,}; `export assignments` says why."
     return CommandResult(
         lines,
@@ -74,7 +76,7 @@ def keep_about(workspace: OpenProject, about: str | None) -> None:
 
 
 def shown_clustering(workspace: OpenProject) -> dict[str, Any]:
-    """The clustering that is shown with its groups after all decisions, largest first, as JSON values."""
+    """Returns the clustering that is shown with its groups after all decisions, largest first, as JSON values."""
     groups = workspace.goals.groups()
     return clustering_result(workspace.project, workspace.merge_queue_cache.decision_log, groups)
 
@@ -127,16 +129,16 @@ def run_stability(arguments: argparse.Namespace) -> CommandResult:
         run_stages(workspace, [stage])
         stability = stability_result(workspace.project, stage)
     lines = [
-        f"ARI with the clustering: {_figure(stability['ari_seeds'])} over {stability['seeds']} seeds, "
-        f"{_figure(stability['ari_bootstraps'])} over {stability['bootstraps']} bootstraps"
+        f"ARI with the clustering: {_figure_text(stability['ari_seeds'])} over {stability['seeds']} seeds, "
+        f"{_figure_text(stability['ari_bootstraps'])} over {stability['bootstraps']} bootstraps"
     ]
     for cluster in stability["clusters"]:
         mark = {True: "stable", False: "UNSTABLE", None: ""}[cluster["stable"]]
-        lines.append(f"{_figure(cluster['jaccard'])}  {mark:8}  {one_line(cluster['label'])}")
+        lines.append(f"{_figure_text(cluster['jaccard'])}  {mark:8}  {one_line(cluster['label'])}")
     return CommandResult(lines, stability)
 
 
-def _figure(value: float | None) -> str:
+def _figure_text(value: float | None) -> str:
     return "   –" if value is None else f"{value:.2f}"
 
 
@@ -177,13 +179,13 @@ def run_splits(arguments: argparse.Namespace) -> CommandResult:
         for group in accepted:
             goals.split(group, proposals[group].parts)
             narrate(f"Split {group}; `u` in the goals undoes it.")
-    left = [proposal for group, proposal in proposals.items() if group not in accepted]
+    open_proposals = [proposal for group, proposal in proposals.items() if group not in accepted]
     rows = [
         {key: value for key, value in asdict(proposal).items() if key != "parts"}
         | {"sizes": [len(part) for part in proposal.parts]}
         for proposal in proposals.values()
     ]
-    return CommandResult(_split_lines(left), {"proposals": rows, "split": accepted})
+    return CommandResult(_split_lines(open_proposals), {"proposals": rows, "split": accepted})
 
 
 def _split_lines(proposals: Sequence[SplitProposal]) -> list[str]:
@@ -196,17 +198,18 @@ def _split_lines(proposals: Sequence[SplitProposal]) -> list[str]:
         ],
         [
             (
-                one.group_id, one_line(one.label, LONGEST), " + ".join(f"{len(part):,}" for part in one.parts),
-                one.apart, one.same, one_line(" | ".join(" ".join(words) for words in one.words), 2 * LONGEST),
+                proposal.group_id, one_line(proposal.label, MAX_LABEL_CHARACTERS),
+                " + ".join(f"{len(part):,}" for part in proposal.parts), proposal.apart, proposal.same,
+                one_line(" | ".join(" ".join(words) for words in proposal.words), 2 * MAX_LABEL_CHARACTERS),
             )
-            for one in proposals
+            for proposal in proposals
         ],
     )  # fmt: skip
 
 
 # Goals as Soroka et al. find them
 
-MOST_GROUPS = 10
+MAX_GROUPS_PER_RUN = 10
 """Groups of each run that are printed for people, as in Figure 4; `--json` has all."""
 
 
@@ -259,16 +262,16 @@ def _paper_lines(report: dict[str, Any]) -> list[str]:
     figure, table, baseline = report["figure_4"], report["table_4"], report["llm_only"]
     for name in ("seeds", "bootstraps"):
         if figure[name]:
-            lines += ["", f"Figure 4, {name}: {_ari(figure[f'ari_{name}_mean'])}"]
+            lines += ["", f"Figure 4, {name}: {_ari_text(figure[f'ari_{name}_mean'])}"]
             for number, run in enumerate(figure[name], 1):
                 lines += _run_lines(f"{name[:-1]} {number}", run)
     if table:
         lines += [
             "",
             "Table 4           clusters  rows  cosine  Euclidean",
-            _distances("train", table["clusters_train"], table["train"]),
-            _distances("test", None, table["test"]),
-            _distances("full", table["clusters_full"], table["full"]),
+            _distance_line("train", table["clusters_train"], table["train"]),
+            _distance_line("test", None, table["test"]),
+            _distance_line("full", table["clusters_full"], table["full"]),
         ]
         if table["without_vector"]:
             lines.append(
@@ -276,14 +279,14 @@ def _paper_lines(report: dict[str, Any]) -> list[str]:
             )
     if baseline["orders"]:
         several = len(baseline["orders"]) > 1
-        ari = f": {_ari(baseline['ari_orders_mean'])}" if several else ""
+        ari = f": {_ari_text(baseline['ari_orders_mean'])}" if several else ""
         lines += ["", f"LLM only{ari}"]
         if baseline["shortened"]:
             lines.append(f"  {baseline['shortened']:,} logs did not fit the context and were shortened")  # fmt: skip
         for number, order in enumerate(baseline["orders"], 1):
             lines.append(
                 f"  order {number}: {order['categories']:,} categories, {order['several']:,} with several, "
-                f"{order['without']:,} with none{_gold(order)}"
+                f"{order['without']:,} with none{_gold_text(order)}"
             )
             lines += [f"{count:>8,}  {one_line(name)}" for name, count in order["most_used"]]
     return lines
@@ -292,15 +295,20 @@ def _paper_lines(report: dict[str, Any]) -> list[str]:
 def _run_lines(title: str, run: dict[str, Any]) -> list[str]:
     head = (
         f"{title}: {run['clusters_before']} clusters merged to {run['clusters']}; {run['asked']} questions,"
-        f" {run['merged']} yes, {run['unread']} replies unread, {run['undescribed']} without a description{_gold(run)}"
+        f" {run['merged']} yes, {run['unread']} replies unread,"
+        f" {run['undescribed']} without a description{_gold_text(run)}"
     )
     groups = run["groups"]
-    lines = [f"{g['size']:>8,}  {one_line(g['description'])}" for g in groups[:MOST_GROUPS]]
-    rest = len(groups) - MOST_GROUPS
-    return [head, *lines, *([f"          and {rest:,} smaller ones"] if rest > 0 else [])]
+    lines = [f"{g['size']:>8,}  {one_line(g['description'])}" for g in groups[:MAX_GROUPS_PER_RUN]]
+    smaller_groups = len(groups) - MAX_GROUPS_PER_RUN
+    return [
+        head,
+        *lines,
+        *([f"          and {smaller_groups:,} smaller ones"] if smaller_groups > 0 else []),
+    ]
 
 
-def _gold(run: dict[str, Any]) -> str:
+def _gold_text(run: dict[str, Any]) -> str:
     against = run["against_gold"]
     if against is None:
         return ""
@@ -311,11 +319,11 @@ def _gold(run: dict[str, Any]) -> str:
     return f"; against gold {', '.join(figures)}, {against['n']:,} conversations"
 
 
-def _ari(value: float | None) -> str:
+def _ari_text(value: float | None) -> str:
     return "no two runs can be compared" if value is None else f"mean ARI between runs {value:.2f}"
 
 
-def _distances(name: str, clusters: int | None, distances: dict[str, Any]) -> str:
+def _distance_line(name: str, clusters: int | None, distances: dict[str, Any]) -> str:
     count = "" if clusters is None else f"{clusters:,}"
     if not distances["rows"]:
         return f"  {name:<16}{count:>8}  {0:>4}"

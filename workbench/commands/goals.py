@@ -19,11 +19,11 @@ from workbench.arguments import FILTER, PROJECT, argument, one_of, positive, sha
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import run_stages
 
-NONE = "none"
+NO_GROUP = "none"
 """Stands for no group, where conversations are moved out of all."""
 
-_WHICH = "label, id or number of a group, in this order (`workbench goals list`)"
-_GROUP, _OTHER = argument("group", help=_WHICH), argument("other", help=_WHICH)
+_GROUP_HELP = "label, id or number of a group, in this order (`workbench goals list`)"
+_GROUP, _OTHER = argument("group", help=_GROUP_HELP), argument("other", help=_GROUP_HELP)
 
 
 @takes(PROJECT, FILTER)
@@ -164,14 +164,14 @@ def split(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     PROJECT,
-    argument("group", help=f"{_WHICH}; {NONE} takes them out of all groups"),
+    argument("group", help=f"{_GROUP_HELP}; {NO_GROUP} takes them out of all groups"),
     argument("conversations", nargs="+", metavar="ID", help="ids of conversations"),
 )
 def move(arguments: argparse.Namespace) -> CommandResult:
     """Moves conversations to a group, in one act."""
     with OpenProject(Path(arguments.project)) as workspace:
         goals = workspace.goals
-        target = None if arguments.group == NONE else resolve(goals.groups(), arguments.group)
+        target = None if arguments.group == NO_GROUP else resolve(goals.groups(), arguments.group)
         keys = [conversation(workspace, name) for name in arguments.conversations]
         decision = goals.move(keys, None if target is None else target.id)
         return _decision_result(decision, goals)
@@ -233,7 +233,7 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
             proposal := goals.proposal([earlier.pair for earlier in pairs])
         ):
             pairs.append(proposal)
-        left = goals.progress().left
+        pairs_left = goals.progress().left
     lines = [
         f"{pair.evidence.probability:>4.0%}  {pair.a.id} “{one_line(pair.a.label, 40)}” ({pair.a.size:,})"
         f" and {pair.b.id} “{one_line(pair.b.label, 40)}” ({pair.b.size:,});"
@@ -242,12 +242,12 @@ def proposals(arguments: argparse.Namespace) -> CommandResult:
         for pair in pairs
     ]
     lines.append(
-        f"{counted(left, 'pair')} left to decide; `workbench goals merge`, or `goals apart`."
+        f"{counted(pairs_left, 'pair')} left to decide; `workbench goals merge`, or `goals apart`."
     )
     return CommandResult(
         lines,
         {
-            "left": left,
+            "left": pairs_left,
             "proposals": [{**asdict(pair), "evidence": pair.evidence.as_json()} for pair in pairs],
         },
     )
@@ -365,7 +365,7 @@ def _require_groups(goals: GoalService) -> None:
 
 
 def resolve(groups: Sequence[GoalGroup], name: str) -> GoalGroup:
-    """The group with this label, else that with this id, else that with this number: a label may be a number.
+    """Returns the group with this label, else that with this id, else that with this number: a label may be a number.
 
     Raises:
         UsageError: There is none, or several have this label.
@@ -387,7 +387,7 @@ def resolve(groups: Sequence[GoalGroup], name: str) -> GoalGroup:
 
 
 def conversation(workspace: OpenProject, name: str) -> int:
-    """The key of the conversation that was imported with this id.
+    """Returns the key of the conversation that was imported with this id.
 
     Raises:
         NotFound: There is none, or there are several.

@@ -32,6 +32,7 @@ from workbench.commands.models import open_catalog
 from workbench.narration import Narrator, narrate
 
 MB = 1_000_000
+"""Bytes of a megabyte."""
 
 
 @takes(
@@ -47,18 +48,23 @@ def find(arguments: argparse.Namespace) -> CommandResult:
     """Searches the hub, lists the files of one repository, or prints the recommended models."""
     words = " ".join(arguments.words).strip()
     if not words:
-        return _recommended()
+        return _list_recommended()
     hub = hub_from_environment()
     if "/" in words:
-        return _files(look_at(hub, words))
+        return _list_files(look_at(hub, words))
     repositories = search(hub, words, arguments.limit)
-    lines = [
-        f"{one_line(one.name, 60):<60} {one.downloads:>11,} downloads  {'gated, ' if one.gated else ''}"
-        f"license {one_line(one.licence, 24) or 'unknown'}, {one.changed}"
-        for one in repositories
-    ]
+    lines = []
+    for repository in repositories:
+        gated = "gated, " if repository.gated else ""
+        license_name = one_line(repository.licence, 24) or "unknown"
+        lines.append(
+            f"{one_line(repository.name, 60):<60} {repository.downloads:>11,} downloads  {gated}"
+            f"license {license_name}, {repository.changed}"
+        )
     hint = f"{len(repositories)} found on {hub.host}; `workbench models search OWNER/NAME` lists files."
-    return CommandResult(lines, {"found": [asdict(one) for one in repositories]}, hints=[hint])
+    return CommandResult(
+        lines, {"found": [asdict(repository) for repository in repositories]}, hints=[hint]
+    )
 
 
 @takes(
@@ -83,18 +89,18 @@ def pull(arguments: argparse.Namespace) -> CommandResult:
             )
     else:
         hub = hub_from_environment()
-        found = look_at(hub, arguments.repository, arguments.revision)
-        if found.gated:
+        repository = look_at(hub, arguments.repository, arguments.revision)
+        if repository.gated:
             narrate(
-                f"{found.name} is gated: its owners give it only to those who accept their terms."
+                f"{repository.name} is gated: its owners give it only to those who accept their terms."
             )
-        file = found.file(arguments.file)
-        plans = [plan_pull(catalog.data, hub, found, file, arguments.name)]
+        file = repository.file(arguments.file)
+        plans = [plan_pull(catalog.data, hub, repository, file, arguments.name)]
     pulled = []
     for plan in plans:
         catalog.refuse_taken(plan.name, plan.first)
         pulled.append(_pull(plan))
-    lines = [f"{one['name']}: {one['path']}, checksum and header are right" for one in pulled]
+    lines = [f"{entry['name']}: {entry['path']}, checksum and header are right" for entry in pulled]
     return CommandResult(lines, {"pulled": pulled})
 
 
@@ -110,19 +116,29 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     narrator, rate, redirects = Narrator(), Rate(), set[str]()
     state = ""
 
-    def progress(at: PullProgress) -> None:
+    def progress(pull_progress: PullProgress) -> None:
         nonlocal rate, state
-        if at.redirect and at.redirect not in redirects:
-            redirects.add(at.redirect)
-            narrate(f"  {wanted.hub} redirects the download: it comes {at.redirect}")
-        if at.state != state:
-            rate, state = Rate(), at.state
-        rate.add(at.done)
+        if pull_progress.redirect and pull_progress.redirect not in redirects:
+            redirects.add(pull_progress.redirect)
+            narrate(f"  {wanted.hub} redirects the download: it comes {pull_progress.redirect}")
+        if pull_progress.state != state:
+            rate, state = Rate(), pull_progress.state
+        rate.add(pull_progress.done)
         speed = rate.value
-        left = (at.total - at.done) / speed if speed else None
-        note = "checksum" if at.state == "checking" else ""
+        seconds_left = (pull_progress.total - pull_progress.done) / speed if speed else None
+        note = "checksum" if pull_progress.state == "checking" else ""
         narrator(
-            JobProgress(0, "pull", title, at.done // MB, at.total // MB, "MB", speed, left, note)
+            JobProgress(
+                0,
+                "pull",
+                title,
+                pull_progress.done // MB,
+                pull_progress.total // MB,
+                "MB",
+                speed,
+                seconds_left,
+                note,
+            )
         )
 
     narrator(JobStarted(0, "pull", title))
@@ -150,8 +166,8 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     }
 
 
-def _files(repository: HubRepository) -> CommandResult:
-    """The files of one repository."""
+def _list_files(repository: HubRepository) -> CommandResult:
+    """Returns the files of one repository."""
     machine = machine_memory()
     lines = []
     for file in repository.files:
@@ -181,14 +197,14 @@ def _files(repository: HubRepository) -> CommandResult:
     return CommandResult(lines, document, hints=hints)
 
 
-def _recommended() -> CommandResult:
-    """The recommended models, in sets by the memory that they need."""
+def _list_recommended() -> CommandResult:
+    """Returns the recommended models, in sets by the memory that they need."""
     sets = recommended_sets(folders.config_dir())
     machine = machine_memory()
     here = set_for(sets, max(machine.gpu_free, machine.system or 0) or None)
     return CommandResult(
-        [line for one in sets for line in _set_lines(one, one is here)],
-        {"recommended": [{**asdict(one), "here": one is here} for one in sets]},
+        [line for models in sets for line in _set_lines(models, models is here)],
+        {"recommended": [{**asdict(models), "here": models is here} for models in sets]},
         hints=[
             "This list comes with the program; the hub was not asked."
             " `workbench models pull OWNER/NAME FILE` pulls one."

@@ -28,8 +28,8 @@ from workbench.arguments import MOST_UNPACKED, PROJECT, argument, switch, takes
 from workbench.command_result import EXIT_CANCELLED, EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import print_text, run_stages
 
-CONVERSATIONS_SHOWN = 2
-CHARACTERS_SHOWN = 2_000
+MAX_CONVERSATIONS_SHOWN = 2
+MAX_CHARACTERS_SHOWN = 2_000
 
 
 @takes(
@@ -88,12 +88,18 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
     except WorkbenchError:
         if is_new and stage is not None and not stage.sources:
             path.unlink(missing_ok=True)
-        unknown = [one for one in stage.refused if isinstance(one, UnknownFormat)] if stage else []
+        unknown = (
+            [refusal for refusal in stage.refused if isinstance(refusal, UnknownFormat)]
+            if stage
+            else []
+        )
         if unknown:
             raise with_command(unknown[0], arguments.project) from None
         raise
-    again = None if arguments.map else lambda path: map_command(arguments.project, path, again=True)
-    lines = [stage.summary(), *account_lines(stage.sources, again)]
+    next_command = (
+        None if arguments.map else lambda path: map_command(arguments.project, path, again=True)
+    )
+    lines = [stage.summary(), *account_lines(stage.sources, next_command)]
     for refusal in stage.refused:
         if isinstance(refusal, UnknownFormat):
             lines += [refusal.message, f"  {with_command(refusal, arguments.project).hint}"]
@@ -109,7 +115,7 @@ def import_paths(arguments: argparse.Namespace) -> CommandResult | int:
         "leaks",
     )
     document: dict[str, Any] = {name: getattr(stage, name) for name in counts}
-    document["sources"] = [_as_json(source) for source in stage.sources]
+    document["sources"] = [_source_json(source) for source in stage.sources]
     document["check"] = check.as_json()
     return CommandResult(
         [*lines, check.summary()],
@@ -131,30 +137,30 @@ def run_check(arguments: argparse.Namespace) -> CommandResult:
 def _dry_run(arguments: argparse.Namespace) -> CommandResult:
     """Reads the inputs without a project and says what an import would do."""
     sources: list[SourceReport] = []
-    shown: list[Conversation] = []
-    most = arguments.most_unpacked
+    examples: list[Conversation] = []
+    max_unpacked = arguments.most_unpacked
     opened_inputs = open_inputs(
         arguments.paths,
         format=arguments.format,
         stdin=sys.stdin.buffer,
         all_branches=arguments.all_branches,
-        bounds=None if most is None else Bounds(most),
+        bounds=None if max_unpacked is None else Bounds(max_unpacked),
     )
     for opened in opened_inputs:
         report = SourceReport(opened.label, opened.detection)
         sources.append(report)
         for record in opened.records():
             report.count(record)
-            if isinstance(record, Parsed) and len(shown) < CONVERSATIONS_SHOWN:
-                shown.append(record.conversation)
-    again = None if arguments.map else lambda path: map_command(arguments.project, path)
-    lines = account_lines(sources, again)
-    logs = [_rendered(conversation) for conversation in shown]
-    for conversation, log in zip(shown, logs, strict=True):
-        rest = len(log) - CHARACTERS_SHOWN
-        more = f"\n... {rest:,} characters more" if rest > 0 else ""
-        lines.append(f"\n== {conversation.external_id} ==\n{log[:CHARACTERS_SHOWN]}{more}")
-    document = {"sources": [_as_json(source) for source in sources], "conversations": logs}
+            if isinstance(record, Parsed) and len(examples) < MAX_CONVERSATIONS_SHOWN:
+                examples.append(record.conversation)
+    next_command = None if arguments.map else lambda path: map_command(arguments.project, path)
+    lines = account_lines(sources, next_command)
+    logs = [_log_text(conversation) for conversation in examples]
+    for conversation, log in zip(examples, logs, strict=True):
+        characters_left = len(log) - MAX_CHARACTERS_SHOWN
+        more_text = f"\n... {characters_left:,} characters more" if characters_left > 0 else ""
+        lines.append(f"\n== {conversation.external_id} ==\n{log[:MAX_CHARACTERS_SHOWN]}{more_text}")
+    document = {"sources": [_source_json(source) for source in sources], "conversations": logs}
     return CommandResult([*lines, "\nNothing was stored."], document, _exit_code(sources))
 
 
@@ -163,12 +169,12 @@ def _exit_code(sources: list[SourceReport], *, refused: bool = False) -> int:
     return EXIT_INCOMPLETE if gaps else EXIT_DONE
 
 
-def _rendered(conversation: Conversation) -> str:
-    """A conversation as a model reads it."""
+def _log_text(conversation: Conversation) -> str:
+    """Returns a conversation as a model reads it."""
     return "".join(piece.text for piece in render_log(conversation.messages))
 
 
-def _as_json(source: SourceReport) -> dict[str, Any]:
+def _source_json(source: SourceReport) -> dict[str, Any]:
     account = source.account
     return {
         "source": source.label,
@@ -179,11 +185,15 @@ def _as_json(source: SourceReport) -> dict[str, Any]:
         "quarantined": source.rejected,
         "reasons": source.reasons,
         "characters": {place: account.chars.get(place, 0) for place in PLACES},
-        "not_read": {name: asdict(one) for name, one in account.lost.items()},
-        "unknown_parts": {name: asdict(one) for name, one in account.unknown.items()},
-        "kept_from_models": {name: asdict(one) for name, one in account.hidden.items()},
-        "several_ids": {name: asdict(one) for name, one in account.ids.items()},
-        "dates": {name: asdict(one) for name, one in account.dates.items()},
+        "not_read": {name: asdict(account_entry) for name, account_entry in account.lost.items()},
+        "unknown_parts": {
+            name: asdict(account_entry) for name, account_entry in account.unknown.items()
+        },
+        "kept_from_models": {
+            name: asdict(account_entry) for name, account_entry in account.hidden.items()
+        },
+        "several_ids": {name: asdict(account_entry) for name, account_entry in account.ids.items()},
+        "dates": {name: asdict(account_entry) for name, account_entry in account.dates.items()},
         "out_of_order": account.out_of_order,
         "warning": account.warns,
     }
@@ -191,14 +201,16 @@ def _as_json(source: SourceReport) -> dict[str, Any]:
 
 # Mappings of unknown formats
 
-_MESSAGES_SHOWN = 6
-_COLUMNS = 100
+_MAX_MESSAGES_SHOWN = 6
+_LINE_COLUMNS = 100
 
-_ASK = "Enter saves it and imports the file; e edits it, g makes another guess, q leaves: "
+_MAPPING_QUESTION = (
+    "Enter saves it and imports the file; e edits it, g makes another guess, q leaves: "
+)
 
 
 def file_to_map(arguments: argparse.Namespace) -> str:
-    """The file that `--map` is about.
+    """Returns the file that `--map` is about.
 
     Raises:
         UsageError: There are several, it is a folder or standard input, or a format was chosen too.
@@ -221,7 +233,7 @@ def file_to_map(arguments: argparse.Namespace) -> str:
 
 
 def guessed_mapping(path: str) -> CommandResult:
-    """The guess of where a file has its messages as a mapping file, and what is read with it; stores nothing.
+    """Returns the guess of where a file has its messages as a mapping file, and what is read with it; stores nothing.
 
     Raises:
         FormatError: Nothing in the file looks like messages.
@@ -230,7 +242,7 @@ def guessed_mapping(path: str) -> CommandResult:
     text = draft.texts[0]
     trial = draft.try_out(text)
     return CommandResult(
-        [_shown(draft, text), "\nNothing was stored."],
+        [_mapping_text(draft, text), "\nNothing was stored."],
         {
             "mapping": text,
             "conversations": trial.conversations,
@@ -256,14 +268,14 @@ def ask_for_mapping(path: str) -> str | None:
     guess = 0
     text = draft.texts[guess]
     while True:
-        print_text(_shown(draft, text))
-        answer = _answer(_ASK)
+        print_text(_mapping_text(draft, text))
+        answer = _ask_person(_MAPPING_QUESTION)
         if answer is None or answer == "q":
             print_text("Nothing was imported.")
             return None
         try:
             if answer == "e":
-                text = _edited(text)
+                text = _edit_text(text)
             elif answer == "g":
                 guess = (guess + 1) % len(draft.texts)
                 text = draft.texts[guess]
@@ -276,19 +288,21 @@ def ask_for_mapping(path: str) -> str | None:
 
 
 def map_command(project: str | PathLike[str], path: str, again: bool = False) -> str:
-    """The command that asks where a file has its messages, in words; `again` replaces what was read of it before."""
+    """Returns the command that asks where a file has its messages, in words; `again` replaces what was read of it
+    before.
+    """
     words = ["workbench", "import", str(project), path, "--map"]
     return f"To say where its messages are: {shlex.join(words)}" + (" --replace" if again else "")
 
 
 def with_command(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:
-    """The refusal of a file, with the command that asks where it has its messages."""
+    """Returns the refusal of a file, with the command that asks where it has its messages."""
     path = file_of(error.path)
     return error if path is None else FormatError(error.message, map_command(project, path))
 
 
-def _edited(text: str) -> str:
-    """The text as the person left it in the editor of `VISUAL` or `EDITOR`.
+def _edit_text(text: str) -> str:
+    """Returns the text as the person left it in the editor of `VISUAL` or `EDITOR`.
 
     Raises:
         FormatError: The editor cannot be run, or what it wrote is no text.
@@ -306,8 +320,8 @@ def _edited(text: str) -> str:
             ) from None
 
 
-def _answer(question: str) -> str | None:
-    """What the person types; None at the end of the input or after ctrl+c."""
+def _ask_person(question: str) -> str | None:
+    """Returns what the person types; None at the end of the input or after ctrl+c."""
     try:
         return input(question).strip()
     except (EOFError, KeyboardInterrupt):
@@ -315,7 +329,7 @@ def _answer(question: str) -> str | None:
         return None
 
 
-def _shown(draft: MappingDraft, text: str) -> str:
+def _mapping_text(draft: MappingDraft, text: str) -> str:
     return "\n".join(["", text, *_trial_lines(draft.try_out(text))])
 
 
@@ -331,10 +345,10 @@ def _trial_lines(trial: Trial) -> list[str]:
 def _conversation_lines(conversation: Conversation) -> list[str]:
     messages = conversation.messages
     lines = [f"  == {one_line(conversation.external_id, 60)} =="]
-    for message in messages[:_MESSAGES_SHOWN]:
+    for message in messages[:_MAX_MESSAGES_SHOWN]:
         calls = "".join(f" [calls {call.name}]" for call in message.tool_calls)
-        text = one_line(message.content, _COLUMNS - 16)
+        text = one_line(message.content, _LINE_COLUMNS - 16)
         lines.append(f"  {message.role:>10}  {text}{calls}")
-    if len(messages) > _MESSAGES_SHOWN:
-        lines.append(f"  {'':>10}  ... {len(messages) - _MESSAGES_SHOWN:,} more")
+    if len(messages) > _MAX_MESSAGES_SHOWN:
+        lines.append(f"  {'':>10}  ... {len(messages) - _MAX_MESSAGES_SHOWN:,} more")
     return lines

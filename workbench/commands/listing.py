@@ -41,10 +41,10 @@ from workbench.command_result import EXIT_DONE, CommandResult
 from workbench.commands.summaries import counts_json, headline, narrate_set, set_lines, sets_json
 from workbench.narration import narrate
 
-BATCH = 500
+ROWS_PER_BATCH = 500
 """Rows read at once; the columns of the table are as wide as the first of these need."""
 
-COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
+LIST_COLUMNS: tuple[tuple[str, bool, Callable[[ConversationRow], str]], ...] = (
     ("state", False, lambda row: str(row.state)),
     ("p", True, lambda row: probability(row.p_end_normalised)),
     ("success", True, lambda row: probability(row.success)),
@@ -102,7 +102,7 @@ def status(arguments: argparse.Namespace) -> CommandResult:
             for block in shared.shown
         ],
         "verdicts": {str(verdict): count for verdict, count in verdicts.items()},
-        "runs": [{name: getattr(run, name) for name in RUN_FIELDS} for run in runs],
+        "runs": [{name: getattr(run, name) for name in RUN_JSON_FIELDS} for run in runs],
         "quarantine": [
             {"source": row.source, "line": row.line, "reason": row.reason} for row in quarantined
         ],
@@ -110,14 +110,14 @@ def status(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult(lines, document)
 
 
-RUN_FIELDS = (
+RUN_JSON_FIELDS = (
     "id", "stage", "state", "config_hash", "started_at", "finished_at", "done", "total", "message"
 )  # fmt: skip
 """What `status --json` has of a run."""
 
 
 def _with_interrupted(runs: list[RunRow], project: Project) -> list[RunRow]:
-    """The runs; one recorded as running is interrupted when no process writes the project."""
+    """Returns the runs; one recorded as running is interrupted when no process writes the project."""
     if not any(run.state == "running" for run in runs) or project.is_written():
         return runs
     return [replace(run, state="interrupted") if run.state == "running" else run for run in runs]
@@ -146,20 +146,22 @@ def list_conversations(arguments: argparse.Namespace) -> int:
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         conversations = workspace.conversations
         if arguments.by is not None:
-            _count(workspace, query.filter, arguments.by, arguments.limit, json=arguments.json)
+            _print_counts(
+                workspace, query.filter, arguments.by, arguments.limit, json=arguments.json
+            )
         else:
             ids = conversations.ids(query)[: arguments.limit]
             if arguments.json:
-                for row in chain.from_iterable(_batches(conversations, ids)):
-                    print(as_json(_line(row)))
+                for row in chain.from_iterable(_row_batches(conversations, ids)):
+                    print(as_json(_row_json(row)))
             else:
-                _print_table(_batches(conversations, ids))
+                _print_table(_row_batches(conversations, ids))
         sys.stdout.flush()
         narrate_set(workspace.score_sets)
     return EXIT_DONE
 
 
-def _count(
+def _print_counts(
     workspace: OpenProject, filter: Filter, field: str, limit: int | None, *, json: bool
 ) -> None:
     """Prints the values of a field with the number of conversations that match a filter, the most frequent first.
@@ -192,33 +194,35 @@ def _count(
         )
 
 
-def _batches(
+def _row_batches(
     conversations: ConversationService, ids: Sequence[int]
 ) -> Iterator[list[ConversationRow]]:
-    for start in range(0, len(ids), BATCH):
-        yield conversations.rows(ids[start : start + BATCH])
+    for start in range(0, len(ids), ROWS_PER_BATCH):
+        yield conversations.rows(ids[start : start + ROWS_PER_BATCH])
 
 
 def _print_table(batches: Iterator[list[ConversationRow]]) -> None:
-    begin = next(batches, [])
+    first_batch = next(batches, [])
     # Most projects have no probe of success; a column of dashes says less than none.
-    without_success = all(row.success is None for row in begin)
-    columns = [column for column in COLUMNS if column[0] != "success" or not without_success]
-    first = [[cell(row) for _, _, cell in columns] for row in begin]
+    without_success = all(row.success is None for row in first_batch)
+    columns = [column for column in LIST_COLUMNS if column[0] != "success" or not without_success]
+    first_rows = [[cell_text(row) for _, _, cell_text in columns] for row in first_batch]
     titles = [title for title, _, _ in columns]
-    widths = [max(map(cell_len, column)) for column in zip(titles, *first, strict=True)]
-    rest = ([cell(row) for _, _, cell in columns] for row in chain.from_iterable(batches))
-    for cells in chain([titles], first, rest):
+    widths = [max(map(cell_len, column)) for column in zip(titles, *first_rows, strict=True)]
+    later_rows = (
+        [cell_text(row) for _, _, cell_text in columns] for row in chain.from_iterable(batches)
+    )
+    for cells in chain([titles], first_rows, later_rows):
         padded = (
             " " * (width - cell_len(text)) + text
-            if right
+            if align_right
             else text + " " * (width - cell_len(text))
-            for text, width, (_, right, _) in zip(cells, widths, columns, strict=True)
+            for text, width, (_, align_right, _) in zip(cells, widths, columns, strict=True)
         )
         print("  ".join(padded).rstrip())
 
 
-def _line(row: ConversationRow) -> dict[str, Any]:
+def _row_json(row: ConversationRow) -> dict[str, Any]:
     return {
         "id": row.external_id,
         "source": row.source,
@@ -238,7 +242,7 @@ def _line(row: ConversationRow) -> dict[str, Any]:
 
 
 def matching(workspace: OpenProject, filter: Filter) -> Sequence[int]:
-    """The keys of the conversations that match a filter.
+    """Returns the keys of the conversations that match a filter.
 
     Raises:
         NotFound: None does.

@@ -45,7 +45,7 @@ def list_models(arguments: argparse.Namespace) -> CommandResult:
     """Lists models, adapters, endpoints and unfinished pulls."""
     catalog = open_catalog()
     endpoints = EndpointBook(folders.data_dir()).entries()
-    return _entries(catalog, [*catalog.entries(), *catalog.adapters()], endpoints)
+    return _list_entries(catalog, [*catalog.entries(), *catalog.adapters()], endpoints)
 
 
 @takes(
@@ -74,7 +74,7 @@ def add(arguments: argparse.Namespace) -> CommandResult:
     """Adds a file, those of a folder, the adapter of a training run, or an endpoint."""
     catalog = open_catalog()
     if arguments.path.startswith(("http://", "https://")):
-        return _entries(catalog, [], [_add_endpoint(arguments)])
+        return _list_entries(catalog, [], [_add_endpoint(arguments)])
     path = Path(os.path.expanduser(arguments.path)).resolve()
     if path.is_dir() and not (path / RUN_ADAPTER).is_file():
         files = list(ggufs_in(path))
@@ -82,7 +82,9 @@ def add(arguments: argparse.Namespace) -> CommandResult:
             raise UsageError(f"{path} holds {len(files)} models.", "Leave --name out.")
     else:
         files = [path]
-    return _entries(catalog, [add_file(catalog, file, arguments.name, narrate) for file in files])
+    return _list_entries(
+        catalog, [add_file(catalog, file, arguments.name, narrate) for file in files]
+    )
 
 
 def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
@@ -102,7 +104,7 @@ def _add_endpoint(arguments: argparse.Namespace) -> EndpointEntry:
 def tune(arguments: argparse.Namespace) -> CommandResult:
     """Finds the fastest faithful format of a model on this machine."""
     catalog = open_catalog()
-    return _entries(catalog, [_tune(catalog, catalog.entry(arguments.model))])
+    return _list_entries(catalog, [_tune_model(catalog, catalog.entry(arguments.model))])
 
 
 @takes(argument("model", nargs="?", help="name of a model or an adapter (default: all)"))
@@ -186,11 +188,11 @@ def use(arguments: argparse.Namespace) -> CommandResult:
 
 
 def open_catalog() -> Catalog:
-    """The user's model catalogue."""
+    """Returns the user's model catalog."""
     return Catalog(folders.data_dir(), folders.cache_dir())
 
 
-def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
+def _tune_model(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
     process = ModelProcess(folders.log_dir() / "model.log")
     try:
         request = Tune(entry.path, catalog.cache, sample_text())
@@ -216,32 +218,37 @@ def _tune(catalog: Catalog, entry: ModelEntry) -> ModelEntry:
 # Output
 
 
-def _entries(
+def _list_entries(
     catalog: Catalog,
     entries: Sequence[ModelEntry | AdapterEntry],
     endpoints: Sequence[EndpointEntry] = (),
 ) -> CommandResult:
-    """Models, adapters and endpoints, and with several of them the unfinished pulls too."""
+    """Returns models, adapters and endpoints, and with several of them the unfinished pulls too."""
     machine = machine_memory()
-    models = [model_facts(catalog, one, machine) for one in entries if isinstance(one, ModelEntry)]
-    adapters = [adapter_facts(catalog, one) for one in entries if isinstance(one, AdapterEntry)]
+    models = [
+        model_facts(catalog, entry, machine) for entry in entries if isinstance(entry, ModelEntry)
+    ]
+    adapters = [
+        adapter_facts(catalog, entry) for entry in entries if isinstance(entry, AdapterEntry)
+    ]
     pulls = Pulls(catalog.data).rows() if len(entries) > 1 else []
     lines = [
-        _line(model.entry.name, model.size, model.entry.origin, _summary(model)) for model in models
+        _entry_line(model.entry.name, model.size, model.entry.origin, _model_summary(model))
+        for model in models
     ]
     for adapter in adapters:
         note = f"adapter {one_line(adapter.note, 160)}"
-        lines.append(_line(adapter.entry.name, adapter.size, adapter.entry.origin, note))
+        lines.append(_entry_line(adapter.entry.name, adapter.size, adapter.entry.origin, note))
     lines += [
         f"{one_line(endpoint.name, 28):<28} {'':>12}  {'endpoint':<9} {endpoint_summary(endpoint)}"
         for endpoint in endpoints
     ]
     for pull in pulls:
         arrived = f"{pull.done / 1e6:,.0f} MB have arrived; `workbench models pull` goes on"
-        lines.append(_line(pull.name, pull.total, "begun", arrived))
+        lines.append(_entry_line(pull.name, pull.total, "begun", arrived))
     document = {
-        "models": [_described(catalog, one, machine) for one in models],
-        "adapters": [_described_adapter(catalog, one) for one in adapters],
+        "models": [_model_json(catalog, entry, machine) for entry in models],
+        "adapters": [_adapter_json(catalog, entry) for entry in adapters],
         "pulls": [
             {"name": p.name, "repository": p.repository, "done": p.done, "total": p.total}
             for p in pulls
@@ -251,14 +258,14 @@ def _entries(
     return CommandResult(lines, document)
 
 
-def _line(name: str, size: int | None, origin: str, detail: str) -> str:
+def _entry_line(name: str, size: int | None, origin: str, detail: str) -> str:
     shown = f"{'gone':>12}" if size is None else f"{size / 1e6:>9,.0f} MB"
     if size is not None and size < 10_000_000:
         shown = f"{size / 1e6:>9,.1f} MB"
     return f"{one_line(name, 28):<28} {shown}  {origin:<9} {detail}"
 
 
-def _summary(model: ModelFacts) -> str:
+def _model_summary(model: ModelFacts) -> str:
     if model.problem:
         return one_line(model.problem, 300)
     parts = []
@@ -285,7 +292,7 @@ def _summary(model: ModelFacts) -> str:
     return ", ".join(parts)
 
 
-def _described(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> dict[str, Any]:
+def _model_json(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> dict[str, Any]:
     entry, manifest, footprint = model.entry, model.manifest, model.footprint
     plan = footprint.plan if footprint else None
     return {
@@ -321,7 +328,7 @@ def _described(catalog: Catalog, model: ModelFacts, machine: MachineMemory) -> d
     }
 
 
-def _described_adapter(catalog: Catalog, adapter: AdapterFacts) -> dict[str, Any]:
+def _adapter_json(catalog: Catalog, adapter: AdapterFacts) -> dict[str, Any]:
     entry = adapter.entry
     return {
         "name": entry.name,

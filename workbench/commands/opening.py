@@ -13,7 +13,7 @@ from workbench.arguments import MOST_UNPACKED, argument, switch, takes
 from workbench.command_result import EXIT_DONE
 from workbench.surroundings import on_terminal
 
-SQLITE = b"SQLite format 3\x00"
+SQLITE_HEADER = b"SQLite format 3\x00"
 PROJECT_ENDINGS = ("", ".wb", ".db", ".sqlite", ".sqlite3")
 """Endings with which a file that is not there may be meant as a new project; others are those of logs."""
 
@@ -61,31 +61,31 @@ def open_project(arguments: argparse.Namespace) -> int:
         )
     if paths and are_logs(paths):
         if arguments.read_only:
-            raise _not_read_only()
+            raise _read_only_refusal()
         from workbench.commands.first_look import (  # it brings what reads and scores
             first_look,
             show_rest,
         )
 
-        made = Path(arguments.output or project_for(paths))
+        project_path = Path(arguments.output or project_for(paths))
         screens = not (arguments.headless or arguments.json) and on_terminal()
-        looked = first_look(
+        first_result = first_look(
             paths,
-            made,
+            project_path,
             as_json=arguments.json,
             screens=screens,
             most_unpacked=arguments.most_unpacked,
         )
         if screens:
-            show_rest(made, looked, arguments.theme)
-        return looked.code
+            show_rest(project_path, first_result, arguments.theme)
+        return first_result.code
     if arguments.output or arguments.headless:
         raise UsageError(
             "--output and --headless need log files.",
             "For example: `workbench open logs.jsonl -o mine.wb`",
         )
     if not paths:
-        return _begin(arguments)
+        return _ask_and_begin(arguments)
     path = paths[0]
     if not path.exists() and not (arguments.create or arguments.read_only):
         _confirm_new(path)
@@ -96,7 +96,7 @@ def open_project(arguments: argparse.Namespace) -> int:
     return EXIT_DONE
 
 
-def _begin(arguments: argparse.Namespace) -> int:
+def _ask_and_begin(arguments: argparse.Namespace) -> int:
     """Asks what to begin with, and does it.
 
     Raises:
@@ -112,40 +112,44 @@ def _begin(arguments: argparse.Namespace) -> int:
         launcher.show_project(path, read_only=arguments.read_only, theme=arguments.theme)
         return EXIT_DONE
     if arguments.read_only:
-        raise _not_read_only()
+        raise _read_only_refusal()
     if beginning.kind == "logs":
         from workbench.commands.first_look import first_look, show_rest
 
         logs = Path(beginning.path)
-        made = Path(project_for([logs]))
-        looked = first_look([logs], made, as_json=False, screens=True, format=beginning.format)
-        show_rest(made, looked, arguments.theme)
-        return looked.code
+        project_path = Path(project_for([logs]))
+        first_result = first_look(
+            [logs], project_path, as_json=False, screens=True, format=beginning.format
+        )
+        show_rest(project_path, first_result, arguments.theme)
+        return first_result.code
     from workbench.commands.demo import FOLDER, show_demo, show_tour
 
     shown = show_demo if beginning.kind == "demo" else show_tour
     return shown(Path(FOLDER), theme=arguments.theme)
 
 
-def _not_read_only() -> UsageError:
+def _read_only_refusal() -> UsageError:
     return UsageError(
         "--read-only is for a project; logs and the demo are written into one.", "Leave it out."
     )
 
 
 def are_logs(paths: Sequence[Path]) -> bool:
-    """Whether these are files or folders of conversations, not one project."""
+    """Returns whether these are files or folders of conversations, not one project."""
     return len(paths) > 1 or paths[0].is_dir() or (paths[0].is_file() and not _is_project(paths[0]))
 
 
 def _is_project(path: Path) -> bool:
     with path.open("rb") as file:
-        start = file.read(len(SQLITE))
-    return start == SQLITE or not start
+        start = file.read(len(SQLITE_HEADER))
+    return start == SQLITE_HEADER or not start
 
 
 def project_for(paths: Sequence[Path]) -> Path:
-    """The project that log files are read into: named after the first of them, in the folder that one is in now."""
+    """Returns the project that log files are read into: named after the first of them, in the folder that one is in
+    now.
+    """
     first = paths[0].resolve()
     name = first.name.split(".")[0] or first.name
     return Path(f"{name}.wb")
@@ -162,10 +166,10 @@ def _confirm_new(path: Path) -> None:
             f"There is no file {path}.",
             "Check the path. `workbench FILE...` reads logs; a project ends in .wb.",
         )
-    near = difflib.get_close_matches(path.name, _projects_beside(path), n=1)
-    meant = f"Did you mean {path.with_name(near[0])}? " if near else ""
+    similar_names = difflib.get_close_matches(path.name, _projects_beside(path), n=1)
+    suggestion = f"Did you mean {path.with_name(similar_names[0])}? " if similar_names else ""
     if on_terminal():
-        print(display_safe(f"There is no project {path}. {meant}".rstrip()))
+        print(display_safe(f"There is no project {path}. {suggestion}".rstrip()))
         try:
             answer = input("Make a new project? [y/N] ")
         except EOFError:
@@ -173,12 +177,12 @@ def _confirm_new(path: Path) -> None:
         if answer.strip().lower() in ("y", "yes"):
             return
     raise NotFound(
-        f"There is no project {path}.", f"{meant}`workbench {path} --create` makes a new one."
+        f"There is no project {path}.", f"{suggestion}`workbench {path} --create` makes a new one."
     )
 
 
 def _projects_beside(path: Path) -> list[str]:
-    """The names of the project files in the folder of a path."""
+    """Returns the names of the project files in the folder of a path."""
     try:
         return sorted(file.name for file in path.parent.iterdir() if file.suffix == ".wb")
     except OSError:

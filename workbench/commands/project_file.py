@@ -33,10 +33,10 @@ def backup(arguments: argparse.Namespace) -> CommandResult:
     """Makes a backup, also while the project is open elsewhere, and removes the oldest ones."""
     if arguments.keep < 1:
         raise UsageError(f"--keep {arguments.keep} would keep no backup.", "Keep 1 or more.")
-    made, removed = back_up(arguments.project, arguments.keep)
+    new_backup, removed = back_up(arguments.project, arguments.keep)
     return CommandResult(
-        [made],
-        {"backup": made, "removed": removed},
+        [new_backup],
+        {"backup": new_backup, "removed": removed},
         hints=[f"Removed {old}." for old in removed],
     )
 
@@ -53,7 +53,7 @@ def restore_backup(arguments: argparse.Namespace) -> CommandResult:
     """Lists the backups, or restores one and says where the present file is."""
     project = arguments.project
     if arguments.backup is None:
-        return _list(project)
+        return _list_backups(project)
     present = restore(project, arguments.backup)
     lines = [f"{project} is as in {arguments.backup}."]
     if present is not None:
@@ -61,24 +61,24 @@ def restore_backup(arguments: argparse.Namespace) -> CommandResult:
     return CommandResult(lines, {"project": project, "restored": arguments.backup, "kept": present})
 
 
-def _list(project: str) -> CommandResult:
+def _list_backups(project: str) -> CommandResult:
     backups = backups_of(project)
     if backups:
         hint = f"To put one in place: `workbench restore {project} BACKUP`."
     else:
         hint = f"There is no backup beside {project}. `workbench backup {project}` makes one."
     return CommandResult(
-        [_line(backup) for backup in backups],
+        [_backup_line(backup) for backup in backups],
         {"backups": [asdict(backup) for backup in backups]},
         hints=[hint],
     )
 
 
-def _line(backup: Backup) -> str:
-    held = "cannot be read"
+def _backup_line(backup: Backup) -> str:
+    content = "cannot be read"
     if backup.schema is not None and backup.conversations is not None:
-        held = f"{counted(backup.conversations, 'conversation')}, schema {backup.schema}"
-    return f"{backup.made}  {size(backup.size)}  {held}  {backup.path}"
+        content = f"{counted(backup.conversations, 'conversation')}, schema {backup.schema}"
+    return f"{backup.made}  {size(backup.size)}  {content}  {backup.path}"
 
 
 @takes(
@@ -168,13 +168,13 @@ def _merge_lines(part: Taken) -> list[str]:
 )
 def offline(arguments: argparse.Namespace) -> CommandResult:
     """Says whether a project stays offline, or changes that."""
-    wanted: str | None = arguments.wanted
+    switch_to: str | None = arguments.wanted
     with (
-        Project.open(Path(arguments.project), read_only=wanted is None, upgrade=True) as project,
+        Project.open(Path(arguments.project), read_only=switch_to is None, upgrade=True) as project,
         closing(NetworkService(project)) as network,
     ):
-        if wanted is not None:
-            network.stay_offline(wanted == "on")
+        if switch_to is not None:
+            network.stay_offline(switch_to == "on")
         stays, others = network.stays_offline(), network.others()
     if stays:
         lines = ["This project uses no network, not even for endpoints and hubs that you named."]

@@ -103,16 +103,16 @@ def compare(arguments: argparse.Namespace) -> CommandResult:
     Raises:
         UsageError: It is not said what to compare, or a side has no conversation.
     """
-    found: Comparison | Breakdown | ClusteringComparison
+    comparison: Comparison | Breakdown | ClusteringComparison
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         if arguments.clusterings is None:
             further = ", or --clusterings 1 2"
             with _compared(workspace, arguments, arguments.other, further) as compared:
-                found = compared.comparison
+                comparison = compared.comparison
         else:
             _refuse_others(arguments, "--clusterings", arguments.other)
-            found = workspace.comparison.clusterings(*arguments.clusterings)
-    return CommandResult(_lines(found), asdict(found))
+            comparison = workspace.comparison.clusterings(*arguments.clusterings)
+    return CommandResult(_lines(comparison), asdict(comparison))
 
 
 @contextmanager
@@ -168,9 +168,9 @@ def _refuse_others(arguments: argparse.Namespace, option: str, other: str | None
         )
 
 
-def _lines(found: Comparison | Breakdown | ClusteringComparison) -> list[str]:
-    if isinstance(found, Comparison):
-        return comparison_lines(found)
-    if isinstance(found, Breakdown):
-        return breakdown_lines(found)
-    return clustering_lines(found)
+def _lines(comparison: Comparison | Breakdown | ClusteringComparison) -> list[str]:
+    if isinstance(comparison, Comparison):
+        return comparison_lines(comparison)
+    if isinstance(comparison, Breakdown):
+        return breakdown_lines(comparison)
+    return clustering_lines(comparison)

@@ -12,7 +12,7 @@ from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted, figure, probability
 from engine.base.outcomes import State
 from engine.base.text import one_line
-from engine.completeness.requests import FALL
+from engine.completeness.requests import MIN_SCORE_FALL
 from engine.goals.records import LEAST_SHARE, SecondGoal
 from engine.opener.open_project import OpenProject
 from engine.simulate.request import SimulationOptions
@@ -49,9 +49,10 @@ from workbench.text_tables import cell_lines
     argument(
         "--fall",
         type=float,
-        default=FALL,
+        default=MIN_SCORE_FALL,
         metavar="X",
-        help=f"with --by curve, least fall of the score over a turn, 0 to 1: less finds more (default: {FALL})",
+        help="with --by curve, least fall of the score over a turn, 0 to 1: less finds more"
+        f" (default: {MIN_SCORE_FALL})",
     ),
     *LABELING,
     FILTER,
@@ -82,9 +83,9 @@ def find(arguments: argparse.Namespace) -> CommandResult:
                 workspace.simulation_runs, workspace.project, keys, options
             )
             rows = played(workspace, simulation)
-            over = [row for row in rows if row.reason is None]
-            looked_at = len(over)
-            further = workspace.requests.store_found_by_model(starts_by_conversation(over))
+            finished = [row for row in rows if row.reason is None]
+            looked_at = len(finished)
+            further = workspace.requests.store_found_by_model(starts_by_conversation(finished))
             code = exit_code(rows)
     return CommandResult(
         [f"Found {counted(further, 'further request')} in {counted(looked_at, 'conversation')}."],
@@ -124,11 +125,11 @@ def list_requests(arguments: argparse.Namespace) -> CommandResult:
             for request in several
         ],
     )  # fmt: skip
-    found = [
+    rows = [
         {"conversation": names[key], "requests": list(map(asdict, several))}
         for key, several in requests
     ]
-    return CommandResult(lines, {"conversations": found})
+    return CommandResult(lines, {"conversations": rows})
 
 
 @takes(PROJECT, FILTER)
@@ -218,9 +219,9 @@ def undo(arguments: argparse.Namespace) -> CommandResult:
             )
         [row] = workspace.conversations.rows([undone.conversation_id])
         turn = workspace.conversations.messages(row.id)[undone.message].turn
-    said = "a request begins" if undone.begins else "no request begins"
+    mark_text = "a request begins" if undone.begins else "no request begins"
     return CommandResult(
-        [f"Taken back: {said} with turn {turn} of “{one_line(row.external_id)}”."],
+        [f"Taken back: {mark_text} with turn {turn} of “{one_line(row.external_id)}”."],
         {"undone": {"conversation": row.external_id, "turn": turn, "begins": undone.begins}},
     )
 
@@ -256,20 +257,26 @@ def second_goals(arguments: argparse.Namespace) -> CommandResult:
             return _undo_second_goal(workspace, arguments.annotator)
         if arguments.conversation is None:
             raise UsageError("No conversation is named.", "Name one by its id.")
-        key = _named_conversation(workspace, arguments.conversation)
+        key = _conversation_named(workspace, arguments.conversation)
         for judgement in ("confirm", "remove"):
             label = getattr(arguments, judgement)
             if label is not None:
-                group = _labeled(workspace.goals.second_goals(key), label).group_id
+                group = _second_goal_named(workspace.goals.second_goals(key), label).group_id
                 workspace.goals.judge_second_goal(key, group, judgement, arguments.annotator)
-        near = workspace.goals.second_goals(key, 0.0 if arguments.all else LEAST_SHARE)
-    lines = [f"{goal.share:.2f}  {goal.state:<10} {one_line(goal.label)}" for goal in near]
-    if not near and arguments.all:
+        second_goals_near = workspace.goals.second_goals(key, 0.0 if arguments.all else LEAST_SHARE)
+    lines = [
+        f"{goal.share:.2f}  {goal.state:<10} {one_line(goal.label)}" for goal in second_goals_near
+    ]
+    if not second_goals_near and arguments.all:
         lines = ["No other goal is near."]
-    elif not near:
+    elif not second_goals_near:
         lines = [f"No other goal has a share of {figure(LEAST_SHARE)} or more."]
     return CommandResult(
-        lines, {"conversation": arguments.conversation, "second_goals": list(map(asdict, near))}
+        lines,
+        {
+            "conversation": arguments.conversation,
+            "second_goals": list(map(asdict, second_goals_near)),
+        },
     )
 
 
@@ -285,7 +292,7 @@ def _undo_second_goal(workspace: OpenProject, annotator: str) -> CommandResult:
     return CommandResult([], {"undone": asdict(undone)}, hints=[hint])
 
 
-def _named_conversation(workspace: OpenProject, name: str) -> int:
+def _conversation_named(workspace: OpenProject, name: str) -> int:
     keys = workspace.conversations.named(name)
     if not keys:
         raise NotFound(
@@ -294,7 +301,7 @@ def _named_conversation(workspace: OpenProject, name: str) -> int:
     return keys[0]
 
 
-def _labeled(goals: Sequence[SecondGoal], label: str) -> SecondGoal:
+def _second_goal_named(goals: Sequence[SecondGoal], label: str) -> SecondGoal:
     named = [goal for goal in goals if goal.label.casefold() == label.casefold()]
     named = named or [goal for goal in goals if goal.group_id == label.casefold()]
     if named:

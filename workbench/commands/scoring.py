@@ -36,7 +36,7 @@ from workbench.commands.summaries import (
 )
 from workbench.narration import narrate, run_stages
 
-_OF_IMPORT = ("name", "id", "score", "range", "replace", "dry_run")
+_IMPORT_OPTIONS = ("name", "id", "score", "range", "replace", "dry_run")
 """The options that only an import has, by their names in the parsed arguments."""
 
 
@@ -68,7 +68,9 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
             adapter_in_use.put(workspace.project, adapter)
         counts, rule = workspace.conversations.counts(), workspace.conversations.rule()
         sets = workspace.score_sets.all()
-        made = next((one for one in sets if one.config_hash == run.config_hash), None)
+        made = next(
+            (score_set for score_set in sets if score_set.config_hash == run.config_hash), None
+        )
         decided = workspace.score_sets.as_generated(run.config_hash) if request.paper else None
     lines = [headline(counts, rule), *set_lines(sets)]
     document: dict[str, Any] = {
@@ -97,7 +99,7 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """An estimate in words."""
+    """Returns an estimate in words."""
     if not estimate.items:
         return "Nothing is left to score."
     text = f"{counted(estimate.items, 'conversation')}, {estimate.tokens or 0:,} tokens"
@@ -149,25 +151,26 @@ def list_scores(arguments: argparse.Namespace) -> CommandResult:
         UsageError: --use names no set, or more than one; options do not go together.
     """
     if arguments.file is not None:
-        return _import(arguments)
-    if alone := [name for name in _OF_IMPORT if getattr(arguments, name)]:
+        return _import_scores(arguments)
+    if alone := [name for name in _IMPORT_OPTIONS if getattr(arguments, name)]:
         option = alone[0].replace("_", "-")
         raise UsageError(f"--{option} needs --import FILE.", "Name the file, or leave it out.")
     with OpenProject(Path(arguments.project), read_only=arguments.use is None) as workspace:
         score_sets = workspace.score_sets
         sets = score_sets.all()
         if arguments.use is not None:
-            score_sets.use(_named(arguments.use, sets).config_hash)
+            score_sets.use(_set_named(arguments.use, sets).config_hash)
             sets = score_sets.all()
     lines = [
-        f"{'*' if one.in_force else ' '} {one.number:>2}  {one.config_hash[:8]}  {set_text(one, sets)}"
-        for one in sets
+        f"{'*' if score_set.in_force else ' '} {score_set.number:>2}  {score_set.config_hash[:8]}"
+        f"  {set_text(score_set, sets)}"
+        for score_set in sets
     ]
     lines.append("* in force; --use N puts another in force" if sets else "No scores yet.")
-    return CommandResult(lines, {"sets": [set_json(one, sets) for one in sets]})
+    return CommandResult(lines, {"sets": [set_json(score_set, sets) for score_set in sets]})
 
 
-def _import(arguments: argparse.Namespace) -> CommandResult:
+def _import_scores(arguments: argparse.Namespace) -> CommandResult:
     if arguments.use is not None:
         raise UsageError("--use and --import do not go together.", "Import first, then --use N.")
     with OpenProject(Path(arguments.project), read_only=arguments.dry_run) as workspace:
@@ -189,13 +192,13 @@ def _import(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:
-    """The set with this number, or the one whose hash begins like this."""
-    named = [one for one in sets if which == str(one.number)] or [
-        one for one in sets if which and one.config_hash.startswith(which)
+def _set_named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:
+    """Returns the set with this number, or the one whose hash begins like this."""
+    named = [score_set for score_set in sets if which == str(score_set.number)] or [
+        score_set for score_set in sets if which and score_set.config_hash.startswith(which)
     ]
     if len(named) == 1:
         return named[0]
-    numbers = ", ".join(str(one.number) for one in sets) or "none"
+    numbers = ", ".join(str(score_set.number) for score_set in sets) or "none"
     many = "Several sets of scores have hashes that begin with" if named else "No set of scores is"
     raise NotFound(f"{many} {which!r}.", f"Numbers of sets: {numbers}.")

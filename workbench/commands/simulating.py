@@ -35,21 +35,23 @@ from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate, run_stages
 from workbench.text_tables import cell_lines, table_lines
 
-LONGEST_NAME = 80
+MAX_LINE_CHARACTERS = 80
 
-LEFT_OUT = frozenset({"filled", "dialogue", "interactions", "information", "manager", "chunks"})
+LONG_RESULT_PARTS = frozenset(
+    {"filled", "dialogue", "interactions", "information", "manager", "chunks"}
+)
 """Parts of the result of a run of forms that the JSON leaves out: they are long, and the project has them."""
 
 
-def _flags(kind: Kind) -> list[Argument]:
-    """The options of a kind of simulation; its instructions are a word, because they have to be named."""
+def _kind_arguments(kind: Kind) -> list[Argument]:
+    """Returns the options of a kind of simulation; its instructions are a word, because they have to be named."""
     return request_arguments(SimulationRequest, (*COMMON, *FIELDS[kind]), without=("instructions",))
 
 
 @takes(
     PROJECT,
     argument("instructions", help=OPTIONS["instructions"].help),
-    *_flags(sharded_service.KIND),
+    *_kind_arguments(sharded_service.KIND),
     argument(
         "--logs",
         type=Path,
@@ -80,7 +82,7 @@ def sharded(arguments: argparse.Namespace) -> CommandResult:
     PROJECT,
     argument("instructions", metavar="IN", help="JSON or JSONL file of full instructions"),
     argument("output", metavar="OUT", help="JSONL file of instructions with shards"),
-    *_flags(sharded_service.MAKING),
+    *_kind_arguments(sharded_service.MAKING),
 )
 def make_shards(arguments: argparse.Namespace) -> CommandResult:
     """Proposes shards for full instructions and writes them as a file of instructions that wait for approval.
@@ -106,7 +108,7 @@ def make_shards(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     PROJECT,
-    *_flags(forms_service.KIND),
+    *_kind_arguments(forms_service.KIND),
     argument(
         "--files",
         metavar="DIR",
@@ -136,7 +138,7 @@ def forms(arguments: argparse.Namespace) -> CommandResult:
         {
             "key": row.key,
             "conversation": row.conversation_id,
-            **{name: value for name, value in row.result.items() if name not in LEFT_OUT},
+            **{name: value for name, value in row.result.items() if name not in LONG_RESULT_PARTS},
         }
         for row in ended
     ]
@@ -158,7 +160,9 @@ def _write_forms(
     rows: Sequence[PlayRow],
     folder: Path,
 ) -> None:
-    settings = {one.config_hash: one.models for one in simulations.settings(forms_service.KIND)}
+    settings = {
+        setting.config_hash: setting.models for setting in simulations.settings(forms_service.KIND)
+    }
     models = settings.get(simulation.play.config_hash, {})
     rules = forms_service.rules_of(request)
     for row in rows:
@@ -166,7 +170,7 @@ def _write_forms(
     narrate(f"Wrote {len(rows):,} runs into {folder}.")
 
 
-@takes(PROJECT, *_flags(recsim_service.KIND))
+@takes(PROJECT, *_kind_arguments(recsim_service.KIND))
 def recsim(arguments: argparse.Namespace) -> CommandResult:
     """Plays people with profiles who plan with an assistant; gives the results by task.
 
@@ -192,14 +196,14 @@ def recsim(arguments: argparse.Namespace) -> CommandResult:
 
 
 def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> CommandResult:
-    """The table of Laban et al. (2025) and the counts of the kinds of replies, by condition."""
-    over = [row for row in rows if row.reason is None]
+    """Returns the table of Laban et al. (2025) and the counts of the kinds of replies, by condition."""
+    finished = [row for row in rows if row.reason is None]
     table = sorted(
-        aptitudes(sharded_service.scored(over)),
+        aptitudes(sharded_service.scored(finished)),
         key=lambda row: (row.task, place_of(row.condition, conditions)),
     )
     lines = table_lines(aptitude_table(table))
-    replies = sharded_service.replies_by_condition(over, conditions)
+    replies = sharded_service.replies_by_condition(finished, conditions)
     if replies:
         lines += ["", *_reply_lines(replies)]
     if any(row.fewest == 1 for row in table):
@@ -208,7 +212,7 @@ def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> Com
         lines,
         {
             "aptitude": aptitude_json(table),
-            "instructions": _by_instruction(over),
+            "instructions": _by_instruction(finished),
             "replies": replies,
         },
         exit_code(rows),
@@ -216,10 +220,12 @@ def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> Com
 
 
 def report_of_drafts(drafts: Sequence[Draft], code: int) -> CommandResult:
-    """The proposed shards of each instruction, and what the checks found missing."""
+    """Returns the proposed shards of each instruction, and what the checks found missing."""
     lines: list[str] = []
     for draft in drafts:
-        lines.append(one_line(f"{draft.task_id}: {len(draft.candidates)} shards", LONGEST_NAME))
+        lines.append(
+            one_line(f"{draft.task_id}: {len(draft.candidates)} shards", MAX_LINE_CHARACTERS)
+        )
         lines += [
             f"  {number}. {one_line(shard.text, 160)}{'' if shard.by == 'model' else '  (as in the text)'}"
             for number, shard in enumerate(draft.candidates, 1)
@@ -237,7 +243,7 @@ def report_of_drafts(drafts: Sequence[Draft], code: int) -> CommandResult:
 
 
 def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
-    """The same figures for each instruction alone."""
+    """Returns the same figures for each instruction alone."""
     scores: dict[str, list[Scored]] = {}
     for score in sharded_service.scored(rows):
         scores.setdefault(score.instruction, []).append(score)
@@ -275,7 +281,7 @@ def played(workspace: OpenProject, simulation: Simulation) -> list[PlayRow]:
         narrate(estimate_text(simulation.play.estimate()))
     run_stages(workspace, simulation.stages)
     rows = {row.key: row for row in workspace.simulation_runs.rows(simulation.play.config_hash)}
-    plays = [rows[one.key] for one in simulation.play.scenarios if one.key in rows]
+    plays = [rows[scenario.key] for scenario in simulation.play.scenarios if scenario.key in rows]
     for row in plays:
         if row.reason is not None:
             narrate(f"{row.key} broke off: {row.reason}")
@@ -283,7 +289,7 @@ def played(workspace: OpenProject, simulation: Simulation) -> list[PlayRow]:
 
 
 def estimate_text(estimate: PlayEstimate) -> str:
-    """An estimate in words."""
+    """Returns an estimate in words."""
     if not estimate.plays:
         return "Nothing is left to play."
     text = f"{estimate.plays:,} to play with {', '.join(estimate.models)}"
@@ -295,5 +301,5 @@ def estimate_text(estimate: PlayEstimate) -> str:
 
 
 def exit_code(rows: list[PlayRow]) -> int:
-    """The exit code: 3 where a play broke off, because the table then covers only the others."""
+    """Returns the exit code: 3 where a play broke off, because the table then covers only the others."""
     return EXIT_INCOMPLETE if any(row.reason is not None for row in rows) else EXIT_DONE

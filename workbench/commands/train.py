@@ -36,6 +36,7 @@ PROGRESS_SECONDS = 10.0
 """Fewest seconds between two lines about steps."""
 
 GB = 1e9
+"""Bytes of a gigabyte."""
 
 
 @takes(
@@ -65,14 +66,14 @@ def start(arguments: argparse.Namespace) -> CommandResult:
     folders.log_to_file()
     home = Path(arguments.project)
     if arguments.resume:
-        runs = _runs(home)
+        runs = _training_runs(home)
         if arguments.estimate or "filter" in arguments:
             raise UsageError(
                 "A resumed run uses the data that it started with.",
                 "Leave out --filter and --estimate.",
             )
-        offset = _size(runs.history(arguments.resume).run.events)
-        with _interrupts() as pressed:
+        offset = _file_size(runs.history(arguments.resume).run.events)
+        with _counted_interrupts() as pressed:
             runs.resume(arguments.resume, read_settings(arguments.set))
             narrate(f"{arguments.resume} is resumed.")
             return _watch(runs, arguments.resume, arguments, pressed, offset)
@@ -85,7 +86,7 @@ def start(arguments: argparse.Namespace) -> CommandResult:
         name = training.prepare(plan, force=arguments.force).path.name
         runs = training.run_directories
     # The project is closed now, so another program can open it while the run is running.
-    with _interrupts() as pressed:
+    with _counted_interrupts() as pressed:
         runs.start(runs.history(name).run)
         return _watch(runs, name, arguments, pressed)
 
@@ -97,17 +98,17 @@ def start(arguments: argparse.Namespace) -> CommandResult:
 def status(arguments: argparse.Namespace) -> CommandResult:
     """Prints the runs of a project, or one of them with its settings."""
     home = Path(arguments.project)
-    runs = _runs(home)
+    runs = _training_runs(home)
     with Project.open(home, read_only=True, upgrade=True) as project:
         used = adapter_in_use.get(project)
     if arguments.run_name:
         detail = runs.history(arguments.run_name).detail(arguments.run_name == used)
-        settings = [f"  {one.name:<14} {one_line(one.value)}" for one in detail.config]
+        settings = [f"  {setting.name:<14} {one_line(setting.value)}" for setting in detail.config]
         warnings = [f"  ! {one_line(warning, 400)}" for warning in detail.warnings]
-        return CommandResult([*_lines(detail.run), *settings, *warnings], asdict(detail))
+        return CommandResult([*_run_lines(detail.run), *settings, *warnings], asdict(detail))
     histories, hidden = runs.histories_and_hidden()
     rows = [history.row(history.run.path.name == used) for history in histories]
-    lines = [line for row in rows for line in _lines(row)]
+    lines = [line for row in rows for line in _run_lines(row)]
     others = [{"folder": str(other.run.path), "why": other.why} for other in hidden]
     return CommandResult(
         [
@@ -125,11 +126,11 @@ def stop(arguments: argparse.Namespace) -> CommandResult | int:
     Raises:
         UsageError: There is no such run, or it is not running.
     """
-    runs = _runs(Path(arguments.project))
+    runs = _training_runs(Path(arguments.project))
     history = runs.history(arguments.run_name)
     if not process.has_process(history.run):
         raise UsageError(f"{arguments.run_name} is not running.")
-    narrator = _Narrator(history, _size(history.run.events))
+    narrator = _Narrator(history, _file_size(history.run.events))
     runs.trainers.stop(history.run)
     narrate(f"{arguments.run_name} ends after its step and keeps the best checkpoint.")
     while narrator.narrate():
@@ -191,7 +192,7 @@ def delete(arguments: argparse.Namespace) -> CommandResult:
 
 
 def estimate_text(estimate: TrainingEstimate) -> str:
-    """An estimate as text of several lines."""
+    """Returns an estimate as text of several lines."""
     text = (
         f"{estimate.name}: train on {estimate.train:,} of {counted(estimate.matched, 'conversation')},"
         f" select the checkpoint by {estimate.selection:,}, test on {estimate.test:,}, with {estimate.base}"
@@ -254,14 +255,14 @@ def _watch(
 
 
 def _report(history: RunHistory, as_json: bool, killed: bool = False) -> CommandResult:
-    """The result of a run that ended; where it did not end well, it is printed before the error.
+    """Returns the result of a run that ended; where it did not end well, it is printed before the error.
 
     Raises:
         WorkbenchError: It failed.
         Cancelled: It was stopped or killed.
     """
     row = history.row()
-    result = CommandResult(_lines(row), asdict(row))
+    result = CommandResult(_run_lines(row), asdict(row))
     was_killed = killed and row.state == "interrupted"
     if as_json and (was_killed or row.problem or row.state == "stopped"):
         print_result(result, as_json)
@@ -331,13 +332,13 @@ class _Narrator:
             if event.get("skipped"):
                 return f"  not compared with llama.cpp: {one_line(str(event['skipped']))}"
             return (
-                f"  llama.cpp with the adapter agrees on {_figure(event.get('top1'), '.1%')}"
+                f"  llama.cpp with the adapter agrees on {_figure_text(event.get('top1'), '.1%')}"
                 f" of {event.get('tokens', 0):,} tokens"
             )
         return ""
 
     def _progress_due(self) -> bool:
-        """Whether the next line about progress is due."""
+        """Returns whether the next line about progress is due."""
         if time.monotonic() - self._last_progress < PROGRESS_SECONDS:
             return False
         self._last_progress = time.monotonic()
@@ -345,7 +346,7 @@ class _Narrator:
 
 
 def _step_text(event: Event) -> str:
-    parts = [f"loss {_figure(event.get('loss'), '.3f')}"]
+    parts = [f"loss {_figure_text(event.get('loss'), '.3f')}"]
     if event.get("tokens_per_s"):
         parts.append(f"{event['tokens_per_s']:,.0f} tokens/s")
     if event.get("memory"):
@@ -354,22 +355,22 @@ def _step_text(event: Event) -> str:
 
 
 def _time_left(event: Event) -> list[str]:
-    left = event.get("seconds_left")
-    return [] if left is None else [f"{duration(left)} left"]
+    seconds_left = event.get("seconds_left")
+    return [] if seconds_left is None else [f"{duration(seconds_left)} left"]
 
 
 def _valid_text(event: Event) -> str:
     return (
-        f"loss {_figure(event.get('loss'), '.3f')}, AUROC {_figure(event.get('auroc'), '.3f')},"
-        f" F1 {_figure(event.get('f1'), '.3f')}"
+        f"loss {_figure_text(event.get('loss'), '.3f')}, AUROC {_figure_text(event.get('auroc'), '.3f')},"
+        f" F1 {_figure_text(event.get('f1'), '.3f')}"
     )
 
 
-def _figure(value: Any, form: str) -> str:
+def _figure_text(value: Any, form: str) -> str:
     return format(value, form) if isinstance(value, (int, float)) else "-"
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
@@ -377,7 +378,7 @@ def _size(path: Path) -> int:
 
 
 @contextmanager
-def _interrupts() -> Iterator[list[int]]:
+def _counted_interrupts() -> Iterator[list[int]]:
     """Counts how often ctrl+c is pressed during the block, instead of raising KeyboardInterrupt."""
     pressed = [0]
 
@@ -397,7 +398,7 @@ def _interrupts() -> Iterator[list[int]]:
 # Text
 
 
-def _runs(project: Path) -> TrainingRuns:
+def _training_runs(project: Path) -> TrainingRuns:
     if not project.is_file():
         raise ProjectMissing(
             f"There is no project {project}.", "Make one with `workbench import PROJECT PATH...`."
@@ -429,7 +430,7 @@ def _headline(row: TrainingRun) -> str:
     return " · ".join(one_line(part) for part in parts)
 
 
-def _lines(row: TrainingRun) -> list[str]:
+def _run_lines(row: TrainingRun) -> list[str]:
     lines = [_headline(row)]
     if row.problem:
         lines.append(f"  {one_line(row.problem, 400)} {one_line(row.hint, 400)}".rstrip())

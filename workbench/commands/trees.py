@@ -39,7 +39,7 @@ from workbench.commands.goals import conversation
 from workbench.narration import narrate, run_stages
 from workbench.text_tables import table_lines
 
-GROWTH: tuple[Argument | ArgumentGroup, ...] = (
+GROWTH_ARGUMENTS: tuple[Argument | ArgumentGroup, ...] = (
     *request_arguments(TreeRequest, ("model", "adapter")),
     *request_arguments(TreeOptions, ("alpha", "mode")),
     *request_arguments(TreeRequest, ("at",)),
@@ -57,7 +57,7 @@ GROWTH: tuple[Argument | ArgumentGroup, ...] = (
 
 
 def tree_request(arguments: argparse.Namespace) -> TreeRequest:
-    """The request of a command that grows trees."""
+    """Returns the request of a command that grows trees."""
     tree = read_request(TreeOptions, arguments, transform=read_request(Transform, arguments))
     if "stop" not in arguments:
         tree = replace(tree, stop=(STEP_STOP,))
@@ -67,7 +67,7 @@ def tree_request(arguments: argparse.Namespace) -> TreeRequest:
     return request
 
 
-@takes(PROJECT, *GROWTH, *request_arguments(TreeRequest, ("filter", "limit", "context")))
+@takes(PROJECT, *GROWTH_ARGUMENTS, *request_arguments(TreeRequest, ("filter", "limit", "context")))
 def run_trees(arguments: argparse.Namespace) -> CommandResult:
     """Grows the trees that the project does not have yet."""
     request = tree_request(arguments)
@@ -126,17 +126,19 @@ def tree_sets(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project), read_only=not changes) as workspace:
         trees = workspace.trees
         if arguments.show is not None:
-            trees.show(_named(arguments.show, trees.configs()).config_hash)
+            trees.show(_set_named(arguments.show, trees.configs()).config_hash)
         if arguments.grow_on is not None:
             _grow_on(workspace, arguments)
         sets, shown = trees.configs(), trees.shown()
     lines = []
-    for one in sets:
-        sign = "*" if one.config_hash == shown else " "
-        model = one_line(f"{one.model}{f' with {one.adapter}' if one.adapter else ''}")
+    for tree_set in sets:
+        sign = "*" if tree_set.config_hash == shown else " "
+        model = one_line(
+            f"{tree_set.model}{f' with {tree_set.adapter}' if tree_set.adapter else ''}"
+        )
         lines.append(
-            f"{sign} {one.config_hash[:8]}  alpha {one.alpha:g}, {one.mode}, {one.place}, {model}:"
-            f" {counted(one.trees, 'tree')}"
+            f"{sign} {tree_set.config_hash[:8]}  alpha {tree_set.alpha:g}, {tree_set.mode}, {tree_set.place}, {model}:"
+            f" {counted(tree_set.trees, 'tree')}"
         )
     if sets:
         lines.append("* shown; --show HASH shows another")
@@ -166,7 +168,7 @@ def _grow_on(workspace: OpenProject, arguments: argparse.Namespace) -> None:
 
 
 def _node_of(nodes: NodeColumns, text: str) -> int:
-    """The node at which the path first spells the whole text, perhaps with more; of several the most probable.
+    """Returns the node at which the path first spells the whole text, perhaps with more; of several the most probable.
 
     Raises:
         NotFound: No answer of the tree begins like this.
@@ -182,12 +184,12 @@ def _node_of(nodes: NodeColumns, text: str) -> int:
     return max(candidates, key=lambda node: nodes.path[node])
 
 
-def _named(which: str, sets: Sequence[TreeConfig]) -> TreeConfig:
-    """The set whose hash begins like this."""
-    named = [one for one in sets if which and one.config_hash.startswith(which)]
+def _set_named(which: str, sets: Sequence[TreeConfig]) -> TreeConfig:
+    """Returns the set whose hash begins like this."""
+    named = [tree_set for tree_set in sets if which and tree_set.config_hash.startswith(which)]
     if len(named) == 1:
         return named[0]
-    hashes = ", ".join(one.config_hash[:8] for one in sets) or "none"
+    hashes = ", ".join(tree_set.config_hash[:8] for tree_set in sets) or "none"
     many = "Several sets of trees have hashes that begin with" if named else "No set of trees is"
     raise NotFound(f"{many} {which!r}.", f"Sets: {hashes}.")
 

@@ -27,8 +27,8 @@ from workbench.command_result import CommandResult
 from workbench.narration import narrate
 from workbench.text_tables import table_lines
 
-OF_TREES = ("config",)
-OF_COMPLETENESS = (
+TREE_OPTIONS = ("config",)
+COMPLETENESS_OPTIONS = (
     "run_name",
     "adapter",
     "mode",
@@ -43,8 +43,8 @@ OF_COMPLETENESS = (
 """The options that only one of the metrics has, by their names in the parsed arguments."""
 
 
-def _switch(name: str, help: str) -> Argument:
-    """A switch that is None where it is not given, as every option of one metric only."""
+def _optional_switch(name: str, help: str) -> Argument:
+    """Returns a switch that is None where it is not given, as every option of one metric only."""
     return argument(name, action="store_const", const=True, help=help)
 
 
@@ -76,15 +76,15 @@ def _switch(name: str, help: str) -> Argument:
         argument("--adapter", help="only scores with this adapter"),
         argument("--seed", type=int, help="seed of the cuts (default: 0)"),
         argument("--limit", type=positive, help="only the first N conversations"),
-        _switch(
+        _optional_switch(
             "--same-kind",
             "cut only after steps of the kind (assistant, tool) that a conversation ends with",
         ),
-        _switch(
+        _optional_switch(
             "--paper",
             "decide as Soroka et al. do: complete where the end tag is what the model writes next",
         ),
-        _switch(
+        _optional_switch(
             "--every-boundary",
             "also: are the scores probabilities of an end, before and after correction for how rare ends are?",
         ),
@@ -105,17 +105,17 @@ def validate(arguments: argparse.Namespace) -> CommandResult:
     """
     metric = arguments.metric
     if metric != "trees":
-        _refuse(arguments, OF_TREES)
+        _refuse_options(arguments, TREE_OPTIONS)
     if metric != "completeness":
-        _refuse(arguments, OF_COMPLETENESS)
+        _refuse_options(arguments, COMPLETENESS_OPTIONS)
     if arguments.against and not arguments.plot:
         raise UsageError("--against needs --plot.", "Name the picture with --plot FILE.")
-    report = _every if metric == "all" else _REPORTS[metric]
+    report = _validate_all if metric == "all" else _VALIDATE_METRIC[metric]
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         return report(workspace, arguments)
 
 
-def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
+def _refuse_options(arguments: argparse.Namespace, options: Sequence[str]) -> None:
     for name in options:
         if getattr(arguments, name) is not None:
             option = name.removesuffix("_name").replace("_", "-")
@@ -124,52 +124,52 @@ def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
             )
 
 
-def _every(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+def _validate_all(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
     """Compares all metrics, and prints what is missing for each.
 
     Raises:
         UsageError: No metric can be compared.
     """
     query = ListQuery(arguments.filter)
-    found = all_metrics.validate_all(workspace.project, workspace.catalog, query)
-    for one in found.missing:
-        narrate(f"{one.metric}: {one.what} {one.how}".rstrip())
+    validation = all_metrics.validate_all(workspace.project, workspace.catalog, query)
+    for missing in validation.missing:
+        narrate(f"{missing.metric}: {missing.what} {missing.how}".rstrip())
     parts = []
-    if found.goals is not None:
-        parts.append(_goals_lines(found.goals))
-    if found.completeness is not None:
-        parts.append(_completeness_lines(found.completeness))
-    if found.verdicts is not None:
-        parts.append(_verdicts_lines(found.verdicts))
-    if found.trees is not None:
-        parts.append(_trees_lines(found.trees))
+    if validation.goals is not None:
+        parts.append(_goals_lines(validation.goals))
+    if validation.completeness is not None:
+        parts.append(_completeness_lines(validation.completeness))
+    if validation.verdicts is not None:
+        parts.append(_verdicts_lines(validation.verdicts))
+    if validation.trees is not None:
+        parts.append(_trees_lines(validation.trees))
     if not parts:
         raise NotYet(
             "There is no result to compare with a known outcome.",
             "Score, cluster or grow trees first, on conversations whose truth is known: `workbench help validation`.",
         )
     lines = [line for part in parts for line in ("", *part)][1:]
-    return CommandResult(lines, all_metrics.metrics_json(found))
+    return CommandResult(lines, all_metrics.metrics_json(validation))
 
 
-def _goals(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
-    found = goal_validation(workspace.project, ListQuery(arguments.filter))
-    return CommandResult(_goals_lines(found), goals.goals_json(found))
+def _validate_goals(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    validation = goal_validation(workspace.project, ListQuery(arguments.filter))
+    return CommandResult(_goals_lines(validation), goals.goals_json(validation))
 
 
-def _goals_lines(found: GoalValidation) -> list[str]:
-    table = goals.goal_table(found)
+def _goals_lines(validation: GoalValidation) -> list[str]:
+    table = goals.goal_table(validation)
     return [
         f"{'goals':<15}{table.notes[0]}",
         f"{'':<15}{table.notes[1]}",
         "",
         *table_lines(table, max_name_length=27),
-        *_pairwise(found.contrasts),
+        *_contrast_lines(validation.contrasts),
     ]
 
 
-def _completeness(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
-    found = completeness_table(
+def _validate_completeness(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    validation = completeness_table(
         workspace.project,
         workspace.catalog,
         arguments.run_name or only_run(Path(arguments.project)),
@@ -182,91 +182,95 @@ def _completeness(workspace: OpenProject, arguments: argparse.Namespace) -> Comm
         as_generated=bool(arguments.paper),
         every_boundary=bool(arguments.every_boundary),
     )
-    for note in completeness_report.notes(found):
+    for note in completeness_report.notes(validation):
         narrate(note)
     if arguments.plot:
-        picture.save_picture(found, Path(arguments.plot), arguments.against or "rows")
+        picture.save_picture(validation, Path(arguments.plot), arguments.against or "rows")
         narrate(f"Drew {arguments.plot}.")
-    return CommandResult(_completeness_lines(found), completeness_report.as_json(found))
+    return CommandResult(_completeness_lines(validation), completeness_report.as_json(validation))
 
 
-def _completeness_lines(found: CompletenessTable) -> list[str]:
-    cut, *against = completeness_report.tables(found)
+def _completeness_lines(validation: CompletenessTable) -> list[str]:
+    cut, *against = completeness_report.tables(validation)
     lines = [
         f"{'completeness':<15}{cut.notes[0]}",
         f"{'':<15}{cut.notes[1]}",
         "",
         *table_lines(cut, max_name_length=completeness_report.LONGEST_NAME),
-        *_pairwise(completeness_report.main_contrasts(found)),
+        *_contrast_lines(completeness_report.main_contrasts(validation)),
     ]
-    if found.every_boundary:
-        calibration = completeness_report.every_boundary_table(found)
+    if validation.every_boundary:
+        calibration = completeness_report.every_boundary_table(validation)
         lines += ["", *table_lines(calibration, max_name_length=completeness_report.LONGEST_NAME)]
-    for table, truth in zip(against, found.truths, strict=True):
+    for table, truth in zip(against, validation.truths, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
         if not table.rows:
-            lines.append(_ALL_THE_SAME)
+            lines.append(_ALL_EQUAL_TEXT)
             continue
         head, *rows = table_lines(table, max_name_length=completeness_report.LONGEST_NAME)
-        chance = " and ".join(figure(one.chance or 0.0) for one in table.columns[1:])
+        chance = " and ".join(figure(missing.chance or 0.0) for missing in table.columns[1:])
         lines += [f"{head}  (by chance {chance})", *rows]
-        lines += _pairwise(completeness_report.main_contrasts(found, truth))
+        lines += _contrast_lines(completeness_report.main_contrasts(validation, truth))
     return lines
 
 
-def _trees(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+def _validate_trees(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
     query = ListQuery(arguments.filter)
-    found = tree_validation(workspace.project, query, arguments.config)
-    if not found.tables:
-        narrate(trees.without_truth(found))
-    return CommandResult(_trees_lines(found), trees.trees_json(found))
+    validation = tree_validation(workspace.project, query, arguments.config)
+    if not validation.tables:
+        narrate(trees.without_truth(validation))
+    return CommandResult(_trees_lines(validation), trees.trees_json(validation))
 
 
-def _trees_lines(found: TreeValidation) -> list[str]:
+def _trees_lines(validation: TreeValidation) -> list[str]:
     lines = [
-        f"{'trees':<15}{config_name(found.config)}",
-        f"{'':<15}{found.grown:,} trees of {found.conversations:,} conversations,"
-        f" {found.wanted:,} asked for; median of {found.leaves:g} leaves",
+        f"{'trees':<15}{config_name(validation.config)}",
+        f"{'':<15}{validation.grown:,} trees of {validation.conversations:,} conversations,"
+        f" {validation.wanted:,} asked for; median of {validation.leaves:g} leaves",
     ]
-    if found.unkept:
+    if validation.unkept:
         lines.append(
-            f"{'':<15}{found.unkept:,} trees of an earlier version hold no probabilities of tokens"
+            f"{'':<15}{validation.unkept:,} trees of an earlier version hold no probabilities of tokens"
         )
-    for table, claim in zip(trees.tree_tables(found), found.tables, strict=True):
+    for table, claim in zip(trees.tree_tables(validation), validation.tables, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
         lines += (
-            table_lines(table, indent="  ", with_chance_row=True) if table.rows else [_ALL_THE_SAME]
+            table_lines(table, indent="  ", with_chance_row=True)
+            if table.rows
+            else [_ALL_EQUAL_TEXT]
         )
         lines += [f"  {line}" for line in trees.claim_conclusions(claim)]
-    correlations = trees.correlation_table(found)
+    correlations = trees.correlation_table(validation)
     return [*lines, "", *table_lines(correlations)] if correlations.rows else lines
 
 
-def _verdicts(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
-    found = verdict_validation(workspace.project, ListQuery(arguments.filter))
-    return CommandResult(_verdicts_lines(found), validation_of_verdicts.verdicts_json(found))
+def _validate_verdicts(workspace: OpenProject, arguments: argparse.Namespace) -> CommandResult:
+    validation = verdict_validation(workspace.project, ListQuery(arguments.filter))
+    return CommandResult(
+        _verdicts_lines(validation), validation_of_verdicts.verdicts_json(validation)
+    )
 
 
-def _verdicts_lines(found: VerdictValidation) -> list[str]:
-    table = validation_of_verdicts.verdict_table(found)
+def _verdicts_lines(validation: VerdictValidation) -> list[str]:
+    table = validation_of_verdicts.verdict_table(validation)
     first, *others = table.notes
     return [
         f"{'verdicts':<15}{first}",
         *(f"{'':<15}{note}" for note in others),
         "",
         *table_lines(table, max_name_length=completeness_report.LONGEST_NAME),
-        *_pairwise(found.contrasts),
+        *_contrast_lines(validation.contrasts),
     ]
 
 
-def _pairwise(contrasts: Sequence[Contrast]) -> list[str]:
+def _contrast_lines(contrasts: Sequence[Contrast]) -> list[str]:
     return [f"  {line}" for line in conclusions.pairwise(contrasts)]
 
 
-_ALL_THE_SAME = "  All are the same: there is nothing to tell apart."
-_REPORTS: Mapping[str, Callable[[OpenProject, argparse.Namespace], CommandResult]] = {
-    "goals": _goals,
-    "completeness": _completeness,
-    "trees": _trees,
-    "verdicts": _verdicts,
+_ALL_EQUAL_TEXT = "  All are the same: there is nothing to tell apart."
+_VALIDATE_METRIC: Mapping[str, Callable[[OpenProject, argparse.Namespace], CommandResult]] = {
+    "goals": _validate_goals,
+    "completeness": _validate_completeness,
+    "trees": _validate_trees,
+    "verdicts": _validate_verdicts,
 }

@@ -84,7 +84,7 @@ def give(arguments: argparse.Namespace) -> CommandResult:
     if bool(arguments.conversations) == bool(arguments.filter):
         raise UsageError("Name conversations by their ids, or by --filter.", "Use one of the two.")
     with OpenProject(Path(arguments.project)) as workspace:
-        keys = _chosen(workspace, arguments)
+        keys = _chosen_conversations(workspace, arguments)
         if arguments.filter and not arguments.yes:
             raise UsageError(
                 f"The filter matches {counted(len(keys), 'conversation')}; nothing was stored.",
@@ -106,7 +106,7 @@ def give(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _chosen(workspace: OpenProject, arguments: argparse.Namespace) -> list[int]:
+def _chosen_conversations(workspace: OpenProject, arguments: argparse.Namespace) -> list[int]:
     if arguments.filter:
         return list(workspace.conversations.ids(ListQuery(arguments.filter)))
     return list(dict.fromkeys(conversation(workspace, name) for name in arguments.conversations))
@@ -126,12 +126,12 @@ def undo(arguments: argparse.Namespace) -> CommandResult:
         if row is None:
             raise NotYet(f"There is nothing to be {word}.")
     return CommandResult(
-        [f"{_KINDS[row.kind]} on {counted(row.count, 'conversation')} {word}."],
+        [f"{_ACT_NAMES[row.kind]} on {counted(row.count, 'conversation')} {word}."],
         {"kind": row.kind, "conversations": row.count, "redo": arguments.redo},
     )
 
 
-_KINDS = {
+_ACT_NAMES = {
     "give": "Verdict",
     "repeat": "Blind verdict",
     "note": "Note",
@@ -176,10 +176,10 @@ def agreement(arguments: argparse.Namespace) -> CommandResult:
     """Says how far the people who judged agree: by pairs Cohen's kappa, of all Krippendorff's alpha."""
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         people = people_agreement(workspace.project)
-    return CommandResult(people.sentences() or [_too_few(people)], people.as_json())
+    return CommandResult(people.sentences() or [_too_few_text(people)], people.as_json())
 
 
-def _too_few(people: PeopleAgreement) -> str:
+def _too_few_text(people: PeopleAgreement) -> str:
     judged = sum(people.people.values())
     who = "One person" if judged else "Nobody"
     return (
@@ -253,47 +253,47 @@ def _calibration_lines(report: CalibrationReport) -> list[str]:
     accuracy = report.accuracy
     if accuracy is not None:
         lines += [
-            f"recall             {_estimate(accuracy.sensitivity)}{_share(accuracy.raw_sensitivity)}",
-            f"precision          {_estimate(accuracy.precision)}{_share(accuracy.raw_precision)}",
-            f"specificity        {_estimate(accuracy.specificity)}{_share(accuracy.raw_specificity)}",
+            f"recall             {_estimate_text(accuracy.sensitivity)}{_raw_share_text(accuracy.raw_sensitivity)}",
+            f"precision          {_estimate_text(accuracy.precision)}{_raw_share_text(accuracy.raw_precision)}",
+            f"specificity        {_estimate_text(accuracy.specificity)}{_raw_share_text(accuracy.raw_specificity)}",
         ]
         if accuracy.why:
             lines.append(f"                   {accuracy.why}")
     if report.calibration_error is not None:
         lines.append(f"calibration error  {report.calibration_error:.1%}")
     lines += [
-        f"you and the model  {_agreement(report.model)}",
-        f"you, blind again   {_agreement(report.itself)}",
-        f"completion rate    {_rate(report.rate)}",
+        f"you and the model  {_agreement_text(report.model)}",
+        f"you, blind again   {_agreement_text(report.itself)}",
+        f"completion rate    {_rate_text(report.rate)}",
     ]
     return lines + [
-        f"  {one_line(saved.name, 16):<16} {_rate(saved.rate)}  ({one_line(saved.filter)})"
+        f"  {one_line(saved.name, 16):<16} {_rate_text(saved.rate)}  ({one_line(saved.filter)})"
         for saved in report.filters
     ]
 
 
-def _estimate(estimate: Interval | None) -> str:
+def _estimate_text(estimate: Interval | None) -> str:
     if estimate is None:
         return "–"
     return f"{estimate.value:.1%} ({percent_range(estimate.low, estimate.high)})"
 
 
-def _share(share: Share | None) -> str:
+def _raw_share_text(share: Share | None) -> str:
     if share is None:
         return ""
     interval = percent_range(share.low, share.high)
     return f"; of the verdicts alone {share.part} of {share.of} ({interval})"
 
 
-def _agreement(agreement: Agreement) -> str:
+def _agreement_text(agreement: Agreement) -> str:
     if agreement.same is None:
         return "–"
     kappa = "" if agreement.kappa is None else f", kappa {agreement.kappa:.2f}"
     return f"{agreement.same.part / agreement.same.of:.0%} of {agreement.n}{kappa}"
 
 
-def _rate(rate: CompletionRate) -> str:
-    text = _estimate(rate.corrected) if rate.corrected else f"– {rate.why}"
+def _rate_text(rate: CompletionRate) -> str:
+    text = _estimate_text(rate.corrected) if rate.corrected else f"– {rate.why}"
     seen = "" if rate.apparent is None else f"; {rate.apparent:.1%} score at or above the threshold"
     return f"{text}{seen}; {rate.scored:,} of {rate.conversations:,} scored"
 
@@ -362,9 +362,9 @@ def run_tag(arguments: argparse.Namespace) -> CommandResult:
     """
     tag = arguments.tag
     with OpenProject(Path(arguments.project)) as workspace:
-        known = dict(workspace.conversations.tags())
-        if tag not in known:
-            tags = ", ".join(one_line(name, 40) for name in known) or "none"
+        tag_counts = dict(workspace.conversations.tags())
+        if tag not in tag_counts:
+            tags = ", ".join(one_line(name, 40) for name in tag_counts) or "none"
             raise NotFound(f"No conversation has the tag “{tag}”.", f"Tags: {tags}.")
         probe = workspace.example_probes.fit(tag, arguments.threshold)
         following = workspace.example_probes.next(tag, arguments.next)
@@ -418,7 +418,7 @@ def _probe_lines(probe: ExampleProbe, yes: str, no: str, called: str) -> list[st
 
 
 def _change_text(change: ExampleProbeChange) -> str:
-    """What newer verdicts would change, in words."""
+    """Returns what newer verdicts would change, in words."""
     text = f"{change.up:,} would come above the threshold, {change.down:,} below"
     before, after = change.now.test, change.then.test
     if before is None or after is None:

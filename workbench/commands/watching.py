@@ -18,7 +18,7 @@ from workbench.arguments import MOST_UNPACKED, argument, read_request, request_a
 from workbench.command_result import EXIT_DONE
 from workbench.narration import narrate, run_stages
 
-STDIN = "-"
+STANDARD_INPUT = "-"
 
 
 @takes(
@@ -44,7 +44,7 @@ def watch(arguments: argparse.Namespace) -> int:
     with OpenProject(Path(arguments.project)) as workspace:
         request = read_request(WatchRequest, arguments)
         watches = workspace.watches
-        stage = watches.stage(request, _watched_input(arguments), _print, _narrate_rules)
+        stage = watches.stage(request, _watched_input(arguments), _print_event, _narrate_rules)
         try:
             run_stages(workspace, [stage])
         except Cancelled:
@@ -56,14 +56,14 @@ def watch(arguments: argparse.Namespace) -> int:
 
 def _watched_input(arguments: argparse.Namespace) -> WatchedInput:
     paths = list(arguments.paths)
-    if STDIN in paths:
+    if STANDARD_INPUT in paths:
         if len(paths) > 1:
             raise UsageError("- is standard input and stands alone.", "Leave the other paths out.")
         return WatchedStandardInput(sys.stdin.buffer, arguments.format)
     return files_to_watch(paths, arguments.format, arguments.most_unpacked)
 
 
-def _print(event: dict[str, Any]) -> None:
+def _print_event(event: dict[str, Any]) -> None:
     """One line, at once: whoever reads it must not wait for the next."""
     sys.stdout.write(json.dumps(event, ensure_ascii=False) + "\n")
     sys.stdout.flush()

@@ -132,7 +132,7 @@ class HttpEmbedder:
         return None
 
     def _ask(self, texts: Sequence[str]) -> npt.ArrayLike:
-        answer = self._client.once(
+        answer = self._client.ask_blocking(
             "embeddings", {"model": self._named_model(), "input": list(texts)}
         )
         try:

@@ -116,11 +116,11 @@ class EndpointModel:
         account = self._fleet.account
         words = counted(account.requests, "request")
         words += f", {account.cached:,} more answered from the cache" if account.cached else ""
-        words += f", {account.again:,} sent again" if account.again else ""
+        words += f", {account.retries:,} sent again" if account.retries else ""
         words += f"; {account.read:,} tokens read, {account.written:,} written"
         words += "" if account.cost is None else f", cost {account.cost:,.4f}"
         return ". ".join(
-            [words, *(f"Taken out: {why.rstrip('.')}" for why in self._fleet.taken_out)]
+            [words, *(f"Taken out: {why.rstrip('.')}" for why in self._fleet.removal_reasons)]
         )
 
     def cancel(self) -> None:

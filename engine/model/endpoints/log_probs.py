@@ -15,13 +15,13 @@ from engine.base.errors import RequestRefused
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.dialects import (
     Ask,
-    Listed,
+    ListedToken,
     Step,
+    apply_template,
     grammar_for,
-    laid_out,
+    read_completion,
     text_of,
     token_ids,
-    written,
 )
 from engine.model.log_windows import GAP
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
@@ -83,7 +83,7 @@ class KnownTokens:
             await self.learn([prompt.question + prompt.reply])
             return Around(prompt.before, prompt.question + prompt.reply, frame(prompt, self))
         content = prompt.before + _MARK + prompt.question
-        rendered = await laid_out(
+        rendered = await apply_template(
             self._ask, self._can.template, [{"role": "user", "content": content}]
         )
         self._layouts[content] = rendered
@@ -208,7 +208,7 @@ class Reader:
             "logprobs": self.can.top,
             "return_tokens_as_token_ids": True,
         }
-        steps = written(await self.ask("completions", body)).steps
+        steps = read_completion(await self.ask("completions", body)).steps
         return steps[0] if steps and steps[0].top else None
 
     async def along(self, raw: Raw) -> tuple[Step, ...]:
@@ -225,7 +225,7 @@ class Reader:
             "logprobs": self.can.top,
             "return_tokens_as_token_ids": True,
         }
-        steps = written(await self.ask("completions", body)).steps
+        steps = read_completion(await self.ask("completions", body)).steps
         if len(steps) - len(raw.ids) not in (0, 1):
             raise RequestRefused("The endpoint reads the prompt as other tokens.")
         return steps[: len(raw.ids)]
@@ -271,7 +271,7 @@ class Reader:
             "grammar": grammar_for(answer.upto[-1]),
             "return_tokens_as_token_ids": True,
         }
-        steps = written(await self.ask("completions", body)).steps
+        steps = read_completion(await self.ask("completions", body)).steps
         total = 0.0
         for at, step in enumerate(steps):
             chosen = step.chosen
@@ -304,7 +304,7 @@ class Reader:
         return Raw(text, (*raw.ids, *answer.ids[:count]))
 
 
-def listed(step: Step | None, token: int, text: str) -> Listed | None:
+def listed(step: Step | None, token: int, text: str) -> ListedToken | None:
     """Finds a token among the most probable ones, by its id or, if ids are not given, by its text."""
     if step is None:
         return None

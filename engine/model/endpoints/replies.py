@@ -15,7 +15,7 @@ from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.endpoints.log_probs import Raw, Reader
 from engine.model.generation import Stopped
 from engine.model.http.capabilities import Capabilities, no_laid_out
-from engine.model.http.dialects import Step, Written, without_controls, written
+from engine.model.http.dialects import Step, Written, read_completion, without_controls
 from engine.model.interface import Sampling
 from engine.model.log_windows import log_tokens, plan_windows
 from engine.model.process.chat import left_out_note, without_oldest
@@ -57,7 +57,7 @@ async def first_tokens(reader: Reader, prompt: Prompt, log: str) -> Step | None:
     body = message_body(reader.can, prompt, log)
     more = {"max_tokens": 1, "temperature": 0, "logprobs": True}
     asked = {**body, **more, "top_logprobs": reader.can.chat_top}
-    steps = written(await reader.ask("chat/completions", asked)).steps
+    steps = read_completion(await reader.ask("chat/completions", asked)).steps
     return steps[0] if steps and steps[0].top else None
 
 
@@ -70,7 +70,7 @@ async def reply_to(
         RequestRefused: The endpoint refuses the message, or the answer begins otherwise.
     """
     body = message_body(reader.can, prompt, log)
-    found = written(await reader.ask("chat/completions", {**body, **settings}))
+    found = read_completion(await reader.ask("chat/completions", {**body, **settings}))
     gone_on = without_opening(found, prompt.reply)
     if gone_on is None and not reader.can.prefill:
         raise RequestRefused(f"The model did not begin its answer with {prompt.reply!r}.")
@@ -199,7 +199,7 @@ class _Writer:
             raw = Raw(self._head.text + log + self._tail.text, ())
         if self._raw:
             body = {"prompt": reader.prompt(raw), **settings}
-            reply = written(await reader.ask("completions", body))
+            reply = read_completion(await reader.ask("completions", body))
         else:
             assert self._prompt is not None, "a bare log is never a message"
             reply = await reply_to(reader, self._prompt, log, settings)
@@ -276,7 +276,7 @@ async def _reply(reader: Reader, call: Call, context: int) -> Completion:
         notes.append(left_out)
     body = messages_body(reader.can, kept, call.opening)
     settings = settings_of(reader, call.sampling, call.max_tokens, call.stop, call.seed)
-    reply = written(await reader.ask("chat/completions", {**body, **settings}))
+    reply = read_completion(await reader.ask("chat/completions", {**body, **settings}))
     text, stopped = ended(without_opening(reply, call.opening) or reply, call.stop)
     return Completion(text, stopped, ", ".join(notes) or None)
 

@@ -10,12 +10,12 @@ from engine.base.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One endpoint.
+    """The address of an endpoint, an HTTP server that speaks OpenAI's protocol, and the name of one of its models.
 
     Attributes:
-        base: Its URL, as in `http://host:8080/v1`, without a slash at the end.
-        host, port: What is reached.
-        model: Which of its models; empty where it has one.
+        base: URL of the endpoint, as in `http://host:8080/v1`, without a slash at the end.
+        host, port: The machine and the TCP port of that URL.
+        model: Name of the model; "" if none was named.
     """
 
     base: str
@@ -25,25 +25,30 @@ class Address:
 
     @property
     def secure(self) -> bool:
-        """Whether it is reached with TLS."""
+        """Whether the endpoint is reached with TLS."""
         return self.base.startswith("https:")
 
     def url(self, name: str) -> str:
-        """The URL of one of its paths; one with a leading slash lies beside `/v1`, as servers put what is their own."""
+        """Returns the URL of a path of the endpoint.
+
+        Args:
+            name: Path after `base`. With a leading slash it replaces the `/v1` of `base`, because servers put the paths
+                that OpenAI does not have beside `/v1`.
+        """
         parts = urlsplit(self.base)
         path = parts.path.removesuffix("/v1") + name if name.startswith("/") else None
         return urlunsplit(parts._replace(path=path or f"{parts.path.rstrip('/')}/{name}"))
 
 
 def parse_address(url: str, *, leaf: str = "") -> Address:
-    """Reads a URL.
+    """Returns the address that a URL gives.
 
     Args:
-        url: `http://host:8080/v1`, with `#model` where the endpoint serves several.
-        leaf: A last part of the path that may stand there and is not meant.
+        url: `http://host:8080/v1`, with `#model` if the endpoint serves several models.
+        leaf: Last part of the path that is removed if it is there.
 
     Raises:
-        UsageError: The URL is none, or holds a password.
+        UsageError: It is not an HTTP URL, or it has a user name or a password.
     """
     no_url = UsageError(f"{url!r} is no URL of an endpoint.", "Say http://HOST:PORT/v1.")
     try:

@@ -9,8 +9,13 @@ from typing import Any, Literal
 from engine.model.prompt_files import Prompt
 
 Tokens = Literal["", "vllm", "llama-server", "llama-cpp-python"]
+"""The server whose way of asking for the tokens of a text is understood; "" for none."""
+
 Template = Literal["", "vllm", "llama-server"]
+"""The server whose way of applying the chat template is understood; "" for none."""
+
 Prefill = Literal["", "last", "continue"]
+"""How the beginning of a reply is given: as the last message, or with an option to continue it; "" if it cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,28 +23,28 @@ class Capabilities:
     """The result of probing one endpoint and model. Capabilities are tested, not inferred from a name.
 
     Attributes:
-        server: What it calls itself, for people.
+        server: Name and version that the server gives itself, for people.
         completions: Continues a raw text.
         chat: Answers messages.
-        top: Most probable tokens that a completion lists, 0 for none.
-        chat_top: The same of an answer to messages.
+        top: Number of the most probable tokens that a completion lists, 0 for none.
+        chat_top: Number of the most probable tokens that an answer to messages lists, 0 for none.
         ids: Takes a prompt as token ids.
         named: Lists tokens with their ids; otherwise by their texts.
         echo: Gives the log-probabilities of a prompt's own tokens, and they agree with those of its completions.
         forced: Made to write a given text by a grammar, it gives the log-probabilities that the text has without one.
-        tokens: How it is asked for the tokens of a text; empty where it cannot be.
-        template: How it is asked to lay out messages; empty where it cannot be.
+        tokens: How it is asked for the tokens of a text; "" if it cannot be.
+        template: How it is asked to lay out messages; "" if it cannot be.
         prefill: How the beginning of a reply is given: as the `last` message, or as the last one with an option to
             `continue` it; empty if the server does not continue replies.
         seed: The same seed gives the same sampled text.
         grammar: A reply follows a GBNF grammar.
         schema: A reply follows a JSON schema.
         embeddings: Gives vectors.
-        end_token: Id of the model's end-of-text token; None where the endpoint does not say.
+        end_token: Id of the model's end-of-text token; None if the endpoint does not say.
         end_text: How that token is written in a prompt.
         controls: Reads control tokens in texts as such, so that they have to be taken out of conversations.
-        context: Longest sequence in tokens; None where it does not say.
-        parallel: Requests that it does at once; None where it does not say.
+        context: Longest sequence in tokens; None if it does not say.
+        parallel: Requests that it does at once; None if it does not say.
         noise: Largest change of a probability seen when it did several requests at once.
     """
 
@@ -67,12 +72,13 @@ class Capabilities:
     noise: float | None = None
 
     def as_params(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Returns the capabilities as JSON values."""
         return asdict(self)
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Capabilities:
-        """The inverse of `as_params`; fields that an older version did not know get their defaults."""
+        """Returns the capabilities that `as_params` gave; those that an older version did not know get their
+        defaults."""
         known = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in params.items() if name in known})
 
@@ -85,11 +91,11 @@ class Capabilities:
         return params
 
 
-# What each kind of work needs. Each function gives the reason why it cannot be done exactly, or None.
+# What each kind of work needs: each function returns the reason why it cannot be done exactly, or None.
 
 
 def no_reading(can: Capabilities) -> str | None:
-    """Why probabilities of given continuations of a raw text are not available, or None."""
+    """Returns why probabilities of given continuations of a raw text are not available, or None."""
     if not can.completions:
         return "it answers messages only, and cannot continue a raw text"
     if not can.top:
@@ -100,7 +106,7 @@ def no_reading(can: Capabilities) -> str | None:
 
 
 def no_curve(can: Capabilities, prompt: Prompt | None, end_tag: str | None) -> str | None:
-    """Why the probability of the end at each boundary is not available, or None."""
+    """Returns why the probability of the end at each boundary is not available, or None."""
     if prompt is None:
         if reason := no_reading(can):
             return reason
@@ -116,7 +122,7 @@ def no_curve(can: Capabilities, prompt: Prompt | None, end_tag: str | None) -> s
 
 
 def no_laid_out(can: Capabilities, prompt: Prompt) -> str | None:
-    """Why a prompt around a log cannot be sent as raw text, or None."""
+    """Returns why a prompt around a log cannot be sent as raw text, or None."""
     if not can.completions:
         return "it answers messages only, and cannot continue a raw text"
     if prompt.chat and not can.template:
@@ -125,7 +131,7 @@ def no_laid_out(can: Capabilities, prompt: Prompt) -> str | None:
 
 
 def no_answer_words(can: Capabilities, prompt: Prompt) -> str | None:
-    """Why the first token of a chat answer does not give the probabilities of two words, or None."""
+    """Returns why the first token of a chat answer does not give the probabilities of two words, or None."""
     if not can.chat or not can.chat_top:
         return "its answers to messages give no log-probabilities"
     if prompt.reply and not can.prefill:
@@ -136,14 +142,14 @@ def no_answer_words(can: Capabilities, prompt: Prompt) -> str | None:
 
 
 def no_writing(can: Capabilities, prompt: Prompt | None) -> str | None:
-    """Why replies are not available, or None."""
+    """Returns why replies are not available, or None."""
     if prompt is not None and prompt.chat and (can.chat or no_laid_out(can, prompt) is None):
         return None
     return None if can.completions else "it answers messages only, and cannot continue a raw text"
 
 
 def no_tree(can: Capabilities) -> str | None:
-    """Why response trees are not available, or None."""
+    """Returns why response trees are not available, or None."""
     if not can.completions:
         return "it answers messages only, and cannot continue a raw text"
     return None if can.top else "its completions give no log-probabilities"

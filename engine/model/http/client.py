@@ -1,4 +1,4 @@
-"""Requests to one endpoint, with retries while it is busy or unreachable; the models that it serves.
+"""Sends requests to one endpoint, with retries while it is busy or unreachable, and lists the models that it serves.
 
 Asynchronous requests run on a thread of their own, so that any thread can wait for them and cancel them.
 """
@@ -28,15 +28,14 @@ from engine.model.http.retry_waits import wait_after, wait_for_quota
 
 T = TypeVar("T")
 
-
 POLL_SECONDS = 0.1
+"""Time between two looks at whether a background run was cancelled."""
 
-
-GRACE_SECONDS = 0.3
+MAX_CLOSE_SECONDS = 0.3
 """Longest wait for cancelled requests to close their connections."""
 
 
-class _InContext(ThreadPoolExecutor):
+class _ContextThreadPool(ThreadPoolExecutor):
     """Resolves host names in the caller's context, which holds the permission of the network guard."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
@@ -61,28 +60,32 @@ class BackgroundRun:
         """
         outcome: Future[T] = Future()
         thread = threading.Thread(
-            target=self._thread, args=(work, outcome), name="endpoints", daemon=True
+            target=self._run_in_thread, args=(work, outcome), name="endpoints", daemon=True
         )
         thread.start()
         while thread.is_alive():
             thread.join(POLL_SECONDS)
             if self._cancelled.is_set():
-                thread.join(GRACE_SECONDS)
+                thread.join(MAX_CLOSE_SECONDS)
                 raise Cancelled("The request was cancelled.")
         return outcome.result()
 
     def cancel(self) -> None:
-        """Abandons the work."""
+        """Abandons the work; `run` raises `Cancelled`."""
         self._cancelled.set()
         loop, task = self._loop, self._task
         if loop is not None and task is not None:
             with suppress(RuntimeError):  # the loop has just ended by itself
                 loop.call_soon_threadsafe(task.cancel)
 
-    def _thread(self, work: Callable[[], Coroutine[Any, Any, T]], outcome: Future[T]) -> None:
+    def _run_in_thread(
+        self, work: Callable[[], Coroutine[Any, Any, T]], outcome: Future[T]
+    ) -> None:
+        """Runs the work in an event loop of this thread, and gives its result or its error to `outcome`."""
+
         async def main() -> T:
             self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-            self._loop.set_default_executor(_InContext(4))
+            self._loop.set_default_executor(_ContextThreadPool(4))
             if self._cancelled.is_set():
                 raise Cancelled("The request was cancelled.")
             return await work()
@@ -101,43 +104,60 @@ class BackgroundRun:
 if TYPE_CHECKING:
     import httpx
 
-ATTEMPTS = 5
+MAX_ATTEMPTS = 5
+"""Default number of attempts at a request."""
+
 REQUEST_SECONDS, CONNECT_SECONDS = 600.0, 15.0
-"""Seconds until the last byte of an answer, and until there is a connection."""
+"""Longest time until the last byte of an answer, and until there is a connection."""
 
-SILENT_SHARE = 0.5
-"""Share of the seconds of a request that may go by without a byte."""
+MAX_SILENT_SHARE = 0.5
+"""Largest share of the time limit of a request that may pass without a byte."""
 
-BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-"""Answers after which the same request may do."""
+RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+"""Status codes after which the same request is sent again, because it may succeed then."""
 
-TOO_MUCH = frozenset({429, 503})
-ABOUT_THE_REQUEST = frozenset({400, 413, 422})
-"""Status codes that concern one request; after any other refusal the endpoint is not used again."""
+OVERLOAD_STATUSES = frozenset({429, 503})
+"""Status codes of an endpoint that has too many requests, after which fewer are sent in parallel."""
 
-LARGEST = 256 << 20
-"""Most bytes of an answer, unpacked: the 20 best tokens of 100,000 positions take some 100 MB."""
+REFUSED_REQUEST_STATUSES = frozenset({400, 413, 422})
+"""Status codes that concern one request only; after any other refusal the endpoint is not used again."""
 
-SHOWN = 300
-"""Most characters of an endpoint's error text that are shown."""
+MAX_ANSWER_BYTES = 256 << 20
+"""Largest size of an answer, unpacked: the 20 best tokens of 100,000 positions take some 100 MB."""
+
+MAX_ERROR_CHARACTERS = 300
+"""Number of characters of an endpoint's error text that are shown."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 @dataclass(slots=True)
 class Account:
-    """Counts of requests, answers from the cache, retries and tokens, and the cost if prices are known."""
+    """What the requests of a run have taken.
+
+    Attributes:
+        requests: Number of requests that an endpoint answered.
+        cached: Number of requests that were answered from the cache.
+        retries: Number of requests that were sent again.
+        read: Number of prompt tokens.
+        written: Number of tokens of replies.
+        cost: Cost in the currency of the prices; None if no prices are known.
+    """
 
     requests: int = 0
     cached: int = 0
-    again: int = 0
+    retries: int = 0
     read: int = 0
     written: int = 0
     cost: float | None = None
 
 
 class EndpointClient:
-    """The HTTP client of one endpoint."""
+    """The HTTP client of one endpoint.
+
+    Attributes:
+        retries: Number of requests that were sent again since it was made.
+    """
 
     def __init__(
         self,
@@ -145,30 +165,30 @@ class EndpointClient:
         key: str = "",
         *,
         sleep: Sleep = asyncio.sleep,
-        attempts: int = ATTEMPTS,
+        attempts: int = MAX_ATTEMPTS,
         seconds: float = REQUEST_SECONDS,
         parallel: int | None = None,
     ) -> None:
-        """Prepares.
+        """Prepares a client; sends no request.
 
         Args:
-            key: Bearer token.
+            key: Bearer token; "" for none.
             sleep: Waits for a number of seconds.
-            attempts: Most attempts at a request.
+            attempts: Largest number of attempts at a request.
             seconds: Time limit of a request, until its whole answer is there; half of it may go by without a byte.
             parallel: Number of requests that the endpoint serves in parallel, if it says so.
         """
         self.address = address
-        self.pace = RequestLimit(parallel)
-        self.again = 0
+        self.request_limit = RequestLimit(parallel)
+        self.retries = 0
         self._key, self._sleep, self._attempts, self._seconds = key, sleep, attempts, seconds
 
-    def client(self) -> httpx.AsyncClient:
-        """A connection pool; use it as a context manager."""
+    def open_connections(self) -> httpx.AsyncClient:
+        """Returns a connection pool, which is a context manager."""
         import httpx  # slow to import, and most commands ask no endpoint
 
         return httpx.AsyncClient(
-            timeout=httpx.Timeout(self._seconds * SILENT_SHARE, connect=CONNECT_SECONDS),
+            timeout=httpx.Timeout(self._seconds * MAX_SILENT_SHARE, connect=CONNECT_SECONDS),
             headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
             trust_env=False,  # a proxy would be another machine than the one that was named
             verify=ssl.create_default_context() if self.address.secure else False,
@@ -185,13 +205,13 @@ class EndpointClient:
             body: JSON to POST; None sends a GET.
 
         Raises:
-            RequestRefused: It refuses this request.
-            EndpointAway: It cannot be reached, refuses everything, stays busy, does not answer in JSON, or does not
-                come to the end of an answer in time.
+            RequestRefused: The endpoint refuses this request.
+            EndpointAway: The endpoint cannot be reached, refuses everything, stays busy, does not answer in JSON, or
+                does not come to the end of an answer in time.
         """
         import httpx
 
-        trouble, silent = "", False
+        failure, silent = "", False
         for attempt in range(self._attempts):
             headers: Mapping[str, str] = {}
             sent = time.monotonic()
@@ -201,68 +221,70 @@ class EndpointClient:
                     asyncio.timeout(self._seconds),
                     client.stream(method, self.address.url(name), json=body) as answer,
                 ):
-                    content = await self._content(answer)
+                    content = await self._read_content(answer)
             except TimeoutError as error:
-                raise self._overdue() from error
+                raise self._overdue_error() from error
             except httpx.TransportError as error:
                 what = one_line(str(error)) or type(error).__name__
-                trouble, silent = f"cannot be reached ({what})", True
+                failure, silent = f"cannot be reached ({what})", True
             except httpx.HTTPError as error:
-                raise self._away(f"answered in a way that cannot be read ({error})") from error
+                raise self._away_error(
+                    f"answered in a way that cannot be read ({error})"
+                ) from error
             else:
                 headers = answer.headers
                 if answer.is_success:
-                    self.pace.answered(time.monotonic() - sent)
+                    self.request_limit.record_answer(time.monotonic() - sent)
                     if quota := wait_for_quota(headers):
                         await self._sleep(quota)
-                    return self._json(content)
-                trouble, silent = self._status_text(answer, content), False
-                if answer.status_code in ABOUT_THE_REQUEST:
-                    raise RequestRefused(f"{self.address.base} {trouble}.")
-                if answer.status_code not in BUSY:
+                    return self._parse_json(content)
+                failure, silent = self._status_text(answer, content), False
+                if answer.status_code in REFUSED_REQUEST_STATUSES:
+                    raise RequestRefused(f"{self.address.base} {failure}.")
+                if answer.status_code not in RETRY_STATUSES:
                     break
-                if answer.status_code in TOO_MUCH:
-                    self.pace.refused()
+                if answer.status_code in OVERLOAD_STATUSES:
+                    self.request_limit.record_refusal()
             if attempt + 1 < self._attempts:
-                self.again += 1
+                self.retries += 1
                 # Spreading requests needs no secrecy.
                 await self._sleep(wait_after(attempt, headers, random.random()))
-        away = self._away(trouble)
+        away = self._away_error(failure)
         away.silent = silent
         raise away
 
-    def once(self, name: str, body: Mapping[str, Any] | None) -> Any:
-        """`ask` for synchronous callers."""
+    def ask_blocking(self, name: str, body: Mapping[str, Any] | None) -> Any:
+        """Does the same as `ask` for synchronous callers, with connections of its own."""
 
         async def work() -> Any:
-            async with self.client() as client:
+            async with self.open_connections() as client:
                 return await self.ask(client, name, body)
 
         return BackgroundRun([self.address]).run(work)
 
-    async def _content(self, answer: httpx.Response) -> bytes:
-        """Reads an answer to its end, unless that does not come: an endpoint may go on for ever."""
+    async def _read_content(self, answer: httpx.Response) -> bytes:
+        """Returns the bytes of an answer, which must not be longer than `MAX_ANSWER_BYTES`: it may never end."""
         parts, size = [], 0
         async for part in answer.aiter_bytes():
             size += len(part)
-            if size > LARGEST:
-                raise self._away(f"answered with more than {LARGEST >> 20} MiB")
+            if size > MAX_ANSWER_BYTES:
+                raise self._away_error(f"answered with more than {MAX_ANSWER_BYTES >> 20} MiB")
             parts.append(part)
         return b"".join(parts)
 
-    def _json(self, content: bytes) -> Any:
+    def _parse_json(self, content: bytes) -> Any:
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise self._away("gave an answer that is not JSON") from error
+            raise self._away_error("gave an answer that is not JSON") from error
 
     def _status_text(self, answer: httpx.Response, content: bytes) -> str:
         text = content.decode("utf-8", "replace")
         if self._key:
             text = text.replace(self._key, "…")  # some servers repeat the key that they refuse
-        return f"answered {answer.status_code} ({one_line(text, SHOWN) or answer.reason_phrase})"
+        return f"answered {answer.status_code} ({one_line(text, MAX_ERROR_CHARACTERS) or answer.reason_phrase})"
 
-    def _overdue(self) -> EndpointAway:
+    def _overdue_error(self) -> EndpointAway:
         error = EndpointAway(
             f"{self.address.base} did not finish an answer within {duration(self._seconds)}.",
             "Look at the endpoint; for one that is only slow, add it again with a longer --timeout.",
@@ -270,39 +292,39 @@ class EndpointClient:
         error.overdue = True
         return error
 
-    def _away(self, trouble: str) -> EndpointAway:
+    def _away_error(self, failure: str) -> EndpointAway:
         return EndpointAway(
-            f"{self.address.base} {trouble}.", "Look at the endpoint, then run again."
+            f"{self.address.base} {failure}.", "Look at the endpoint, then run again."
         )
 
 
-def served_models(asker: EndpointClient) -> list[str]:
-    """Names of the models that an endpoint serves.
+def served_models(client: EndpointClient) -> list[str]:
+    """Returns the names of the models that an endpoint serves.
 
     Raises:
         ModelError: It cannot be reached or does not answer with a list.
     """
-    answer = asker.once("models", None)
+    answer = client.ask_blocking("models", None)
     try:
         return [str(item["id"]) for item in answer["data"]]
     except (KeyError, TypeError) as error:
         raise EndpointError(
-            f"{asker.address.base} did not answer with a list of models.",
+            f"{client.address.base} did not answer with a list of models.",
             "It has to speak OpenAI's /v1.",
         ) from error
 
 
-def with_model(asker: EndpointClient) -> Address:
-    """The address with a model name: its own, else that of the only model served.
+def with_model(client: EndpointClient) -> Address:
+    """Returns the address of a client with the name of a model: its own, else that of the only model served.
 
     Raises:
         ModelError: The endpoint cannot be reached or does not answer with a list.
-        UsageError: No model is named, and it serves none or several.
+        UsageError: No model is named, and the endpoint serves none or several.
     """
-    address = asker.address
+    address = client.address
     if address.model:
         return address
-    names = served_models(asker)
+    names = served_models(client)
     if len(names) != 1:
         shown = one_line(", ".join(names[:8])) or "none"
         raise UsageError(

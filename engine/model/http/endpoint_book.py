@@ -1,4 +1,8 @@
-"""The endpoints that the user added, each with the result of a probe. Keys are never stored."""
+"""The endpoint book: the endpoints that the user added, each with the capabilities that a probe showed.
+
+An endpoint is an HTTP server that speaks OpenAI's protocol. Its key is never stored, only the name of the environment
+variable that holds it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import ModelFileError, NameTaken, UsageError
-from engine.base.files import make_folder, write_atomically
+from engine.base.files import create_private_folder, write_atomically
 from engine.model.catalog import RunnableModel
 from engine.model.http.address import Address, parse_address
 from engine.model.http.capabilities import Capabilities
@@ -22,14 +26,14 @@ from engine.model.interface import LoadOptions
 
 @dataclass(frozen=True, slots=True)
 class EndpointEntry:
-    """One endpoint of the catalogue.
+    """One endpoint of the book.
 
     Attributes:
-        name: What runs call it.
-        url: With its model, as in `http://host:8080/v1#model`.
-        can: What its server was shown to support.
-        key_env: The environment variable that holds its key; None where it needs none.
-        prices: Prices of its tokens, if the user gave them.
+        name: Name of the endpoint in runs.
+        url: URL with the model, as in `http://host:8080/v1#model`.
+        can: Capabilities that the probe showed.
+        key_env: Name of the environment variable that holds the key; None if none is needed.
+        prices: Prices of tokens; None if the user gave none.
         timeout: Time limit of a request in seconds; None for the default.
     """
 
@@ -42,11 +46,11 @@ class EndpointEntry:
 
     @property
     def address(self) -> Address:
-        """Where it is."""
+        """The address of the endpoint."""
         return parse_address(self.url)
 
     def as_params(self) -> dict[str, Any]:
-        """As JSON values, without the name."""
+        """Returns the entry as JSON values, without the name."""
         return {
             "url": self.url,
             "key_env": self.key_env,
@@ -57,7 +61,7 @@ class EndpointEntry:
 
     @classmethod
     def from_params(cls, name: str, params: Mapping[str, Any]) -> EndpointEntry:
-        """The inverse of `as_params`."""
+        """Returns the entry that `as_params` gave."""
         prices = Prices(**params["prices"]) if params.get("prices") else None
         can = Capabilities.from_params(params["capabilities"])
         return cls(name, params["url"], can, params.get("key_env"), prices, params.get("timeout"))
@@ -70,13 +74,13 @@ class EndpointBook:
         """Reads the file.
 
         Raises:
-            ModelFileError: It cannot be read.
+            ModelFileError: The file cannot be read.
         """
         self.file = data / "endpoints.json"
         self._entries: dict[str, EndpointEntry] = {}
         try:
-            found = json.loads(self.file.read_text("utf-8"))
-            for name, params in sorted(found.items()):
+            stored = json.loads(self.file.read_text("utf-8"))
+            for name, params in sorted(stored.items()):
                 self._entries[name] = EndpointEntry.from_params(name, params)
         except FileNotFoundError:
             pass
@@ -87,7 +91,7 @@ class EndpointBook:
             ) from error
 
     def entries(self) -> list[EndpointEntry]:
-        """All endpoints by name."""
+        """Returns all endpoints in order of their names, those just added last."""
         return list(self._entries.values())
 
     def named(self, name: str | None) -> tuple[str, ...]:
@@ -96,7 +100,7 @@ class EndpointBook:
         Raises:
             UsageError: Some of the names are endpoints and some are not.
         """
-        names = tuple(one.strip() for one in (name or "").split(",") if one.strip())
+        names = tuple(part.strip() for part in (name or "").split(",") if part.strip())
         known = [name for name in names if name in self._entries]
         if known and len(known) < len(names):
             other = next(name for name in names if name not in self._entries)
@@ -119,7 +123,7 @@ class EndpointBook:
         """Probes an endpoint and stores the result; one with the same name and URL is probed again.
 
         Raises:
-            ModelError: It cannot be reached, answers too slowly, or cannot do anything useful.
+            ModelError: The endpoint cannot be reached, answers too slowly, or cannot do anything useful.
             UsageError: The URL is invalid, the name is taken, or the variable is not set.
         """
         key = _key(key_env)
@@ -143,12 +147,12 @@ class EndpointBook:
         self._save()
 
     def fleet(self, names: tuple[str, ...], replies: Replies | None = None) -> Fleet:
-        """A fleet of endpoints that serve the same model.
+        """Returns a fleet of endpoints that serve the same model.
 
         Raises:
             UsageError: They do not serve the same model alike, or a variable with a key is not set.
         """
-        entries = self._alike(names)
+        entries = self._entries_alike(names)
         members = [
             (
                 EndpointClient(
@@ -165,12 +169,16 @@ class EndpointBook:
         return Fleet(members, replies, identity=can)
 
     def can(self, names: tuple[str, ...]) -> Capabilities:
-        """What every one of these endpoints can do."""
-        entries = self._alike(names)
-        held = [entry.can.context for entry in entries if entry.can.context]
+        """Returns what every one of these endpoints can do.
+
+        Raises:
+            UsageError: They do not serve the same model alike.
+        """
+        entries = self._entries_alike(names)
+        contexts = [entry.can.context for entry in entries if entry.can.context]
         noise = [entry.can.noise for entry in entries if entry.can.noise is not None]
         return replace(
-            entries[0].can, context=min(held, default=None), noise=max(noise, default=None)
+            entries[0].can, context=min(contexts, default=None), noise=max(noise, default=None)
         )
 
     def runnable(self, names: tuple[str, ...], options: LoadOptions) -> RunnableModel:
@@ -179,7 +187,7 @@ class EndpointBook:
         Raises:
             UsageError: They do not serve the same model alike.
         """
-        entries = self._alike(names)
+        entries = self._entries_alike(names)
         can = self.can(names)
         label = ", ".join(names) + (" (endpoint)" if len(names) == 1 else " (endpoints)")
         if can.top and not can.echo:
@@ -200,15 +208,21 @@ class EndpointBook:
     def that_gave(
         self, fingerprints: Mapping[str, Any], options: LoadOptions
     ) -> RunnableModel | None:
-        """The model of an earlier run by its fingerprints; None if it is another model or an endpoint was changed."""
+        """Returns the model of an earlier run by its fingerprints; None if it is another model or an endpoint was
+        changed."""
         urls = fingerprints.get("endpoints", ())
         names = tuple(name for name, entry in self._entries.items() if entry.url in urls)
         if not names or len(names) != len(urls):
             return None
-        found = self.runnable(names, options)
-        return found if found.fingerprints == dict(fingerprints) else None
+        model = self.runnable(names, options)
+        return model if model.fingerprints == dict(fingerprints) else None
 
-    def _alike(self, names: tuple[str, ...]) -> list[EndpointEntry]:
+    def _entries_alike(self, names: tuple[str, ...]) -> list[EndpointEntry]:
+        """Returns the entries of these names.
+
+        Raises:
+            UsageError: They do not serve the same model, or differ in what results depend on.
+        """
         entries = [self._entries[name] for name in names]
         first = entries[0]
         for other in entries[1:]:
@@ -231,13 +245,13 @@ class EndpointBook:
         return entries
 
     def _save(self) -> None:
-        make_folder(self.file.parent)
+        create_private_folder(self.file.parent)
         content = {name: entry.as_params() for name, entry in self._entries.items()}
         write_atomically(self.file, json.dumps(content, indent=1, sort_keys=True))
 
 
 def _key(variable: str | None) -> str:
-    """The key in an environment variable.
+    """Returns the key in an environment variable; "" without a variable.
 
     Raises:
         UsageError: The variable is not set.

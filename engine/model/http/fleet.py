@@ -1,4 +1,7 @@
-"""Several endpoints that serve the same model and share the requests of one run."""
+"""A fleet: several endpoints that serve the same model and share the requests of one run.
+
+A place is the permission for one request in flight; each endpoint has as many as its `RequestLimit` allows.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,13 @@ T = TypeVar("T")
 
 
 class Replies(Protocol):
-    """Where replies are kept."""
+    """A cache of replies."""
 
     def get(self, key: str) -> str | None:
-        """What was kept under a key."""
+        """Returns the reply that is stored under a key; None for none."""
 
     def put(self, key: str, value: str) -> None:
-        """Keeps a reply."""
+        """Stores a reply."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +42,22 @@ class Prices:
 
 @dataclass(slots=True)
 class _Member:
-    asker: EndpointClient
+    """One endpoint of a fleet.
+
+    Attributes:
+        removal_reason: Why it is no longer used; None while it is.
+    """
+
+    client: EndpointClient
     prices: Prices | None
-    gone: str | None = None
+    removal_reason: str | None = None
 
 
 class Fleet:
-    """Sends each request to the endpoint with the most free places. One that fails is not used again, and reported.
+    """Sends each request to the endpoint with the most free places. An endpoint that fails is not used again.
 
     Attributes:
-        account: Counts since the last `begin`.
+        account: What the requests since the last `begin` have taken.
     """
 
     def __init__(
@@ -58,100 +67,106 @@ class Fleet:
         *,
         identity: str = "",
     ) -> None:
-        """Prepares.
+        """Prepares a fleet; sends no request.
 
         Args:
-            replies: Cache of replies; None: no cache.
-            identity: Properties of the endpoints, part of the cache key.
+            members: The client and the prices of each endpoint; None if the prices are unknown.
+            replies: Cache of replies; None for no cache.
+            identity: Properties of the endpoints as text, which are part of the cache key.
         """
         self._members = [_Member(*member) for member in members]
         self._replies, self._identity = replies, identity
-        self._running: BackgroundRun | None = None
+        self._background_run: BackgroundRun | None = None
         self._cancelled = False
-        self._again_before = 0
-        self._turns: _Round | None = None
+        self._retries_before = 0
+        self._places: _Places | None = None
         self.account = Account()
 
     def begin(self) -> None:
         """Starts new counts, and clears an earlier `cancel`."""
         self._cancelled = False
-        self._again_before = self._again()
+        self._retries_before = self._count_retries()
         self.account = Account(cost=0.0 if any(m.prices for m in self._members) else None)
 
-    def _again(self) -> int:
-        return sum(member.asker.again for member in self._members)
+    def _count_retries(self) -> int:
+        return sum(member.client.retries for member in self._members)
 
     @property
-    def taken_out(self) -> list[str]:
-        """Reasons why endpoints are no longer used, in order of the endpoints."""
-        return [member.gone for member in self._members if member.gone]
+    def removal_reasons(self) -> list[str]:
+        """The reasons why endpoints are no longer used, in order of the endpoints."""
+        return [member.removal_reason for member in self._members if member.removal_reason]
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Waits for work that uses `ask`.
+        """Runs work that uses `ask`, and returns its result.
 
         Raises:
             Cancelled: `cancel` was called.
             NetworkRefused: An offline switch is on.
         """
-        running = self._running = BackgroundRun(
-            [m.asker.address for m in self._members if not m.gone]
+        background_run = self._background_run = BackgroundRun(
+            [m.client.address for m in self._members if not m.removal_reason]
         )
         if self._cancelled:
-            running.cancel()
+            background_run.cancel()
         try:
-            return running.run(lambda: self._within(work))
+            return background_run.run(lambda: self._run_with_clients(work))
         finally:
-            self._running = None
+            self._background_run = None
 
     def cancel(self) -> None:
         """Abandons requests in flight and refuses new ones until the next `begin`; may be called from any thread."""
         self._cancelled = True
-        running = self._running
-        if running is not None:
-            running.cancel()
+        background_run = self._background_run
+        if background_run is not None:
+            background_run.cancel()
 
     async def ask(self, name: str, body: Mapping[str, Any]) -> Any:
-        """The JSON answer to a request, from the cache or from whichever endpoint has room.
+        """Returns the JSON answer to a request, from the cache or from the endpoint with the most free places.
 
         Args:
             name: Path of the request, as in `Address.url`.
             body: What is posted, without `model`.
 
         Raises:
-            RequestRefused: This request is refused.
-            ModelError: No endpoint is left.
+            RequestRefused: The endpoint refuses this request.
+            ModelError: All endpoints have failed.
         """
-        turns = self._turns
-        assert turns is not None, "inside run only"
+        places = self._places
+        assert places is not None, "inside run only"
         keys = [self._key(member, name, body) for member in self._members]
         if self._replies is not None:
             for key in keys:
-                kept = self._replies.get(key)
-                if kept is not None:
+                cached_reply = self._replies.get(key)
+                if cached_reply is not None:
                     self.account.cached += 1
-                    return json.loads(kept)
+                    return json.loads(cached_reply)
         while True:
-            member = await turns.take()
+            member = await places.take()
             try:
-                answer = await member.asker.ask(
-                    turns.clients[id(member)], name, self._sent(member, body)
+                answer = await member.client.ask(
+                    places.clients[id(member)], name, self._body_with_model(member, body)
                 )
             except EndpointAway as error:
-                member.gone = error.message
+                member.removal_reason = error.message
             else:
                 self._count(member, answer)
                 if self._replies is not None:
                     self._replies.put(keys[self._members.index(member)], json.dumps(answer))
                 return answer
             finally:
-                self.account.again = self._again() - self._again_before
-                turns.give_back(member)
+                self.account.retries = self._count_retries() - self._retries_before
+                places.give_back(member)
 
-    def _sent(self, member: _Member, body: Mapping[str, Any]) -> dict[str, Any]:
-        return {"model": member.asker.address.model, **body}
+    def _body_with_model(self, member: _Member, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"model": member.client.address.model, **body}
 
     def _key(self, member: _Member, name: str, body: Mapping[str, Any]) -> str:
-        content = [self._identity, member.asker.address.base, name, self._sent(member, body)]
+        content = [
+            self._identity,
+            member.client.address.base,
+            name,
+            self._body_with_model(member, body),
+        ]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def _count(self, member: _Member, answer: Any) -> None:
@@ -169,22 +184,22 @@ class Fleet:
         if member.prices and account.cost is not None:
             account.cost += (read * member.prices.read + written * member.prices.written) / 1e6
 
-    async def _within(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _run_with_clients(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         async with AsyncExitStack() as stack:
             clients = {
-                id(member): await stack.enter_async_context(member.asker.client())
+                id(member): await stack.enter_async_context(member.client.open_connections())
                 for member in self._members
-                if not member.gone
+                if not member.removal_reason
             }
-            self._turns = _Round(self._members, clients)
+            self._places = _Places(self._members, clients)
             try:
                 return await work()
             finally:
-                self._turns = None
+                self._places = None
 
 
-class _Round:
-    """Waits for a free place at an endpoint, inside one event loop."""
+class _Places:
+    """Gives out the free places of all endpoints, inside one event loop."""
 
     def __init__(
         self, members: Sequence[_Member], clients: Mapping[int, httpx.AsyncClient]
@@ -192,43 +207,48 @@ class _Round:
         self._members, self.clients = members, clients
         self._waiting: list[asyncio.Future[None]] = []
         for member in members:
-            member.asker.pace.active = 0
+            member.client.request_limit.active = 0
 
     async def take(self) -> _Member:
-        """The endpoint with the most room, once one has any.
+        """Waits for a free place, and returns the endpoint with the most of them.
 
         Raises:
-            ModelError: None is left.
+            ModelError: All endpoints have failed.
         """
         while True:
-            left = [member for member in self._members if not member.gone]
-            if not left:
-                reasons = [member.gone for member in self._members if member.gone]
+            available = [member for member in self._members if not member.removal_reason]
+            if not available:
+                reasons = [
+                    member.removal_reason for member in self._members if member.removal_reason
+                ]
                 raise EndpointError(" ".join(reasons), "Look at the endpoint, then run again.")
-            best = max(left, key=lambda member: member.asker.pace.free)
-            if best.asker.pace.free > 0:
-                best.asker.pace.active += 1
+            best = max(available, key=lambda member: member.client.request_limit.free)
+            if best.client.request_limit.free > 0:
+                best.client.request_limit.active += 1
                 return best
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            await turn
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            await waiter
 
     def give_back(self, member: _Member) -> None:
-        """Frees a place and lets those who wait look again, the first first."""
-        member.asker.pace.active -= 1
-        room = sum(max(0, m.asker.pace.free) for m in self._members if not m.gone)
-        alive = any(not m.gone for m in self._members)
-        count = max(1, room) if alive else len(self._waiting)
-        turns, self._waiting = self._waiting[:count], self._waiting[count:]
-        for turn in turns:
-            if not turn.done():
-                turn.set_result(None)
-            else:  # its asker was cancelled; the next in line may have the place
+        """Frees a place and wakes as many waiting requests as there are free places, the longest waiting first."""
+        member.client.request_limit.active -= 1
+        free_places = sum(
+            max(0, m.client.request_limit.free) for m in self._members if not m.removal_reason
+        )
+        any_left = any(not m.removal_reason for m in self._members)
+        count = max(1, free_places) if any_left else len(self._waiting)
+        woken, self._waiting = self._waiting[:count], self._waiting[count:]
+        for waiter in woken:
+            if not waiter.done():
+                waiter.set_result(None)
+            else:  # this request was cancelled; the next one may have the place
                 self._wake()
 
     def _wake(self) -> None:
+        """Wakes the longest waiting request that was not cancelled."""
         while self._waiting:
-            turn = self._waiting.pop(0)
-            if not turn.done():
-                turn.set_result(None)
+            waiter = self._waiting.pop(0)
+            if not waiter.done():
+                waiter.set_result(None)
                 return

@@ -1,63 +1,84 @@
-"""The number of parallel requests to an endpoint, by additive increase and multiplicative decrease: one more after each
-round without errors, half as many after a "too many requests", fewer when answers become much slower."""
+"""The number of parallel requests to an endpoint, by additive increase and multiplicative decrease.
+
+The limit rises by one after as many answers as it allows, is halved after a "too many requests", and falls when answers
+become much slower.
+"""
 
 from __future__ import annotations
 
-START = 4.0
-MOST = 64
-BUSY, SLOW = 0.5, 0.8
-"""Factors of a decrease."""
+FIRST_LIMIT = 4.0
+"""The limit before the first answer."""
 
-MUCH_SLOWER = 6.0
-"""Answers slower than the best by this factor cause a decrease. A batching server may be slower and still gain."""
+MAX_PARALLEL_REQUESTS = 64
+"""The highest limit, also for an endpoint that serves more."""
 
-SETTLING = 0.2
-"""Weight of the newest answer in the average."""
+REFUSED_FACTOR, SLOW_FACTOR = 0.5, 0.8
+"""Factors by which the limit falls after a refusal and after slow answers."""
+
+SLOW_RATIO = 6.0
+"""Answers slower than the fastest by more than this factor lower the limit. It is high, because a server that batches
+requests gains from more of them even if each takes longer."""
+
+NEWEST_WEIGHT = 0.2
+"""Weight of the newest answer in the moving average of the durations."""
 
 
 class RequestLimit:
     """The limit on parallel requests to one endpoint.
 
     Attributes:
-        active: Requests in flight.
+        active: Number of requests in flight, which the caller counts.
     """
 
-    def __init__(self, most: int | None = None) -> None:
-        """Prepares; `most` is the number that the endpoint serves in parallel, None if unknown."""
-        self._most = float(min(MOST, most) if most else MOST)
-        self._limit = min(START, self._most)
-        self._best: float | None = None
-        self._usual: float | None = None
-        self._since_cut = 0
+    def __init__(self, served_in_parallel: int | None = None) -> None:
+        """Starts with `FIRST_LIMIT`.
+
+        Args:
+            served_in_parallel: Number of requests that the endpoint serves in parallel; None if unknown.
+        """
+        self._max_limit = float(
+            min(MAX_PARALLEL_REQUESTS, served_in_parallel or MAX_PARALLEL_REQUESTS)
+        )
+        self._limit = min(FIRST_LIMIT, self._max_limit)
+        self._best_seconds: float | None = None
+        self._average_seconds: float | None = None
+        self._answers_since_cut = 0
         self.active = 0
 
     @property
     def limit(self) -> int:
-        """Most requests in flight, at least one."""
+        """The largest number of requests in flight, at least one."""
         return max(1, int(self._limit))
 
     @property
     def free(self) -> int:
-        """Number of further requests that may be sent now."""
+        """The number of further requests that may be sent now; negative if the limit fell below `active`."""
         return self.limit - self.active
 
-    def answered(self, seconds: float) -> None:
-        """Records an answer and its duration."""
-        self._since_cut += 1
-        usual = self._usual
-        self._usual = seconds if usual is None else usual + SETTLING * (seconds - usual)
-        self._best = self._usual if self._best is None else min(self._best, self._usual)
-        if self._usual > MUCH_SLOWER * self._best and self._since_cut > self.limit:
-            self._cut(SLOW)
+    def record_answer(self, seconds: float) -> None:
+        """Raises or lowers the limit after an answer that took this many seconds."""
+        self._answers_since_cut += 1
+        average = self._average_seconds
+        self._average_seconds = (
+            seconds if average is None else average + NEWEST_WEIGHT * (seconds - average)
+        )
+        best = self._best_seconds
+        self._best_seconds = (
+            self._average_seconds if best is None else min(best, self._average_seconds)
+        )
+        much_slower = self._average_seconds > SLOW_RATIO * self._best_seconds
+        if much_slower and self._answers_since_cut > self.limit:
+            self._cut(SLOW_FACTOR)
         else:
-            self._limit = min(self._most, self._limit + 1 / self._limit)
+            self._limit = min(self._max_limit, self._limit + 1 / self._limit)
 
-    def refused(self) -> None:
-        """Records a refusal for too many requests; requests sent before the last decrease are ignored."""
-        if self._since_cut >= 0:
-            self._cut(BUSY)
-            self._since_cut = -self.active
+    def record_refusal(self) -> None:
+        """Lowers the limit after a refusal for too many requests, unless the request was sent before the last
+        decrease."""
+        if self._answers_since_cut >= 0:
+            self._cut(REFUSED_FACTOR)
+            self._answers_since_cut = -self.active
 
     def _cut(self, factor: float) -> None:
         self._limit = max(1.0, self._limit * factor)
-        self._since_cut = 0
+        self._answers_since_cut = 0

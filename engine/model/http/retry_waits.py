@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
-"""Seconds; each wait is twice the one before."""
+"""The first and the longest wait in seconds; each wait is twice the previous one."""
 
 JITTER = 0.25
 """Largest random extension of a wait, as a share of it, so that many clients do not retry at once."""
@@ -22,31 +22,32 @@ _RESET = ("x-ratelimit-reset-requests", "x-ratelimit-reset", "ratelimit-reset")
 def wait_after(
     attempt: int, headers: Mapping[str, str], jitter: float, now: datetime | None = None
 ) -> float:
-    """Seconds to wait before a failed request is retried.
+    """Returns the seconds to wait before a failed request is retried.
 
     Args:
         attempt: Number of earlier failures.
         headers: Headers of the answer with lower-case names; empty without an answer.
         jitter: Random number in [0, 1).
-        now: Current time, for dates in headers.
+        now: Current time, for dates in headers; None reads the clock.
     """
-    asked = _seconds(headers.get("retry-after"), now)
-    if asked is not None:
-        return min(LONGEST_WAIT, asked)
+    requested = _seconds(headers.get("retry-after"), now)
+    if requested is not None:
+        return min(LONGEST_WAIT, requested)
     return min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt) * (1 + JITTER * jitter)
 
 
 def wait_for_quota(headers: Mapping[str, str], now: datetime | None = None) -> float:
-    """Seconds until the rate limit in the headers of an answer allows another request; 0 if it allows one now."""
-    left = next((headers[name] for name in _REMAINING if name in headers), None)
-    if left is None or left.strip() != "0":
+    """Returns the seconds until the rate limit in the headers of an answer allows another request; 0 if it allows one
+    now."""
+    remaining = next((headers[name] for name in _REMAINING if name in headers), None)
+    if remaining is None or remaining.strip() != "0":
         return 0.0
     reset = next((headers[name] for name in _RESET if name in headers), None)
     return min(LONGEST_WAIT, _seconds(reset, now) or 0.0)
 
 
 def _seconds(header: str | None, now: datetime | None) -> float | None:
-    """Seconds given by a header: a number, a duration such as `6m0s`, or a date. None for anything else."""
+    """Returns the seconds given by a header: a number, a duration such as `6m0s`, or a date; None for anything else."""
     text = (header or "").strip()
     try:
         number = float(text)

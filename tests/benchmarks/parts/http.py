@@ -127,7 +127,7 @@ def _wait_for(address: Address, process: subprocess.Popen[bytes], log: Path) -> 
     until = time.monotonic() + START_SECONDS
     while True:
         try:
-            EndpointClient(address, attempts=1).once("models", None)
+            EndpointClient(address, attempts=1).ask_blocking("models", None)
             return
         except EndpointAway as error:
             if process.poll() is not None or time.monotonic() > until:

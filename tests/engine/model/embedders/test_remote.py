@@ -17,7 +17,7 @@ from engine.base.errors import ModelError, UsageError
 from engine.model.embedders.embedder import embedder_for
 from engine.model.embedders.sentence import HttpEmbedder
 from engine.model.embedders.vectors import BATCH
-from engine.model.http.client import ATTEMPTS
+from engine.model.http.client import MAX_ATTEMPTS
 from engine.model.http.retry_waits import JITTER, LONGEST_WAIT
 from tests.engine.project.support import REPOSITORY
 
@@ -169,7 +169,7 @@ class TestTrouble:
         endpoint.answers = [says(500, b"out of \x1b[31mmemory")]
         with pytest.raises(ModelError, match=r"500 .out of ␛") as caught:
             HttpEmbedder(f"{endpoint.url}#m", sleep=waits.note).embed(["abc"])
-        assert len(endpoint.asked) == ATTEMPTS == len(waits) + 1
+        assert len(endpoint.asked) == MAX_ATTEMPTS == len(waits) + 1
         assert "\x1b" not in str(caught.value)
 
     def test_refused(self, endpoint: Endpoint) -> None:
@@ -191,7 +191,7 @@ class TestTrouble:
         endpoint.server.server_close()
         with pytest.raises(ModelError, match=r"cannot be reached"):
             HttpEmbedder(f"{endpoint.url}#m", sleep=waits.note).embed(["abc"])
-        assert len(waits) == ATTEMPTS - 1
+        assert len(waits) == MAX_ATTEMPTS - 1
 
     @pytest.mark.parametrize(
         ("said", "why"),

@@ -14,7 +14,7 @@ import pytest
 from engine.base.errors import Cancelled, EndpointAway, ModelError, RequestRefused
 from engine.model.http import client
 from engine.model.http.address import parse_address
-from engine.model.http.client import ATTEMPTS, EndpointClient
+from engine.model.http.client import MAX_ATTEMPTS, EndpointClient
 from engine.model.http.fleet import Fleet, Prices
 from engine.model.http.retry_waits import LONGEST_WAIT
 from tests.engine.model.dripping import dripping
@@ -50,7 +50,7 @@ class TestOneEndpoint:
         """A request that meets a busy, failing or disconnecting server is repeated, each time after a longer wait."""
         waits = Waits()
         peer.faults = [fault, fault]
-        answer = asker(peer, waits).once("completions", BODY)
+        answer = asker(peer, waits).ask_blocking("completions", BODY)
         assert answer["usage"]["completion_tokens"] == 2
         assert len(waits) == 2
         assert 0.5 <= waits[0] <= 0.625 < 1 <= waits[1] <= 1.25
@@ -60,7 +60,7 @@ class TestOneEndpoint:
         """The client waits as long as the server asks, within bounds."""
         waits = Waits()
         peer.faults = [says(429, "slowly", Retry_After=said)]
-        asker(peer, waits).once("completions", BODY)
+        asker(peer, waits).ask_blocking("completions", BODY)
         assert waits == [waited]
 
     def test_used_up_quota(self, peer: ToyPeer) -> None:
@@ -69,7 +69,7 @@ class TestOneEndpoint:
         answer = peer.post("/v1/completions", BODY)[1]
         headers = {"x_ratelimit_remaining_requests": "0", "x_ratelimit_reset_requests": "1m2s"}
         peer.faults = [says(200, answer, **headers)]
-        asker(peer, waits).once("completions", BODY)
+        asker(peer, waits).ask_blocking("completions", BODY)
         assert waits == [LONGEST_WAIT]
 
     def test_busy_for_good(self, peer: ToyPeer) -> None:
@@ -77,17 +77,17 @@ class TestOneEndpoint:
         show.
         """
         waits = Waits()
-        peer.faults = [says(503, b"out of \x1b[31mmemory")] * ATTEMPTS
+        peer.faults = [says(503, b"out of \x1b[31mmemory")] * MAX_ATTEMPTS
         with pytest.raises(EndpointAway, match=r"503 .out of ␛"):
-            asker(peer, waits).once("completions", BODY)
-        assert len(waits) == ATTEMPTS - 1
+            asker(peer, waits).ask_blocking("completions", BODY)
+        assert len(waits) == MAX_ATTEMPTS - 1
 
     @pytest.mark.parametrize("code", [400, 413, 422])
     def test_about_the_request(self, peer: ToyPeer, code: int) -> None:
         """A refusal of one request is an error of that request and is not repeated."""
         peer.faults = [says(code, "too long")]
         with pytest.raises(RequestRefused, match=f"{code}.*too long"):
-            asker(peer, Waits()).once("completions", BODY)
+            asker(peer, Waits()).ask_blocking("completions", BODY)
         assert len(peer.completions) == 1
 
     @pytest.mark.parametrize("code", [401, 403, 404])
@@ -95,38 +95,38 @@ class TestOneEndpoint:
         """Any other refusal means that the endpoint is unusable, and is not repeated."""
         peer.faults = [says(code, "no")]
         with pytest.raises(EndpointAway, match=str(code)):
-            asker(peer, Waits()).once("completions", BODY)
+            asker(peer, Waits()).ask_blocking("completions", BODY)
         assert len(peer.completions) == 1
 
     def test_no_json(self, peer: ToyPeer) -> None:
         """An answer that is not JSON is an error: the URL is not such an endpoint."""
         peer.faults = [says(200, b"<html>")]
         with pytest.raises(EndpointAway, match="not JSON"):
-            asker(peer, Waits()).once("completions", BODY)
+            asker(peer, Waits()).ask_blocking("completions", BODY)
 
     def test_nested_without_end(self, peer: ToyPeer) -> None:
         """Nor is JSON that is nested deeper than Python reads."""
         peer.faults = [says(200, b"[" * 100_000)]
         with pytest.raises(EndpointAway, match="not JSON"):
-            asker(peer, Waits()).once("completions", BODY)
+            asker(peer, Waits()).ask_blocking("completions", BODY)
 
     def test_without_end(self, peer: ToyPeer, monkeypatch: pytest.MonkeyPatch) -> None:
         """An answer that goes on for ever is read up to a limit, also one that was packed."""
-        monkeypatch.setattr(client, "LARGEST", 100_000)
+        monkeypatch.setattr(client, "MAX_ANSWER_BYTES", 100_000)
         for told, headers in (
             (b"1" * 200_000, {}),
             (gzip.compress(bytes(200_000)), {"Content_Encoding": "gzip"}),
         ):
             peer.faults = [says(200, told, **headers)]
             with pytest.raises(EndpointAway, match="answered with more than"):
-                asker(peer, Waits()).once("completions", BODY)
+                asker(peer, Waits()).ask_blocking("completions", BODY)
 
     def test_slow(self, peer: ToyPeer) -> None:
         """A request without an answer within the time limit is repeated."""
         waits = Waits()
         peer.delay = 20.0
         with pytest.raises(EndpointAway, match="cannot be reached"):
-            asker(peer, waits, seconds=0.05, attempts=2).once("completions", BODY)
+            asker(peer, waits, seconds=0.05, attempts=2).ask_blocking("completions", BODY)
         assert len(waits) == 1
 
     @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ class TestOneEndpoint:
         with dripping(start) as url:
             slow = EndpointClient(parse_address(f"{url}/v1#m"), sleep=waits.note, seconds=2.0)
             with pytest.raises(EndpointAway, match="did not finish an answer within 2 s") as error:
-                slow.once("completions", BODY)
+                slow.ask_blocking("completions", BODY)
         assert error.value.overdue
         assert waits == []
 
@@ -147,7 +147,7 @@ class TestOneEndpoint:
         """A key that the server repeats in an error is removed from the message."""
         peer.faults = [says(401, "wrong key canary-123")]
         with pytest.raises(EndpointAway) as caught:
-            asker(peer, Waits(), key="canary-123").once("completions", BODY)
+            asker(peer, Waits(), key="canary-123").ask_blocking("completions", BODY)
         assert "canary" not in str(caught.value)
         assert peer.keys == ["Bearer canary-123"]
 
@@ -197,7 +197,7 @@ class TestSeveralEndpoints:
             answers = ask(made, 12)
             assert len(second.completions) == 12
         assert len(answers) == 12
-        (why,) = made.taken_out
+        (why,) = made.removal_reasons
         assert "401" in why
 
     def test_all_fail(self) -> None:
@@ -214,19 +214,19 @@ class TestSeveralEndpoints:
         """
         one = asker(peer, Waits())
         heard: list[int] = []
-        refused = one.pace.refused
+        refused = one.request_limit.record_refusal
 
         def listen() -> None:
             refused()
-            heard.append(one.pace.limit)
+            heard.append(one.request_limit.limit)
 
-        monkeypatch.setattr(one.pace, "refused", listen)
+        monkeypatch.setattr(one.request_limit, "record_refusal", listen)
         made = Fleet([(one, None)])
         made.begin()
-        before = one.pace.limit
+        before = one.request_limit.limit
         peer.faults = [says(429, "slowly")] * 4
         assert len(ask(made, 6)) == 6
-        assert len(heard) == made.account.again == 4
+        assert len(heard) == made.account.retries == 4
         assert min(heard) < before
 
 

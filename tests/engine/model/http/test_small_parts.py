@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from engine.base.errors import RequestRefused
 from engine.model.http.address import parse_address
-from engine.model.http.dialects import without_controls, written
-from engine.model.http.request_limit import MOST, RequestLimit
+from engine.model.http.dialects import read_completion, without_controls
+from engine.model.http.request_limit import MAX_PARALLEL_REQUESTS, RequestLimit
 from engine.model.http.retry_waits import JITTER, LONGEST_WAIT, wait_after, wait_for_quota
 
 _NAMES = [
@@ -72,17 +72,17 @@ class TestPace:
         pace = RequestLimit()
         before = pace.limit
         for _ in range(20_000):
-            pace.answered(0.1)
-        assert before < pace.limit == MOST
+            pace.record_answer(0.1)
+        assert before < pace.limit == MAX_PARALLEL_REQUESTS
 
     def test_halves_when_it_is_too_much(self) -> None:
         """A burst of refusals of concurrent requests halves the limit once, not once for each."""
         pace = RequestLimit()
         for _ in range(500):
-            pace.answered(0.1)
+            pace.record_answer(0.1)
         limit = pace.active = pace.limit
         for _ in range(limit):
-            pace.refused()
+            pace.record_refusal()
             pace.active -= 1
         assert pace.limit == limit // 2
 
@@ -90,19 +90,19 @@ class TestPace:
         """Where more concurrent requests only make all answers slower, the limit falls."""
         pace = RequestLimit()
         for _ in range(500):
-            pace.answered(0.1)
+            pace.record_answer(0.1)
         limit = pace.limit
         for _ in range(200):
-            pace.answered(5.0)
+            pace.record_answer(5.0)
         assert pace.limit < limit
 
     def test_at_least_one(self) -> None:
         """However often the server is overloaded, one request may be sent; the limit is at most the server's own."""
-        pace = RequestLimit(most=2)
+        pace = RequestLimit(served_in_parallel=2)
         assert pace.limit == 2
         for _ in range(50):
-            pace.answered(0.1)
-            pace.refused()
+            pace.record_answer(0.1)
+            pace.record_refusal()
         assert pace.limit == 1
 
 
@@ -144,7 +144,7 @@ class TestAnswers:
     def test_texts(self) -> None:
         """The old completions format names tokens by texts; the most probable comes first."""
         told = {"tokens": ["a"], "token_logprobs": [-1.0], "top_logprobs": [{"a": -1.0, "b": -0.5}]}
-        (step,) = written({"choices": [{"text": "a", "logprobs": told}]}).steps
+        (step,) = read_completion({"choices": [{"text": "a", "logprobs": told}]}).steps
         assert step.chosen is not None
         assert (step.chosen.token, step.chosen.text) == (None, b"a")
         assert [one.text for one in step.top] == [b"b", b"a"]
@@ -156,7 +156,7 @@ class TestAnswers:
             "token_logprobs": [-1.0],
             "top_logprobs": [{"token_id:9": -0.5}],
         }
-        (step,) = written({"choices": [{"text": "a", "logprobs": told}]}).steps
+        (step,) = read_completion({"choices": [{"text": "a", "logprobs": told}]}).steps
         assert step.chosen is not None
         assert (step.chosen.token, step.top[0].token) == (7, 9)
 
@@ -164,14 +164,14 @@ class TestAnswers:
         """The chat format has bytes, which may be part of a character, and ids where the server gives them."""
         entry = {"token": "\ufffd", "bytes": [0xC3], "id": 5, "logprob": -0.25}
         told = {"content": [{**entry, "top_logprobs": [entry]}]}
-        (step,) = written({"choices": [{"text": "", "logprobs": told}]}).steps
+        (step,) = read_completion({"choices": [{"text": "", "logprobs": told}]}).steps
         assert step.chosen is not None
         assert (step.chosen.token, step.chosen.text) == (5, b"\xc3")
         assert step.top == (step.chosen,)
 
     def test_half_a_pair(self) -> None:
         """Half a pair of surrogates, which no file can hold, becomes the sign for a character that is missing."""
-        assert written({"choices": [{"text": "a\ud83d"}]}).text == "a\ufffd"
+        assert read_completion({"choices": [{"text": "a\ud83d"}]}).text == "a\ufffd"
 
     @pytest.mark.parametrize(
         "choice",
@@ -184,12 +184,14 @@ class TestAnswers:
     def test_other_types(self, choice: object) -> None:
         """What is no text, and a number beyond every float, are refused."""
         with pytest.raises(RequestRefused):
-            written({"choices": [choice]})
+            read_completion({"choices": [choice]})
 
     def test_bytes_that_are_a_number(self) -> None:
         """A number where the bytes of a token belong makes no token of so many bytes."""
         entry = {"token": "a", "bytes": 10**9, "logprob": -1.0}
-        (step,) = written({"choices": [{"text": "a", "logprobs": {"content": [entry]}}]}).steps
+        (step,) = read_completion(
+            {"choices": [{"text": "a", "logprobs": {"content": [entry]}}]}
+        ).steps
         assert step.chosen is not None
         assert step.chosen.text == b"a"
 
@@ -210,7 +212,7 @@ class TestAnswers:
     def test_anything(self, answer: object) -> None:
         """Any answer is parsed or refused; a log-probability is never above 0 or NaN."""
         try:
-            found = written(answer)
+            found = read_completion(answer)
         except RequestRefused:
             return
         for step in found.steps:
