@@ -17,10 +17,10 @@ from engine.base.errors import WorkbenchError
 from engine.base.files import sync_tree, write_atomically
 from training.validation import Validation, best_validation
 
-VALIDATION = "validation"
+VALIDATION_KEY = "validation"
 """Key of the figures of a validation in the history that a checkpoint holds."""
 
-SEAL = "whole"
+SEAL_NAME = "whole"
 """File that is written last into a checkpoint: the SHA-256 of each other file, as JSON. Earlier versions left it
 empty. Without it the checkpoint is ignored."""
 
@@ -37,29 +37,31 @@ def seal(checkpoint: Path) -> None:
         {
             str(path.relative_to(checkpoint)): _digest(path)
             for path in sorted(checkpoint.rglob("*"))
-            if path.is_file() and path != checkpoint / SEAL
+            if path.is_file() and path != checkpoint / SEAL_NAME
         },
     )
 
 
 def _write_seal(checkpoint: Path, digests: dict[str, str]) -> None:
-    write_atomically(checkpoint / SEAL, json.dumps(digests, indent=1) + "\n")
+    """Writes the seal of a checkpoint with the digests of its files."""
+    write_atomically(checkpoint / SEAL_NAME, json.dumps(digests, indent=1) + "\n")
 
 
 def discard_incomplete(folder: Path) -> None:
     """Deletes the checkpoints without a seal, which killed processes and full disks leave."""
     for path in folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"):
-        if not (path / SEAL).exists():
+        if not (path / SEAL_NAME).exists():
             shutil.rmtree(path, ignore_errors=True)
 
 
 def step_of(checkpoint: Path) -> int:
-    """The step after which a checkpoint was written."""
+    """Returns the step after which a checkpoint was written."""
     return int(checkpoint.name.rsplit("-", 1)[1])
 
 
 def last_checkpoint(folder: Path, warn: Callable[[str], None]) -> Path | None:
-    """The last checkpoint that is whole; None where there is none. Deletes the others, so that they are written anew.
+    """Returns the last checkpoint that is whole; None where there is none. Deletes the others, so that they are written
+    anew.
 
     Args:
         warn: Called with a sentence for each checkpoint that was sealed and is damaged all the same.
@@ -68,28 +70,28 @@ def last_checkpoint(folder: Path, warn: Callable[[str], None]) -> Path | None:
         WorkbenchError: A checkpoint cannot be read now; it stays, because it may be whole.
     """
     discard_incomplete(folder)
-    whole = []
+    whole_checkpoints = []
     for path in sorted(folder.glob(f"{PREFIX_CHECKPOINT_DIR}-*"), key=step_of):
         damaged = _damaged_file(path)
         if damaged:
             warn(f"{path.name} is damaged ({damaged}); it is not used.")
             shutil.rmtree(path, ignore_errors=True)
         else:
-            whole.append(path)
-    if not whole:
+            whole_checkpoints.append(path)
+    if not whole_checkpoints:
         return None
-    _correct_best(folder, whole)
-    return whole[-1]
+    _correct_best(folder, whole_checkpoints)
+    return whole_checkpoints[-1]
 
 
 def _damaged_file(checkpoint: Path) -> str:
-    """Name of the first file of a sealed checkpoint that is not as it was written; empty if all are.
+    """Returns the name of the first file of a sealed checkpoint that is not as it was written; empty if all are.
 
     Raises:
         WorkbenchError: A file cannot be read, for another reason than that it is missing.
     """
     try:
-        text = (checkpoint / SEAL).read_text("utf-8")
+        text = (checkpoint / SEAL_NAME).read_text("utf-8")
         digests = json.loads(text) if text else {}
         for name, digest in digests.items():
             if _digest(checkpoint / name) != digest:
@@ -99,7 +101,7 @@ def _damaged_file(checkpoint: Path) -> str:
             return str(TRAINER_STATE_NAME)
         # the seal of an earlier version has no digests
         for path in checkpoint.iterdir():
-            if path.name != SEAL and not path.stat().st_size:
+            if path.name != SEAL_NAME and not path.stat().st_size:
                 return path.name
     except FileNotFoundError as error:
         return os.path.basename(str(error.filename))
@@ -109,42 +111,45 @@ def _damaged_file(checkpoint: Path) -> str:
             "It stays as it is. Resume the run when it can be read, or delete it to resume at the one before.",
         ) from error
     except (ValueError, AttributeError, TypeError):
-        return SEAL
+        return SEAL_NAME
     return ""
 
 
-def _correct_best(folder: Path, whole: list[Path]) -> None:
+def _correct_best(folder: Path, whole_checkpoints: list[Path]) -> None:
     """Corrects the path of the best checkpoint in the state of the last one, and seals that again.
 
     The path is absolute, so it is wrong once the project was moved. And the best may be gone: it was deleted for a
     better one after the last whole one, and that one is damaged. Then the best of those that are left takes its place.
     """
-    state_file = whole[-1] / TRAINER_STATE_NAME
+    state_file = whole_checkpoints[-1] / TRAINER_STATE_NAME
     state = json.loads(state_file.read_text("utf-8"))
-    recorded = state.get("best_model_checkpoint")
-    if not recorded or Path(recorded) in whole:
+    recorded_best = state.get("best_model_checkpoint")
+    if not recorded_best or Path(recorded_best) in whole_checkpoints:
         return
-    best = folder / Path(recorded).name
-    if best not in whole:
-        steps = {step_of(path) for path in whole}
+    best = folder / Path(recorded_best).name
+    if best not in whole_checkpoints:
+        steps = {step_of(path) for path in whole_checkpoints}
         state["log_history"] = [
             entry
             for entry in state["log_history"]
-            if VALIDATION not in entry or entry["step"] in steps
+            if VALIDATION_KEY not in entry or entry["step"] in steps
         ]
-        left = [entry for entry in state["log_history"] if VALIDATION in entry]
-        step = left[best_validation([Validation(**entry[VALIDATION]) for entry in left])]["step"]
+        validations = [entry for entry in state["log_history"] if VALIDATION_KEY in entry]
+        step = validations[
+            best_validation([Validation(**entry[VALIDATION_KEY]) for entry in validations])
+        ]["step"]
         best = folder / f"{PREFIX_CHECKPOINT_DIR}-{step}"
         state["best_global_step"] = state["best_metric"] = step
     state["best_model_checkpoint"] = str(best)
     # a process that is killed between the two leaves a seal that says nothing of the state, so it is still whole
-    digests = json.loads((whole[-1] / SEAL).read_text("utf-8") or "{}")
+    digests = json.loads((whole_checkpoints[-1] / SEAL_NAME).read_text("utf-8") or "{}")
     digests.pop(TRAINER_STATE_NAME, None)
-    _write_seal(whole[-1], digests)
+    _write_seal(whole_checkpoints[-1], digests)
     write_atomically(state_file, json.dumps(state, indent=2) + "\n")
-    seal(whole[-1])
+    seal(whole_checkpoints[-1])
 
 
 def _digest(path: Path) -> str:
+    """Returns the SHA-256 of a file in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

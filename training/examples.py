@@ -83,6 +83,7 @@ def read_logs(path: Path) -> list[Log]:
 
 
 def _log(line: Any) -> Log:
+    """Returns the conversation of a line; raises ValueError, KeyError or TypeError if it is none."""
     item = LogItem(
         tuple(map(str, line["texts"])), tuple(map(int, line["boundaries"])), int(line["kept"])
     )
@@ -92,7 +93,7 @@ def _log(line: Any) -> Log:
 
 
 def token_windows(tokenizer: Tokenizer, item: LogItem, limit: int) -> Iterator[TokenWindow]:
-    """The windows of a log, first to last, of at most `limit` tokens each."""
+    """Yields the windows of a log, first to last, of at most `limit` tokens each."""
     head = frame(None, tokenizer).head
     texts = item.texts[: item.boundaries[-1] + 1]
     pieces, _ = pieces_within(tokenizer, texts, limit - len(head))
@@ -104,6 +105,7 @@ def token_windows(tokenizer: Tokenizer, item: LogItem, limit: int) -> Iterator[T
 def _token_window(
     head: Sequence[int], pieces: Sequence[Sequence[int]], window: Window, item: LogItem
 ) -> TokenWindow:
+    """Returns one window of a log in tokens, with its boundaries as numbers of tokens."""
     tokens, boundaries, answer = list(head), [], len(head)
     for index in window.pieces:
         tokens += pieces[index]
@@ -115,7 +117,8 @@ def _token_window(
 
 
 def end_tokens(tokenizer: Tokenizer, end_tag: str) -> list[int]:
-    """The tokens that end a conversation, as scoring reads them: of a text, or for an empty one the end token."""
+    """Returns the tokens that end a conversation, as scoring reads them: of a text, or for an empty one the end
+    token."""
     return tokenizer.tokenize(end_tag) if end_tag else [tokenizer.end_token]
 
 
@@ -129,27 +132,27 @@ def make_example(
     words: float = 0.0,
     end_tag: str = "",
 ) -> Example:
-    """The example of one conversation; of a log longer than `limit` tokens only the last window is used.
+    """Returns the example of one conversation; of a log longer than `limit` tokens only the last window is used.
 
     Args:
         balance, words: See `TrainConfig`; only the recipe `boundary` uses them.
         end_tag: See `TrainConfig`.
     """
-    *_, last = token_windows(tokenizer, item, limit)
+    *_, last_window = token_windows(tokenizer, item, limit)
     tag = end_tokens(tokenizer, end_tag)
-    tokens = [*last.tokens, *tag]
-    end = len(last.tokens)
+    tokens = [*last_window.tokens, *tag]
+    end = len(last_window.tokens)
     if recipe == "paper":
-        return _equally_weighted(tokens, list(range(last.answer, len(tokens))))
+        return _equally_weighted(tokens, list(range(last_window.answer, len(tokens))))
     if recipe == "no-end-tag":
-        return _equally_weighted(last.tokens, list(range(last.answer, end)))
+        return _equally_weighted(last_window.tokens, list(range(last_window.answer, end)))
     opening = len(opening_tokens(tokenizer))
-    continuations = len(last.boundaries) - 1
+    continuations = len(last_window.boundaries) - 1
     targets: list[int] = []
     weights: list[float] = []
-    for at, following in pairwise(last.boundaries):
-        count = min(opening + WORDS, following - at) if words else opening
-        targets += range(at, at + count)
+    for boundary, next_boundary in pairwise(last_window.boundaries):
+        count = min(opening + WORDS, next_boundary - boundary) if words else opening
+        targets += range(boundary, boundary + count)
         weights += [*opening * [1.0], *(count - opening) * [words]]
     targets += range(end, len(tokens))
     # A target at the end weighs as much as all those together at which the conversation went on.
@@ -159,6 +162,7 @@ def make_example(
 
 
 def _equally_weighted(tokens: list[int], targets: list[int]) -> Example:
+    """Returns an example in which all targets have the weight 1."""
     return Example(tokens, targets, len(targets) * [1.0])
 
 
@@ -172,7 +176,7 @@ def make_examples(
     words: float = 0.0,
     end_tag: str = "",
 ) -> list[Example]:
-    """One example for each log, see `make_example`.
+    """Returns one example for each log, see `make_example`.
 
     Raises:
         DataError: There are no logs, `limit` is too small for any log, an example has no target, or the end tag is not
@@ -217,7 +221,7 @@ class Datasets:
 
 
 def read_datasets(run: RunDirectory, config: TrainConfig, tokenizer: HubTokenizer) -> Datasets:
-    """Reads `train.jsonl` and `valid.jsonl`.
+    """Returns the data of a run, from `train.jsonl` and `valid.jsonl`.
 
     Raises:
         DataError: The data cannot be trained on, or the recipe is a retired one.

@@ -20,7 +20,7 @@ from transformers import Trainer, TrainerCallback, TrainerControl, TrainingArgum
 from engine.base.errors import ModelError
 from engine.training.config import TrainConfig
 from engine.training.presets import microbatches, padded_length, token_budget
-from training.checkpoints import VALIDATION, seal
+from training.checkpoints import VALIDATION_KEY, seal
 from training.examples import Example
 from training.validation import Validation, best_validation, validations_without_gain
 
@@ -169,11 +169,11 @@ class AdapterTrainer(Trainer):
         """
         measured = asdict(self._validation())
         # Checkpoints hold this list, so a resumed run knows its earlier validations.
-        self.state.log_history.append({"step": self.state.global_step, VALIDATION: measured})
+        self.state.log_history.append({"step": self.state.global_step, VALIDATION_KEY: measured})
         validations = [
-            Validation(**entry[VALIDATION])
+            Validation(**entry[VALIDATION_KEY])
             for entry in self.state.log_history
-            if VALIDATION in entry
+            if VALIDATION_KEY in entry
         ]
         selects = self._config.checkpoint == "best"
         is_best = not selects or best_validation(validations) == len(validations) - 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Outcome = Literal["done", "cancelled", "failed"]
+"""How a job ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +15,12 @@ class JobProgress:
     """Progress of a job.
 
     Attributes:
-        done, total: In the unit the stage counts in; total is None while it is not known.
+        job_id: Id of the run record of the stage that runs.
+        stage: Name of the kind of work.
+        title: What the work is called on screens.
+        done: What is done, in `unit`.
+        total: What there is to do, in `unit`; None while it is not known.
+        unit: What is counted, such as `bytes`.
         rate: Units a second, measured over the recent past; None before two measurements.
         eta_seconds: Seconds left at that rate; None while total or rate is unknown.
         note: What is being worked on, a few words.
@@ -76,3 +82,4 @@ class ModelRestarted:
 
 Event = JobStarted | JobProgress | JobEnded | DataChanged | FileChanged | ModelRestarted
 Listener = Callable[[Event], None]
+"""Takes an event; it is called from any thread."""

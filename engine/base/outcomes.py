@@ -1,4 +1,4 @@
-"""What is said of how a conversation went."""
+"""The words for how a conversation went: by its score, and by the verdict of a person."""
 
 from __future__ import annotations
 

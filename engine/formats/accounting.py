@@ -24,9 +24,10 @@ _UNREADABLE = (
     ".signature", ".thoughtSignature", ".thought_signature", ".encrypted_content", ".bytes", ".file_data",
     "source.data", "inlineData.data", "inline_data.data", "input_audio.data", "parts[].state",
 )  # fmt: skip
-"""Ends of paths to what no person reads: signatures, bytes of files, and the state of a part of the Vercel AI SDK."""
+"""Ends of paths to text that no person reads: signatures, bytes of files, and the state of a part of the Vercel AI
+SDK."""
 
-_IDS = frozenset(
+_ID_FIELDS = frozenset(
     f"{word}{ending}"
     for word in ("conversation", "session", "thread", "chat", "dialogue", "dialog", "conv", "convo")
     for ending in ("_id", "Id", "ID")
@@ -34,13 +35,16 @@ _IDS = frozenset(
 """Names of fields with the id of a conversation."""
 
 _WITH_TEXT = (str, dict, list)
+"""Types of JSON values that can hold text."""
+
 _PART_LISTS = frozenset(("content", "parts"))
+"""Keys of the lists of parts of which a message is made."""
 
-_SHORT = 20
-"""Characters below which words are looked for as a whole line or value only: `angry` stands within many texts that have
-nothing to do with a label `angry`."""
+_SHORT_CHARACTERS = 20
+"""Number of characters below which words are looked for as a whole line or value only: `angry` stands within many texts
+that have nothing to do with a label `angry`."""
 
-_WORDS = re.compile(r"[\w .,'/-]+")
+_ONLY_WORDS = re.compile(r"[\w .,'/-]+")
 
 
 def account(
@@ -55,38 +59,42 @@ def account(
     Not counted are keys, numbers, and what says only what a value is (`_STRUCTURE`).
 
     Args:
+        record: The record.
         conversation: What was read from the record, after the leak guard.
-        draft: What the reader said of it.
+        draft: What the reader returned for it.
         left_out: Keys of the format whose values stay in the original record only.
         outer: The object from which the record was split; its texts are counted with its first record, and what the
             conversation does not have of them is left out.
     """
-    kept = _Kept(conversation)
-    result = Account(out_of_order=int(kept.out_of_order))
-    for word, text in kept.unknown_roles:
+    conversation_texts = _ConversationTexts(conversation)
+    result = Account(out_of_order=int(conversation_texts.out_of_order))
+    for word, text in conversation_texts.unknown_roles:
         result.see(f"role {word}", text)
     for key, other_id in _other_ids(record, conversation.external_id):
         result.name(key, other_id)
-    _count_texts(record, kept, result, draft.left_out, left_out)
+    _count_texts(record, conversation_texts, result, draft.left_out, left_out)
     for item in draft.unknown:
         result.see(_kind(item), json_text(item))
     if outer is not None and outer.first:
         for text in strings(outer.value):
-            result.add(kept.exact.get(text, "left out"), len(text))
+            result.add(conversation_texts.exact.get(text, "left out"), len(text))
     return result
 
 
 def _count_texts(
     record: Any,
-    kept: _Kept,
+    conversation_texts: _ConversationTexts,
     result: Account,
     entries_left_out: frozenset[tuple[int, str | int]],
     keys_left_out: frozenset[str],
 ) -> None:
-    """Counts the texts within a record. Most are whole texts of the conversation, each in a field of an object, and are
-    counted there; the others are taken up in turn."""
-    exact, more, chars = kept.exact, kept.more, result.chars
-    spent: set[str] = set()
+    """Counts the texts within a record.
+
+    Most are whole texts of the conversation, each in a field of an object; these are counted when the object is read,
+    for speed. All other values are read in turn.
+    """
+    exact, more, chars = conversation_texts.exact, conversation_texts.more, result.chars
+    counted: set[str] = set()
     looked_at = _STRUCTURE | keys_left_out | {"from"}  # fields that are not just counted
     todo: list[tuple[Any, str, str]] = [(record, "", "")]  # values, what leads to them, their keys
     for value, path, key in todo:  # grows while it is read
@@ -97,10 +105,10 @@ def _count_texts(
                 if entry.__class__ is str and not (entries_left_out or name in looked_at):
                     place = exact.get(entry)
                 if place is not None:
-                    if entry in spent:
+                    if entry in counted:
                         place = _place_again(entry, place, more)
                     else:
-                        spent.add(entry)
+                        counted.add(entry)
                     chars[place] = chars.get(place, 0) + len(entry)
                 elif name in keys_left_out or (
                     entries_left_out and (id(value), name) in entries_left_out
@@ -123,38 +131,38 @@ def _count_texts(
         elif isinstance(value, str) and key not in _STRUCTURE:
             place = exact.get(value)
             if place is not None:
-                if value in spent:
+                if value in counted:
                     place = _place_again(value, place, more)
-                spent.add(value)
+                counted.add(value)
                 chars[place] = chars.get(place, 0) + len(value)
             elif value:
                 within = json_within(value)
                 if within is not value and within:
                     todo.append((within, path, key))
                 else:
-                    _count_divided(value, f"{path}.{key}", kept, result)
+                    _count_divided(value, f"{path}.{key}", conversation_texts, result)
 
 
 def _place_again(text: str, place: Place, more: dict[str, int]) -> Place:
-    """Where a text went that was counted before: `place` as often as the conversation has it, then `repeated`."""
+    """Returns where a text went that was counted before: `place` as long as there is more of it, or `repeated`."""
     if not more.get(text):
         return "repeated"
     more[text] -= 1
     return place
 
 
-def _other_ids(record: Any, taken: str) -> Iterator[tuple[str, str]]:
-    """The fields of a record, and of its rows, that have the id of another conversation than the one taken."""
+def _other_ids(record: Any, own_id: str) -> Iterator[tuple[str, str]]:
+    """Yields the fields of a record, and of its rows, that name another conversation, each with the id of that."""
     if not isinstance(record, dict):
         return
-    for key in sorted(_IDS.intersection(record)):
-        if isinstance(record[key], str | int) and record[key] and str(record[key]) not in taken:
+    for key in sorted(_ID_FIELDS.intersection(record)):
+        if isinstance(record[key], str | int) and record[key] and str(record[key]) not in own_id:
             yield key, str(record[key])
     for name in ("messages", "records"):
         listed = record.get(name)
         if not isinstance(listed, list) or not listed or not isinstance(listed[0], dict):
             continue
-        for key in sorted(_IDS.intersection(listed[0])):
+        for key in sorted(_ID_FIELDS.intersection(listed[0])):
             ids = dict.fromkeys(
                 str(row[key]) for row in listed if isinstance(row, dict) and row.get(key)
             )
@@ -163,35 +171,44 @@ def _other_ids(record: Any, taken: str) -> Iterator[tuple[str, str]]:
 
 
 def _kind(item: Any) -> str:
-    """What an item of an unknown kind calls itself; else its keys."""
+    """Returns what an item of an unknown kind calls itself; else its keys."""
     if not isinstance(item, dict):
         return kind_of(item)
     named = item.get("type")
     return named if isinstance(named, str) else f"with {', '.join(list(item)[:3])}"
 
 
-def _count_divided(text: str, path: str, kept: _Kept, result: Account) -> None:
+def _count_divided(
+    text: str, path: str, conversation_texts: _ConversationTexts, result: Account
+) -> None:
     """Counts a text that the conversation does not have as a whole: its pieces may have gone to several places."""
     if text.startswith("data:") or path.endswith(_UNREADABLE):
         result.add("left out", len(text))
         return
     cut = text.rfind(RENDERED_CALLS)
-    if cut >= 0 and text[:cut].removesuffix("\n") in kept.exact:
+    if cut >= 0 and text[:cut].removesuffix("\n") in conversation_texts.exact:
         result.add("calls", len(text) - cut)
         text = text[:cut]
-    for place, count in kept.shares(text):
+    for place, count in conversation_texts.shares(text):
         if place == "nowhere":
             result.lose(path.removeprefix("."), text, count)
         else:
             result.add(place, count)
 
 
-class _Kept:
-    """The texts of a conversation, by where they are."""
+class _ConversationTexts:
+    """The texts of a conversation, by where they are.
+
+    Attributes:
+        exact: The place of each text.
+        more: How many more times than once a text occurs.
+        unknown_roles: Words for roles that are unknown, each with the content of its message.
+        out_of_order: Whether a message has an earlier time than one before it.
+    """
 
     def __init__(self, conversation: Conversation) -> None:
         self.exact: dict[str, Place] = {}
-        self.more: dict[str, int] = {}  # how many times more than once there is a text
+        self.more: dict[str, int] = {}
         self.unknown_roles: list[tuple[str, str]] = []
         times: list[Any] = []
         for message in conversation.messages:
@@ -228,6 +245,7 @@ class _Kept:
         self._within: dict[str, int] = {}  # how often a text was found within another
 
     def _put(self, text: str | None, place: Place) -> None:
+        """Notes a text and its place; a text that has a place already keeps it."""
         if text is None:
             return
         if text in self.exact:
@@ -241,46 +259,50 @@ class _Kept:
         if not stripped:
             return
         if self._joined is None:
-            whole: dict[Place, list[str]] = {}
-            for kept, place in self.exact.items():
-                whole.setdefault(place, []).append(kept)
-            self._joined = {place: "\n".join(texts) for place, texts in whole.items()}
+            texts_by_place: dict[Place, list[str]] = {}
+            for exact_text, place in self.exact.items():
+                texts_by_place.setdefault(place, []).append(exact_text)
+            self._joined = {place: "\n".join(texts) for place, texts in texts_by_place.items()}
             long = (text for text in self.exact if len(text) > 1)
             self._pieces = sorted(long, key=len, reverse=True)
         escaped = json_text(stripped)[1:-1]
         short = _is_short(stripped)
         for place, joined in self._joined.items():
             if short:
-                found = stripped in joined and _whole(stripped, joined)
+                is_within = stripped in joined and _is_whole_value(stripped, joined)
             else:
-                found = stripped in joined or escaped in joined
-            if found:
+                is_within = stripped in joined or escaped in joined
+            if is_within:
                 times = self._within[stripped] = self._within.get(stripped, 0) + 1
                 again = times > 1 and times > max(joined.count(stripped), joined.count(escaped))
                 yield "repeated" if again else place, len(text)
                 return
         rest = text
-        for kept in self._pieces:
-            if kept in rest and not (_is_short(kept) and not _whole(kept, rest)):
+        for piece in self._pieces:
+            if piece in rest and not (_is_short(piece) and not _is_whole_value(piece, rest)):
                 before = len(rest)
-                rest = rest.replace(kept, "")
-                yield self.exact[kept], before - len(rest)
+                rest = rest.replace(piece, "")
+                yield self.exact[piece], before - len(rest)
         if rest.strip():
             yield "nowhere", len(rest)
 
 
 def _is_short(text: str) -> bool:
-    return len(text) < _SHORT and _WORDS.fullmatch(text) is not None
+    """Returns whether a text is so few words that it counts only as a whole line or value."""
+    return len(text) < _SHORT_CHARACTERS and _ONLY_WORDS.fullmatch(text) is not None
 
 
-def _whole(words: str, text: str) -> bool:
-    """Whether words are a line of a text, or a value of JSON in it."""
+def _is_whole_value(words: str, text: str) -> bool:
+    """Returns whether words are a line of a text, or a value of JSON in it."""
     edges = r'(?:^|"|\\n)[ \t]*', r'[ \t]*(?:$|\\?"|\\n)'
     return re.search(re.escape(words).join(edges), text, re.MULTILINE) is not None
 
 
 def _is_unknown(part: Any) -> bool:
-    """Whether an entry of a list of parts is of an unknown kind; messages and JSON answers stand in such lists too."""
+    """Returns whether an entry of a list of parts is of an unknown kind.
+
+    Messages and JSON answers can be in such lists too; they are none.
+    """
     return (
         isinstance(part, dict)
         and not part.keys() & {"role", "json"}
@@ -289,7 +311,7 @@ def _is_unknown(part: Any) -> bool:
 
 
 def strings(value: Any) -> list[str]:
-    """The texts within a JSON value, those of an object or a list after those beside it."""
+    """Returns the texts within a JSON value, those of an object or a list after those beside it."""
     texts: list[str] = []
     todo = [value]
     for item in todo:  # grows while it is read

@@ -1,4 +1,4 @@
-"""Names of files: which may hold logs, and what is left of a name without its endings."""
+"""Tells by their names which files may hold logs, and takes the endings off a name."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ LOG_SUFFIXES = frozenset((
     ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".db", ".sqlite", ".sqlite3", ".vtt",
     ".traj", ".eval",
 ))  # fmt: skip
-"""Endings of logs; a file of a folder or an archive with such an ending that fits no format is reported as refused."""
+"""File name endings of logs. A file with such an ending, in a folder or an archive, that fits no format is reported as
+refused."""
 
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-_TEXTS = (".txt", ".md", ".log")
-_ARCHIVES = (".zip", ".tar", ".tgz")
-_KNOWN = LOG_SUFFIXES.union(_TEXTS, _ARCHIVES)
+_COMPRESSION_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
+_TEXT_ENDINGS = (".txt", ".md", ".log")
+_ARCHIVE_ENDINGS = (".zip", ".tar", ".tgz")
+_KNOWN_ENDINGS = LOG_SUFFIXES.union(_TEXT_ENDINGS, _ARCHIVE_ENDINGS)
 
 
 def logs_in(folder: str) -> tuple[list[str], list[str]]:
-    """The files of a folder and of the folders in it, sorted: those that may be logs, and the others by their names.
+    """Returns the files of a folder and of the folders in it, sorted: those that may be logs, and the other ones.
 
-    A named pipe, a socket or a device is none of the logs: reading it would wait for somebody who writes.
+    A named pipe, a socket or a device is not among the logs: reading it would wait for somebody who writes.
     """
     logs: list[str] = []
     others: list[str] = []
@@ -38,25 +39,25 @@ def logs_in(folder: str) -> tuple[list[str], list[str]]:
 
 
 def is_special(path: str) -> bool:
-    """Whether there is something that is neither a file nor a folder: a named pipe, a socket or a device."""
+    """Returns whether a path leads to something other than a file or a folder: a named pipe, a socket or a device."""
     try:
         mode = os.stat(path).st_mode
-    except OSError:  # a link that leads nowhere is told when it is opened
+    except OSError:  # a link that leads nowhere is reported when it is opened
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def suffix(name: str) -> str:
-    """The ending of a file's name in lower case: `.json` of `A.JSON.gz`."""
+    """Returns the ending of a file name in lower case, without that of a compression: `.json` of `A.JSON.gz`."""
     lower = name.lower()
-    for ending in _COMPRESSED:
+    for ending in _COMPRESSION_ENDINGS:
         lower = lower.removesuffix(ending)
     return Path(lower).suffix
 
 
 def stem(name: str) -> str:
-    """A file's name without its endings."""
+    """Returns a file name without its endings."""
     base = name
-    for ending in _COMPRESSED:
+    for ending in _COMPRESSION_ENDINGS:
         base = base[: -len(ending)] if base.lower().endswith(ending) else base
-    return base[: -len(suffix(base))] if suffix(base) in _KNOWN else base
+    return base[: -len(suffix(base))] if suffix(base) in _KNOWN_ENDINGS else base

@@ -43,18 +43,18 @@ def as_object(record: Any) -> dict[str, Any]:
 
 
 def object_or_empty(value: Any) -> dict[str, Any]:
-    """A value if it is an object, else an empty one."""
+    """Returns a value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def list_or_empty(value: Any) -> list[Any]:
-    """A value if it is a list, else an empty one."""
+    """Returns a value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; none of another value."""
-    return [one for one in list_or_empty(value) if isinstance(one, dict)]
+    """Returns the objects in a list; none for any other value."""
+    return [entry for entry in list_or_empty(value) if isinstance(entry, dict)]
 
 
 def storable(value: Any) -> Any:
@@ -69,7 +69,7 @@ def storable(value: Any) -> Any:
 
 
 def nested_deeper(value: Any, limit: int) -> bool:
-    """Whether a JSON value is nested deeper than `limit` levels; works without recursion."""
+    """Returns whether a JSON value is nested deeper than `limit` levels; works without recursion."""
     level = [value] if isinstance(value, dict | list) else []
     depth = 0
     while level and depth <= limit:

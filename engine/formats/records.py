@@ -1,4 +1,8 @@
-"""Results of reading an input: conversations with their bytes, and records that could not be read."""
+"""Records of reading an input: conversations with their bytes, rejected records, and accounts of where text went.
+
+A *source* is one imported file. A *leak* is text that reveals how a conversation ended; the leak guard
+(`engine.formats.leaks`) hides it from models.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +23,27 @@ in every line; what a format leaves out on purpose stays in the original record 
 PLACES: tuple[Place, ...] = get_args(Place)
 
 MOST_LOST = 0.02
-"""Share of a source's text that may go nowhere without a warning."""
+"""Largest share of a source's text that may go nowhere without a warning."""
 
 MOST_REJECTED = 0.1
-"""Share of a source's records that may be rejected before another mapping is offered."""
+"""Largest share of a source's records that may be rejected before another mapping is offered."""
 
-_EXAMPLE = 80
+_EXAMPLE_CHARACTERS = 80
+"""Number of characters of a text that are kept as an example."""
 
-_COUNTED = ("lost", "unknown", "hidden", "ids", "dates")
+_COUNTED_FIELDS = ("lost", "unknown", "hidden", "ids", "dates")
 """Fields of an account that count texts by a name."""
 
 
 @dataclass(slots=True)
 class Unread:
-    """Text that was not read, or a part of an unknown kind: how often, how many characters, and one example."""
+    """Counts of texts of one kind, such as those under one path that were not read.
+
+    Attributes:
+        times: Number of texts.
+        chars: Number of their characters.
+        example: The beginning of one of them.
+    """
 
     times: int
     chars: int
@@ -44,10 +55,10 @@ class Account:
     """Where the text of a source went.
 
     Attributes:
-        chars: Characters by place.
+        chars: Number of characters by place.
         lost: What went nowhere, by its path in the records.
         unknown: Parts of messages whose kind is unknown, by kind; their JSON was kept as text.
-        hidden: What the leak guard kept from models, by its rule; of a field of the record by rule and name.
+        hidden: What the leak guard hid from models, by its rule; for a field of the record by rule and field name.
         ids: Fields that name another conversation than the one to which their record went.
         out_of_order: Conversations in which a message has an earlier time than one before it.
         dates: Fields of the metadata from which the time of the conversation was taken.
@@ -63,16 +74,16 @@ class Account:
 
     @property
     def total(self) -> int:
-        """All characters."""
+        """Number of all characters."""
         return sum(self.chars.values())
 
     def share(self, place: Place) -> float:
-        """The share of the text that went to a place, from 0 to 1; 0 if there is no text."""
+        """Returns the share of the text that went to a place, from 0 to 1; 0 if there is no text."""
         return self.chars.get(place, 0) / (self.total or 1)
 
     @property
     def warns(self) -> bool:
-        """Whether more text went nowhere than may."""
+        """Whether more text went nowhere than is allowed (`MOST_LOST`)."""
         return self.share("nowhere") > MOST_LOST
 
     def add(self, place: Place, chars: int) -> None:
@@ -82,22 +93,22 @@ class Account:
     def lose(self, path: str, text: str, chars: int) -> None:
         """Counts text that went nowhere."""
         self.add("nowhere", chars)
-        _count(self.lost, path, Unread(1, chars, text[:_EXAMPLE]))
+        _count(self.lost, path, Unread(1, chars, text[:_EXAMPLE_CHARACTERS]))
 
     def see(self, kind: str, text: str) -> None:
         """Counts a part of an unknown kind."""
-        _count(self.unknown, kind, Unread(1, len(text), text[:_EXAMPLE]))
+        _count(self.unknown, kind, Unread(1, len(text), text[:_EXAMPLE_CHARACTERS]))
 
     def hide(self, leak: Leak) -> None:
-        """Counts what the leak guard kept from models."""
+        """Counts what the leak guard hid from models."""
         name = (
             leak.rule if leak.message is not None else f"{leak.rule} {leak.found.split(' = ')[0]}"
         )
-        _count(self.hidden, name, Unread(1, len(leak.found), leak.found[:_EXAMPLE]))
+        _count(self.hidden, name, Unread(1, len(leak.found), leak.found[:_EXAMPLE_CHARACTERS]))
 
     def name(self, key: str, other_id: str) -> None:
         """Counts a field that names another conversation."""
-        _count(self.ids, key, Unread(1, len(other_id), other_id[:_EXAMPLE]))
+        _count(self.ids, key, Unread(1, len(other_id), other_id[:_EXAMPLE_CHARACTERS]))
 
     def date(self, key: str, time: str) -> None:
         """Counts a conversation whose time was taken from a field of its metadata."""
@@ -108,12 +119,13 @@ class Account:
         self.out_of_order += other.out_of_order
         for place, chars in other.chars.items():
             self.add(place, chars)
-        for kind in _COUNTED:
+        for kind in _COUNTED_FIELDS:
             for name, unread in getattr(other, kind).items():
                 _count(getattr(self, kind), name, unread)
 
 
 def _count(into: dict[str, Unread], name: str, unread: Unread) -> None:
+    """Adds counts to those under a name; the first example stays."""
     before = into.get(name)
     if before is None:
         into[name] = Unread(unread.times, unread.chars, unread.example)
@@ -124,8 +136,13 @@ def _count(into: dict[str, Unread], name: str, unread: Unread) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A leak: something that reveals how the conversation ended. `message` is the index of the message; None for a
-    field of the record."""
+    """A leak: text that reveals how the conversation ended.
+
+    Attributes:
+        message: Index of the message that has it; None for a field of the record.
+        rule: Name of the rule that found it.
+        found: The text.
+    """
 
     message: int | None
     rule: str
@@ -139,6 +156,8 @@ class Parsed:
     Attributes:
         line: Line (JSON Lines) or position in the list (JSON array), from 1; None for a single object.
         raw: The bytes of the record in the decompressed input.
+        conversation: The conversation, after the leak guard.
+        leaks: What the leak guard hid from models.
         account: Where the text of the record went.
     """
 
@@ -171,6 +190,12 @@ class SourceReport:
     """What was read from one input.
 
     Attributes:
+        label: Path of the input, or `standard input`.
+        detection: The format that was detected.
+        conversations: Number of conversations.
+        messages: Number of messages.
+        rejected: Number of rejected records.
+        account: Where the text went.
         reasons: Why records were rejected, and how many for each reason.
     """
 
@@ -199,15 +224,15 @@ class SourceReport:
         self.account.include(record.account)
 
     def to_json(self) -> str:
-        """The report as JSON."""
+        """Returns the report as JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> SourceReport:
-        """The report of which `to_json` made this."""
+        """Returns the report from which `to_json` made a text."""
         fields = json.loads(text)
         account = fields["account"]
-        for kind in _COUNTED:
+        for kind in _COUNTED_FIELDS:
             account[kind] = {
                 name: Unread(**counts) for name, counts in account.get(kind, {}).items()
             }
@@ -244,7 +269,7 @@ class Input(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Duplicate:
-    """A record with the messages of a conversation that is stored: its own id, and the label of its source."""
+    """A record with the same messages as a stored conversation: its own id, and the label of its source."""
 
     external_id: str
     source: str
@@ -252,7 +277,14 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The id of a conversation in its source, the label of that, and its duplicates in the order of import."""
+    """Where a stored conversation came from.
+
+    Attributes:
+        conversation_id: Its id in the project.
+        external_id: Its id in its source.
+        source: Label of the source.
+        duplicates: Records with the same messages, in the order of import.
+    """
 
     conversation_id: int
     external_id: str
@@ -260,7 +292,7 @@ class Imported:
     duplicates: tuple[Duplicate, ...]
 
     def names(self) -> dict[str, Any]:
-        """Its id and its duplicates as JSON, as the line of the conversation in an export has them."""
+        """Returns its id and its duplicates as JSON, as the line of the conversation in an export has them."""
         duplicates = [
             {"id": duplicate.external_id, "source": duplicate.source}
             for duplicate in self.duplicates
@@ -277,6 +309,7 @@ class ParsedRecord:
     """A conversation as its reader returns it, before the leak guard.
 
     Attributes:
+        conversation: What was read from the record.
         fields: The other fields of the record; the leak guard divides them into meta and truth.
         truth_fields: Names in `fields` that are truth in this format, even if not in others.
         left_out: What the reader left in the original record on purpose: the `id()` of a list or an object of the
@@ -296,6 +329,7 @@ class Reader:
     """The reader of one format.
 
     Attributes:
+        name: Name of the format, as `--format` takes it.
         recognise: Returns in words why a record looks like this format; None if it does not.
         read: Returns the draft of a conversation; the arguments are the record, the id for a record without one, and
             the object from which the record was split. Raises BadRecord.

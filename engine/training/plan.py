@@ -27,10 +27,10 @@ from engine.training.records import TrainingEstimate
 from engine.training.request import SETTINGS, TrainingRequest
 from engine.training.run_files import DataPlan, free_name, machine_name, manifest_summary
 
-SURVEYED = 4_000
+MAX_SURVEYED_CONVERSATIONS = 4_000
 """Most conversations that an estimate reads, evenly spread; a run reads them all."""
 
-COUNTED = 48
+COUNTED_CONVERSATIONS = 48
 """Number of conversations whose tokens are counted to estimate the tokens per character."""
 
 CHARS_PER_TOKEN = 3.6
@@ -80,7 +80,7 @@ class _Inputs:
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest log that is trained on."""
+        """The number of tokens of the longest log that is trained on."""
         return round(
             max(conversation.chars for conversation in self.data.split.train) * self.per_char
         )
@@ -111,7 +111,7 @@ class TrainingPlanner:
         self._per_char: dict[Path, float] = {}
 
     def plan(self, request: TrainingRequest, *, whole: bool = False) -> TrainingPlan:
-        """Plans the run of a request.
+        """Returns the plan of the run that a request asks for.
 
         Args:
             whole: Read every conversation, as a run must, instead of a part.
@@ -140,22 +140,29 @@ class TrainingPlanner:
         return TrainingPlan(name, config, data, estimate, survey.scale == 1)
 
     def _survey(self, request: TrainingRequest, whole: bool) -> _Survey:
+        """Returns the matching conversations that can be trained on, of many only a part unless `whole`."""
         with self._project.reading() as conn, snapshot(conn):
             ids = Selection(request.filter).ids(conn)
-            key = (hashlib.sha256(ids.tobytes()).digest(), whole or len(ids) <= SURVEYED)
-            known = self._surveys.get(key)
-            if known is None:
-                stride = 1 if key[1] else -(-len(ids) // SURVEYED)
-                read = ids[::stride]
+            key = (
+                hashlib.sha256(ids.tobytes()).digest(),
+                whole or len(ids) <= MAX_SURVEYED_CONVERSATIONS,
+            )
+            survey = self._surveys.get(key)
+            if survey is None:
+                stride = 1 if key[1] else -(-len(ids) // MAX_SURVEYED_CONVERSATIONS)
+                read_ids = ids[::stride]
                 conversations = tuple(
-                    conversation for page in usable(conn, read) for conversation in page
+                    conversation for page in usable(conn, read_ids) for conversation in page
                 )
-                known = _Survey(len(ids), conversations, len(ids) / len(read) if read else 1.0)
+                survey = _Survey(
+                    len(ids), conversations, len(ids) / len(read_ids) if read_ids else 1.0
+                )
                 # Keeps one survey only, so that a filter that is being typed does not fill the memory.
-                self._surveys = {key: known}
-        return known
+                self._surveys = {key: survey}
+        return survey
 
     def _estimate(self, name: str, config: TrainConfig, inputs: _Inputs) -> TrainingEstimate:
+        """Returns the size, memory and time that a run is estimated to need."""
         base, preset, survey, data = inputs.base, inputs.preset, inputs.survey, inputs.data
         train, selection = data.split.train, data.split.selection
         count = _scaled(len(train), survey, data.limit)
@@ -166,14 +173,16 @@ class TrainingPlanner:
             labels = _most_labels(config, train)
             need = presets.memory_of(base.shape, config, inputs.longest, labels, gpu=preset.gpu)
             memory = need.total
-            room = min(filter(None, (preset.memory, inputs.machine.memory)), default=None)
-            fits = room is None or memory <= room
+            available_memory = min(
+                filter(None, (preset.memory, inputs.machine.memory)), default=None
+            )
+            fits = available_memory is None or memory <= available_memory
             advice = "" if fits else presets.advice(config, need, preset)
         speed, measured = self._speed(base, config, inputs.machine)
         seconds = None
         if speed is not None:
-            of_valid = round(_tokens(selection, config, inputs.per_char))
-            seconds = presets.seconds_of(config, steps, tokens, of_valid, speed)
+            validation_tokens = round(_tokens(selection, config, inputs.per_char))
+            seconds = presets.seconds_of(config, steps, tokens, validation_tokens, speed)
         return TrainingEstimate(
             name=name,
             matched=survey.matched,
@@ -196,14 +205,24 @@ class TrainingPlanner:
     def _speed(
         self, base: Base, config: TrainConfig, machine: Machine
     ) -> tuple[float | None, bool]:
-        """Tokens a second, None where not known, and whether they were measured by a run on this machine."""
-        here = machine_name()
+        """Returns the tokens a second, None where not known, and whether they were measured by a run on this
+        machine."""
+        this_machine_name = machine_name()
         for history in self._histories():
-            known = history.config
-            if known is None or manifest_summary(history.run).get("machine") != here:
+            past_config = history.config
+            if (
+                past_config is None
+                or manifest_summary(history.run).get("machine") != this_machine_name
+            ):
                 continue
-            same = (known.base, known.recipe, known.precision, known.recompute, known.four_bit)
-            if same == (
+            past_settings = (
+                past_config.base,
+                past_config.recipe,
+                past_config.precision,
+                past_config.recompute,
+                past_config.four_bit,
+            )
+            if past_settings == (
                 config.base, config.recipe, config.precision, config.recompute, config.four_bit
             ) and (speed := history.speed()):  # fmt: skip
                 return speed, True
@@ -221,17 +240,18 @@ class TrainingPlanner:
         for history in self._histories():
             chars = manifest_summary(history.run).get("chars", {}).get("train")
             config, tokens = history.config, history.tokens()
-            whole = manifest_summary(history.run).get("contaminate") == 0
-            if config and config.base == str(base.path) and tokens and chars and whole:
+            uncontaminated = manifest_summary(history.run).get("contaminate") == 0
+            if config and config.base == str(base.path) and tokens and chars and uncontaminated:
                 return float(tokens) / float(chars)
         if base.path not in self._per_char:
-            self._per_char[base.path] = self._counted(base, train) or 1 / CHARS_PER_TOKEN
+            self._per_char[base.path] = self._count_sample(base, train) or 1 / CHARS_PER_TOKEN
         return self._per_char[base.path]
 
-    def _counted(self, base: Base, train: Sequence[Usable]) -> float | None:
+    def _count_sample(self, base: Base, train: Sequence[Usable]) -> float | None:
+        """Returns the tokens per character of a sample of the logs; None where they cannot be counted."""
         if base.is_folder:
             return None
-        stride = -(-len(train) // COUNTED)
+        stride = -(-len(train) // COUNTED_CONVERSATIONS)
         with self._project.reading() as conn:
             logs = [
                 item.texts
@@ -246,7 +266,8 @@ class TrainingPlanner:
 
 
 def count_tokens(path: Path, logs: Sequence[Sequence[str]]) -> list[int]:
-    """Counts the tokens of each log, in a model process of its own, so that no job loses its loaded model."""
+    """Returns the number of tokens of each log, counted in a model process of its own, so that no job loses its loaded
+    model."""
     process = ModelProcess(log_dir() / "count.log")
     try:
         process.load(path, LoadOptions(context=512))
@@ -256,29 +277,37 @@ def count_tokens(path: Path, logs: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _config(request: TrainingRequest, inputs: _Inputs) -> TrainConfig:
-    """The config of a run: what the request sets, and for the rest what fits into the memory of the machine."""
+    """Returns the config of a run: what the request sets, and for the rest what fits into the memory of the machine."""
     base, train = inputs.base, inputs.data.split.train
-    chosen = dict(request.settings)
-    unknown = [name for name in chosen if name not in SETTINGS]
+    chosen_settings = dict(request.settings)
+    unknown = [name for name in chosen_settings if name not in SETTINGS]
     if unknown:
         raise NotFound(f"There is no setting {unknown[0]!r}.", f"There are {', '.join(SETTINGS)}.")
     recipe: Any = {"recipe": request.recipe, **RECIPE_SETTINGS.get(request.recipe, {})}
-    plain = TrainConfig(base=str(base.path), base_name=base.name, **recipe)
-    config = presets.with_settings(plain, chosen)
+    recipe_config = TrainConfig(base=str(base.path), base_name=base.name, **recipe)
+    config = presets.with_settings(recipe_config, chosen_settings)
     labels = _most_labels(config, train)
     # Only a folder of weights can be kept in 4 bits.
-    fixed = set(chosen) if base.is_folder else {*chosen, "four_bit"}
+    fixed_settings = set(chosen_settings) if base.is_folder else {*chosen_settings, "four_bit"}
     fitted = presets.fitted(
-        config, inputs.preset, base.shape, inputs.machine.memory, inputs.longest, labels, fixed
+        config,
+        inputs.preset,
+        base.shape,
+        inputs.machine.memory,
+        inputs.longest,
+        labels,
+        fixed_settings,
     )
-    return presets.with_settings(fitted, chosen)
+    return presets.with_settings(fitted, chosen_settings)
 
 
 def _tokens(many: Sequence[Usable], config: TrainConfig, per_char: float) -> float:
+    """Returns the number of tokens of conversations, of each at most what fits into one example."""
     return sum(min(conversation.chars * per_char, config.max_tokens) for conversation in many)
 
 
 def _data_plan(request: TrainingRequest, survey: _Survey) -> DataPlan:
+    """Returns the selection of data for the run that a request asks for."""
     return DataPlan(
         split(survey.usable, seed=request.seed, held_out=request.held_out, limit=request.limit),
         str(request.filter),
@@ -300,12 +329,14 @@ def _most_labels(config: TrainConfig, train: Sequence[Usable]) -> int:
     return min(REPLY_TOKENS, config.max_tokens)
 
 
-def _scaled(count: int, survey: _Survey, most: int | None) -> int:
+def _scaled(count: int, survey: _Survey, maximum: int | None) -> int:
+    """Returns a count of the conversations that were read, scaled up to all matching ones."""
     scaled = round(count * survey.scale)
-    return scaled if most is None else min(scaled, most)
+    return scaled if maximum is None else min(scaled, maximum)
 
 
 def _notes(config: TrainConfig, inputs: _Inputs) -> tuple[str, ...]:
+    """Returns sentences about what the estimate is based on and what is left out."""
     survey, data = inputs.survey, inputs.data
     notes = []
     if survey.scale > 1:

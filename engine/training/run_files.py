@@ -34,11 +34,11 @@ from engine.project.sql import snapshot
 from engine.training.config import TrainConfig
 from engine.training.events import RunDirectory, locked
 
-FOLDER = "training_folder"
+FOLDER_SETTING = "training_folder"
 """Setting: the folder of the newest run, so that a project that was moved alone still finds its runs."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_SUFFIX = ".training"
+_RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_RUNS_FOLDER_SUFFIX = ".training"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class DataPlan:
 
 def runs_folder(project: Path) -> Path:
     """Returns the folder of the runs of a project; it may not exist."""
-    whole = Path(os.path.realpath(project))
-    return whole.with_name(f"{whole.stem}{_SUFFIX}")
+    real_path = Path(os.path.realpath(project))
+    return real_path.with_name(f"{real_path.stem}{_RUNS_FOLDER_SUFFIX}")
 
 
 def all_runs(project: Path) -> list[RunDirectory]:
@@ -116,8 +116,12 @@ def runs_and_hidden(project: Path) -> tuple[list[RunDirectory], list[HiddenRun]]
     """Returns the runs of a project, as `all_runs`, and those that may be looked for under it and are not its own, in
     order of their names."""
     home = runs_folder(project)
-    known, last = _identity(project)
-    folders = [home, *sorted(home.parent.glob(f"*{_SUFFIX}")), *([last] if last else [])]
+    project_key, last_folder = _identity(project)
+    folders = [
+        home,
+        *sorted(home.parent.glob(f"*{_RUNS_FOLDER_SUFFIX}")),
+        *([last_folder] if last_folder else []),
+    ]
     runs: dict[str, RunDirectory] = {}
     hidden = []
     for folder in dict.fromkeys(folders):
@@ -127,7 +131,7 @@ def runs_and_hidden(project: Path) -> tuple[list[RunDirectory], list[HiddenRun]]
                 continue
             owner = _owner(run)
             # A run of an early version has no id; it is taken to be of the project beside it.
-            is_own = owner.get("id") == known if owner.get("id") else folder == home
+            is_own = owner.get("id") == project_key if owner.get("id") else folder == home
             if is_own and path.name not in runs:
                 runs[path.name] = run
             elif is_own:
@@ -152,18 +156,21 @@ def _identity(project: Path) -> tuple[str | None, Path | None]:
         return None, None
     path = os.path.realpath(project)
     # A new file may have the number of a deleted one, but not its time of change.
-    file = (status.st_dev, status.st_ino, status.st_ctime_ns)
-    log = _log_of(path)
-    if path in _identities and _identities[path][0] in ((file, None), (file, log)):
+    file_state = (status.st_dev, status.st_ino, status.st_ctime_ns)
+    wal_state = _log_of(path)
+    if path in _identities and _identities[path][0] in (
+        (file_state, None),
+        (file_state, wal_state),
+    ):
         return _identities[path][1]
     try:
         with Project.open(project, read_only=True) as opened, opened.reading() as conn:
-            known, last = project_id.get(conn), settings.get(conn, FOLDER)
+            project_key, last_folder = project_id.get(conn), settings.get(conn, FOLDER_SETTING)
     except ProjectError:
         return None, None
-    identity = known, Path(last) if isinstance(last, str) else None
+    identity = project_key, Path(last_folder) if isinstance(last_folder, str) else None
     # An id stays; a project that has none gets it by a write, which may be only in the log.
-    _identities[path] = (file, log if known is None else None), identity
+    _identities[path] = (file_state, wal_state if project_key is None else None), identity
     return identity
 
 
@@ -184,7 +191,7 @@ _identities: dict[str, tuple[tuple[_File, _Log | None], tuple[str | None, Path |
 
 def free_name(project: Path, stem: str) -> str:
     """Returns the first name of `stem-1`, `stem-2`, ... that no run has."""
-    names = _taken(project)
+    names = _used_names(project)
     return next(f"{stem}-{n}" for n in range(1, len(names) + 2) if f"{stem}-{n}" not in names)
 
 
@@ -194,19 +201,19 @@ def check_name(project: Path, name: str) -> None:
     Raises:
         UsageError: It cannot be the name of a folder, or a run has it already.
     """
-    if not _NAME.fullmatch(name):
+    if not _RUN_NAME.fullmatch(name):
         raise UsageError(
             f"{one_line(name)!r} cannot name a run.",
             "Use letters, digits, dots, dashes and underscores, at most 64.",
         )
-    if name in _taken(project):
+    if name in _used_names(project):
         raise NameTaken(f"There is a run {name!r} already.", "Choose another name.")
 
 
-def _taken(project: Path) -> set[str]:
-    """Names that a new run cannot have: those of the project's runs, and of all else in its folder."""
-    inside = {path.name for path in _subfolders(runs_folder(project))}
-    return inside | {run.path.name for run in all_runs(project)}
+def _used_names(project: Path) -> set[str]:
+    """Returns the names that a new run cannot have: those of the project's runs, and of all else in its folder."""
+    folder_names = {path.name for path in _subfolders(runs_folder(project))}
+    return folder_names | {run.path.name for run in all_runs(project)}
 
 
 def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan) -> RunDirectory:
@@ -227,7 +234,7 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
             part.mkdir()
             _write(project, RunDirectory(part), config, plan)
             sync_tree(part)
-            project.write(lambda conn: settings.put(conn, FOLDER, str(target.parent)))
+            project.write(lambda conn: settings.put(conn, FOLDER_SETTING, str(target.parent)))
             part.rename(target)
     except OSError as error:
         if is_disk_full(error):
@@ -265,8 +272,8 @@ def delete(run: RunDirectory) -> None:
         UsageError: It is running.
         ProjectError: The files cannot be deleted.
     """
-    with locked(run) as had:
-        if not had:
+    with locked(run) as has_lock:
+        if not has_lock:
             raise UsageError(f"{run.path.name} is running.", "Stop it first.")
         try:
             with temporary_private_folder(run.path.parent) as folder:
@@ -324,6 +331,8 @@ def manifest_summary(run: RunDirectory) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=256)
 def _cached_summary(run: RunDirectory, changed: int, size: int) -> Mapping[str, Any]:
+    """Returns the manifest without the ids of conversations; the time and size of the file are part of the cache
+    key."""
     names = ("train", "valid", "test", "held_out")
     return {key: value for key, value in manifest_of(run).items() if key not in names}
 
@@ -334,6 +343,7 @@ def machine_name() -> str:
 
 
 def _subfolders(folder: Path) -> list[Path]:
+    """Returns the folders in a folder that are not hidden; none if it cannot be read."""
     try:
         return [path for path in folder.iterdir() if path.is_dir() and path.name[0] != "."]
     except OSError:
@@ -341,14 +351,16 @@ def _subfolders(folder: Path) -> list[Path]:
 
 
 def _created(run: RunDirectory) -> tuple[str, str]:
+    """Returns the sort key of a run: when it was created, then its name."""
     return str(manifest_summary(run).get("created_at", "")), run.path.name
 
 
 def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataPlan) -> None:
+    """Writes the data, the config and the manifest of a new run."""
     split = plan.split
     cuts = to_cut(split.train, plan.seed, plan.contaminate)
     with project.reading() as conn, snapshot(conn):
-        known = project_id.get(conn)
+        project_key = project_id.get(conn)
         train = _write_lines(
             run.train, _lines(items(conn, _keys(split.train)), split.train, cuts, plan)
         )
@@ -359,7 +371,7 @@ def _write(project: Project, run: RunDirectory, config: TrainConfig, plan: DataP
     manifest = {
         "version": 1,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "project": {"id": known, "name": Path(project.path).name},
+        "project": {"id": project_key, "name": Path(project.path).name},
         "code_version": version(),
         "machine": machine_name(),
         "filter": plan.filter,
@@ -394,6 +406,7 @@ def _lines(
     cuts: Collection[int],
     plan: DataPlan,
 ) -> Iterator[bytes]:
+    """Yields the conversations of a data file as lines of JSON; those among `cuts` are cut at a random boundary."""
     names = {conversation.key: conversation.name for conversation in chosen}
     for key, item in logs:
         log = cut(item, plan.seed) if key in cuts else item
@@ -407,6 +420,7 @@ def _lines(
 
 
 def _write_lines(path: Path, lines: Iterable[bytes]) -> str:
+    """Writes lines to a file and returns its SHA-256."""
     digest = hashlib.sha256()
     with path.open("wb") as file:
         for line in lines:
@@ -416,8 +430,10 @@ def _write_lines(path: Path, lines: Iterable[bytes]) -> str:
 
 
 def _keys(many: Iterable[Usable]) -> list[int]:
+    """Returns the keys of conversations."""
     return [conversation.key for conversation in many]
 
 
 def _chars(many: Iterable[Usable]) -> int:
+    """Returns the number of characters of conversations together."""
     return sum(conversation.chars for conversation in many)

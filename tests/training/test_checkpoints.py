@@ -13,7 +13,7 @@ import pytest
 from engine.base.errors import WorkbenchError
 from engine.base.files import write_atomically
 from training import checkpoints
-from training.checkpoints import SEAL, last_checkpoint, seal
+from training.checkpoints import SEAL_NAME, last_checkpoint, seal
 
 BEST_AT_20 = {20: 0.9, 40: 0.6, 60: 0.7}
 """AUROC by step: the first is the best."""
@@ -58,7 +58,7 @@ def refuse(message: str) -> None:
         ("optimizer.pt", b""),
         ("adapter_model.safetensors", b"\0" * 420),
         ("trainer_state.json", b""),
-        (SEAL, b"half"),
+        (SEAL_NAME, b"half"),
     ],
     ids=["an empty file", "a file of zeros", "an empty state", "half a seal"],
 )
@@ -144,7 +144,7 @@ def test_the_best_was_deleted_for_a_damaged_better_one(tmp_path: Path) -> None:
 def test_without_a_seal(tmp_path: Path) -> None:
     """A checkpoint that was not finished is deleted without a word."""
     checkpoint(tmp_path, 20, BEST_AT_20, best=20)
-    (checkpoint(tmp_path, 40, BEST_AT_20, best=20) / SEAL).unlink()
+    (checkpoint(tmp_path, 40, BEST_AT_20, best=20) / SEAL_NAME).unlink()
 
     assert last_checkpoint(tmp_path, refuse) == tmp_path / "checkpoint-20"
     assert not (tmp_path / "checkpoint-40").exists()
@@ -153,7 +153,7 @@ def test_without_a_seal(tmp_path: Path) -> None:
 def test_the_empty_seal_of_an_earlier_version(tmp_path: Path) -> None:
     """A checkpoint of an earlier version, whose seal is empty, is taken unless one of its files is empty."""
     for step in (20, 40):
-        (checkpoint(tmp_path, step, BEST_AT_20, best=20) / SEAL).write_text("")
+        (checkpoint(tmp_path, step, BEST_AT_20, best=20) / SEAL_NAME).write_text("")
     assert last_checkpoint(tmp_path, refuse) == tmp_path / "checkpoint-40"
 
     (tmp_path / "checkpoint-40" / "optimizer.pt").write_bytes(b"")

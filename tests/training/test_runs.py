@@ -15,7 +15,7 @@ from engine.training.config import RECIPE_SETTINGS
 from engine.training.events import RunDirectory, is_running, read_events, state_of
 from engine.training.process import command_for
 from tests.training.tiny_runs import STEPS, events, finished, launched, start, tiny_run
-from training.checkpoints import SEAL, last_checkpoint
+from training.checkpoints import SEAL_NAME, last_checkpoint
 
 WEIGHTS = "adapter_model.safetensors"
 
@@ -144,7 +144,7 @@ class TestBrokenOff:
         newest = max(run.checkpoints.iterdir(), key=lambda path: int(path.name.split("-")[1]))
         (newest / "optimizer.pt").write_bytes(b"")
         if not sealed:
-            (newest / SEAL).unlink(missing_ok=True)
+            (newest / SEAL_NAME).unlink(missing_ok=True)
 
         assert finished(run) == 0, run.log.read_text()
 

@@ -35,11 +35,14 @@ FULL_BATCH_ROWS = 50_000
 """Up to this number of rows every iteration uses all rows. Of more, a sample of this size is clustered and mini-batches
 of all rows refine the centers."""
 RESTARTS = 5
+"""Default number of runs with other random numbers, of which the best counts."""
 SEEDING_ROWS = 10_000
 """Most rows that k-means++ chooses from."""
-ROUNDS = 50
-MINI_BATCH = 8_192
-TOLERANCE = 1e-4
+MAX_ITERATIONS = 50
+"""Most iterations of Lloyd's algorithm."""
+MINI_BATCH_ROWS = 8_192
+"""Rows of a mini-batch."""
+MIN_RELATIVE_DECREASE = 1e-4
 """Relative decrease of the inertia below which the iterations stop."""
 
 Note = Callable[[int, int], None]
@@ -76,7 +79,7 @@ class Solution:
 def solve(
     vectors: Vectors, order: Indices, k: int, seed: int, *, restarts: int, note: Note
 ) -> Solution:
-    """Runs k-means `restarts` times and returns the solution with the least inertia.
+    """Returns the solution with the least inertia of `restarts` runs of k-means.
 
     Args:
         vectors: Shape (n, d), rows of length 1; may be a memory map.
@@ -86,7 +89,7 @@ def solve(
         note: Called with (steps done, steps in all); may raise to stop the work.
     """
     sample = vectors[order[:FULL_BATCH_ROWS]]
-    batches = -(-len(order) // MINI_BATCH) if len(order) > FULL_BATCH_ROWS else 0
+    batches = -(-len(order) // MINI_BATCH_ROWS) if len(order) > FULL_BATCH_ROWS else 0
     total = restarts + batches
 
     def attempt(restart: int) -> Solution:
@@ -102,50 +105,53 @@ def solve(
 
 
 def canonical_order(vectors: Vectors, rows: Indices, seed: int) -> Indices:
-    """`rows` sorted by a hash of their vectors and the seed, so that the order of the input does not matter."""
+    """Returns `rows` sorted by a hash of their vectors and the seed, so that the order of the input does not matter."""
     keys = row_keys(vectors, seed)[rows]
     return rows[np.argsort(keys, kind="stable")]
 
 
 def seed_centres(rows: Vectors, k: int, rng: np.random.Generator) -> Vectors:
-    """Initial centers by greedy k-means++: each is the best of a few rows drawn with probability proportional to the
-    squared distance to the centers before.
+    """Returns initial centers by greedy k-means++: each is the best of a few rows drawn with probability proportional
+    to the squared distance to the centers before.
 
     Returns:
         At most k different rows, shape (k, d).
     """
     draws = 2 + int(np.log(k))
     chosen = [int(rng.integers(len(rows)))]
-    left = _distances(rows, rows[chosen])[:, 0]
+    squared_distances = _distances(rows, rows[chosen])[:, 0]
     while len(chosen) < k:
-        sums = np.cumsum(left, dtype=np.float64)
+        sums = np.cumsum(squared_distances, dtype=np.float64)
         if sums[-1] <= 1e-6 * len(rows):
             break
-        tried = np.searchsorted(sums, rng.random(draws) * sums[-1], side="right")
-        tried = np.minimum(tried, len(rows) - 1)
-        after = np.minimum(left[:, None], _distances(rows, rows[tried]))
-        best = int(after.sum(axis=0, dtype=np.float64).argmin())
-        chosen.append(int(tried[best]))
-        left = np.ascontiguousarray(after[:, best])
+        candidates = np.searchsorted(sums, rng.random(draws) * sums[-1], side="right")
+        candidates = np.minimum(candidates, len(rows) - 1)
+        candidate_distances = np.minimum(
+            squared_distances[:, None], _distances(rows, rows[candidates])
+        )
+        best = int(candidate_distances.sum(axis=0, dtype=np.float64).argmin())
+        chosen.append(int(candidates[best]))
+        squared_distances = np.ascontiguousarray(candidate_distances[:, best])
     return rows[chosen]
 
 
 def lloyd(rows: Vectors, centres: Vectors) -> Solution:
-    """Lloyd's iterations: moves centers to the mean directions of their rows until the inertia hardly decreases."""
-    before = np.inf
-    for _ in range(ROUNDS):
+    """Returns the solution of Lloyd's iterations, which move centers to the mean directions of their rows until the
+    inertia hardly decreases."""
+    previous_inertia = np.inf
+    for _ in range(MAX_ITERATIONS):
         labels, cosines = closest(rows, centres)
         inertia = float(np.mean(1 - cosines, dtype=np.float64))
-        if inertia >= (1 - TOLERANCE) * before:
+        if inertia >= (1 - MIN_RELATIVE_DECREASE) * previous_inertia:
             break
-        before = inertia
+        previous_inertia = inertia
         labels = _without_empty(labels, cosines, len(centres))
         centres = directions(sums_of(rows, labels, len(centres)), centres)
     return Solution(centres, inertia)
 
 
 def closest(rows: Vectors, centres: Vectors) -> tuple[Numbers, Floats]:
-    """(index of the nearest center, cosine with it) of each row, each of shape (n,)."""
+    """Returns the index of the nearest center of each row and the cosine with it, each of shape (n,)."""
     labels = np.zeros(len(rows), np.int32)
     cosines = np.zeros(len(rows), np.float32)
     for part, block in _cosines(rows, centres):
@@ -155,23 +161,23 @@ def closest(rows: Vectors, centres: Vectors) -> tuple[Numbers, Floats]:
 
 
 def nearest(rows: Vectors, centres: Vectors) -> Nearest:
-    """The two nearest centers of each row."""
+    """Returns the two nearest centers of each row."""
     count = len(rows)
-    found = Nearest(
+    nearest_two = Nearest(
         np.zeros(count, np.int32),
         np.zeros(count, np.float32),
         np.full(count, -1, np.int32),
         np.full(count, -1, np.float32),
     )
     for part, block in _cosines(rows, centres):
-        line = np.arange(len(block))
-        found.first[part] = first = block.argmax(axis=1)
-        found.first_cosine[part] = block[line, first]
+        block_rows = np.arange(len(block))
+        nearest_two.first[part] = first = block.argmax(axis=1)
+        nearest_two.first_cosine[part] = block[block_rows, first]
         if len(centres) > 1:
-            block[line, first] = -2
-            found.second[part] = second = block.argmax(axis=1)
-            found.second_cosine[part] = block[line, second]
-    return found
+            block[block_rows, first] = -2
+            nearest_two.second[part] = second = block.argmax(axis=1)
+            nearest_two.second_cosine[part] = block[block_rows, second]
+    return nearest_two
 
 
 def _cosines(rows: Vectors, centres: Vectors) -> Iterator[tuple[slice, Floats]]:
@@ -181,13 +187,13 @@ def _cosines(rows: Vectors, centres: Vectors) -> Iterator[tuple[slice, Floats]]:
 
 
 def _distances(rows: Vectors, others: Vectors) -> Floats:
-    """Squared distances between rows of length 1, shape (n, m)."""
+    """Returns the squared distances between rows of length 1, shape (n, m)."""
     squared: Floats = np.maximum(0, 2 - 2 * (rows @ others.T))
     return squared
 
 
 def sums_of(rows: Vectors, labels: Numbers, k: int) -> Floats:
-    """Sums of the rows of each label, shape (k, d), added up in the order of the rows."""
+    """Returns the sums of the rows of each label, shape (k, d), added up in the order of the rows."""
     from scipy.sparse import csr_matrix
 
     ones = np.ones(len(rows), dtype=np.float32)
@@ -196,13 +202,13 @@ def sums_of(rows: Vectors, labels: Numbers, k: int) -> Floats:
 
 
 def directions(sums: npt.ArrayLike, otherwise: Vectors) -> Vectors:
-    """`sums` scaled to length 1, shape (k, d); a sum of 0 is replaced by the row of `otherwise`."""
-    found = unit_rows(sums)
-    return np.where(found.any(axis=1, keepdims=True), found, otherwise)
+    """Returns `sums` scaled to length 1, shape (k, d); a sum of 0 is replaced by the row of `otherwise`."""
+    units = unit_rows(sums)
+    return np.where(units.any(axis=1, keepdims=True), units, otherwise)
 
 
 def _without_empty(labels: Numbers, cosines: Floats, k: int) -> Numbers:
-    """Labels in which each center without rows gets the row with the lowest cosine with its own center."""
+    """Returns labels in which each center without rows gets the row with the lowest cosine with its own center."""
     labels = labels.copy()
     sizes = np.bincount(labels, minlength=k)
     empty = np.flatnonzero(sizes == 0)
@@ -220,23 +226,26 @@ def _without_empty(labels: Numbers, cosines: Floats, k: int) -> Numbers:
 def _refine(
     vectors: Vectors, order: Indices, start: Solution, note: Callable[[int], None]
 ) -> Solution:
-    """One pass of mini-batch k-means over all rows (Sculley 2010, Web-scale k-means): each center becomes the mean
-    direction of the rows that were nearest to it in their batch. `order` begins with the sample."""
+    """Returns the solution after one pass of mini-batch k-means over all rows (Sculley 2010, Web-scale k-means): each
+    center becomes the mean direction of the rows that were nearest to it in their batch. `order` begins with the
+    sample."""
     centres = start.centres
     sums = np.zeros(centres.shape, dtype=np.float64)
-    lost = 0.0
-    for number, part in enumerate(blocks(len(order), MINI_BATCH)):
+    total_distance = 0.0
+    for number, part in enumerate(blocks(len(order), MINI_BATCH_ROWS)):
         note(number)
         batch = vectors[order[part]]
         labels, cosines = closest(batch, centres)
-        lost += float(np.sum(1 - cosines, dtype=np.float64))
+        total_distance += float(np.sum(1 - cosines, dtype=np.float64))
         sums += sums_of(batch, labels, len(centres))
         centres = directions(sums, centres)
-    return Solution(centres, lost / len(order))
+    return Solution(centres, total_distance / len(order))
 
 
 TRIAL_ROWS = 4_000
-LEAST, MOST = 2, 200
+"""Most rows on which a k is tried."""
+MIN_TRIAL_K, MAX_TRIAL_K = 2, 200
+"""Least and greatest k that is tried."""
 TRIAL_RATIO = 1.25
 """Ratio of each k tried to the one before."""
 NEARLY_BEST = 0.9
@@ -245,6 +254,7 @@ OVERESTIMATE = 1.5
 """Ratio of the proposed k to the best one. Too many clusters cost one merge decision each; a cluster that mixes two
 goals has to be noticed and split."""
 TRIAL_RESTARTS = 2
+"""Runs of k-means for each k that is tried."""
 MANY_DIMENSIONS = 256
 """Dimensions from which vectors are those of an embedding model; TF-IDF has fewer."""
 
@@ -265,8 +275,8 @@ class KProposal:
 
 
 def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
-    """Proposes k1: `OVERESTIMATE` times the least k, of a geometric series, whose mean silhouette is nearly the
-    highest.
+    """Returns a proposal for k: `OVERESTIMATE` times the least k, of a geometric series, whose mean silhouette is
+    nearly the highest.
 
     The silhouette of a row compares its mean distance to its own cluster with that to the next (Rousseeuw 1987,
     Silhouettes, J. Comput. Appl. Math. 20). It is measured on a random sample of `TRIAL_ROWS` rows, so goals of fewer
@@ -283,21 +293,21 @@ def propose_k(vectors: Vectors, seed: int = 0) -> KProposal:
         raise NotYet("No conversation has a vector.", "Look at the texts that were embedded.")
     sample = vectors[canonical_order(vectors, rows, seed)[:TRIAL_ROWS]]
     order = np.arange(len(sample))
-    tried = []
+    silhouettes = []
     with one_thread():
-        for k in _series(min(MOST, len(sample) // 4)):
-            found = solve(sample, order, k, seed, restarts=TRIAL_RESTARTS, note=lambda *_: None)
-            tried.append((k, silhouette(sample, closest(sample, found.centres)[0])))
-    highest = max((score for _, score in tried), default=0.0)
-    best = next((k for k, score in tried if score >= min(NEARLY_BEST * highest, highest)), 1)
-    least = math.isqrt(len(sample) * (4 if vectors.shape[1] >= MANY_DIMENSIONS else 1))
+        for k in _series(min(MAX_TRIAL_K, len(sample) // 4)):
+            solution = solve(sample, order, k, seed, restarts=TRIAL_RESTARTS, note=lambda *_: None)
+            silhouettes.append((k, silhouette(sample, closest(sample, solution.centres)[0])))
+    highest = max((score for _, score in silhouettes), default=0.0)
+    best = next((k for k, score in silhouettes if score >= min(NEARLY_BEST * highest, highest)), 1)
+    min_k = math.isqrt(len(sample) * (4 if vectors.shape[1] >= MANY_DIMENSIONS else 1))
     return KProposal(
-        min(max(math.ceil(OVERESTIMATE * best), least), len(sample)), best, tuple(tried)
+        min(max(math.ceil(OVERESTIMATE * best), min_k), len(sample)), best, tuple(silhouettes)
     )
 
 
 def silhouette(rows: Vectors, labels: Numbers) -> float:
-    """Mean silhouette by cosine distance. A row alone in its cluster counts as 0; one cluster gives 0.
+    """Returns the mean silhouette by cosine distance. A row alone in its cluster counts as 0; one cluster gives 0.
 
     The mean cosine of a row with the rows of a cluster is its dot product with their mean, so no two rows are compared.
     """
@@ -306,23 +316,24 @@ def silhouette(rows: Vectors, labels: Numbers) -> float:
     if np.count_nonzero(sizes) < 2:
         return 0.0
     means = sums_of(rows, labels, k) / np.maximum(1, sizes)[:, None]
-    away = 1 - (rows @ means.T).astype(np.float64)
-    away[:, sizes == 0] = np.inf
-    line = np.arange(len(rows))
+    distances = 1 - (rows @ means.T).astype(np.float64)
+    distances[:, sizes == 0] = np.inf
+    all_rows = np.arange(len(rows))
     size = sizes[labels]
     # Without the row itself, whose distance to itself is 0.
-    own = away[line, labels] * size / np.maximum(1, size - 1)
-    away[line, labels] = np.inf
-    other = away.min(axis=1)
-    scale = np.maximum(np.maximum(own, other), 1e-9)
-    return float(np.where(size > 1, (other - own) / scale, 0).mean())
+    own_distance = distances[all_rows, labels] * size / np.maximum(1, size - 1)
+    distances[all_rows, labels] = np.inf
+    next_distance = distances.min(axis=1)
+    scale = np.maximum(np.maximum(own_distance, next_distance), 1e-9)
+    return float(np.where(size > 1, (next_distance - own_distance) / scale, 0).mean())
 
 
-def _series(most: int) -> list[int]:
-    found: list[int] = []
-    k = float(LEAST)
-    while round(k) <= most:
-        if not found or round(k) > found[-1]:
-            found.append(round(k))
+def _series(max_k: int) -> list[int]:
+    """Returns the k that are tried, ascending, at most `max_k`."""
+    ks: list[int] = []
+    k = float(MIN_TRIAL_K)
+    while round(k) <= max_k:
+        if not ks or round(k) > ks[-1]:
+            ks.append(round(k))
         k = max(k * TRIAL_RATIO, k + 1)
-    return found
+    return ks

@@ -18,7 +18,7 @@ from engine.goals.views.decision_log import Plan
 
 
 def merge(shown: Proposal, label: str | None = None) -> GoalDecision:
-    """The decision to merge a pair; without a label it takes the proposed one, unless a side is pinned."""
+    """Returns the decision to merge a pair; without a label it takes the proposed one, unless a side is pinned."""
     pinned = shown.a.pinned or shown.b.pinned
     name = " ".join((label or ("" if pinned else shown.evidence.answer.label)).split())
     description = shown.evidence.answer.description or shown.a.description
@@ -27,14 +27,14 @@ def merge(shown: Proposal, label: str | None = None) -> GoalDecision:
 
 
 def refusal(shown: Proposal, *, never: bool = False) -> GoalDecision:
-    """The decision to keep a pair apart, with `never` in later clusterings too."""
+    """Returns the decision to keep a pair apart, with `never` in later clusterings too."""
     return _with_evidence(GoalDecision("never" if never else "apart", shown.pair), shown)
 
 
 def merge_all(shown: Sequence[Proposal], probability: float) -> Plan:
-    """Plans the merges of the pairs on a list, all of which have at least this merge probability. Where the list has
-    both A with B and B with C, all three become one; pairs decided meanwhile are left out."""
-    listed = [_as_listed(merge(one), probability) for one in shown]
+    """Returns a plan of the merges of the pairs on a list, all of which have at least this merge probability. Where the
+    list has both A with B and B with C, all three become one; pairs decided meanwhile are left out."""
+    listed = [_as_listed(merge(proposal), probability) for proposal in shown]
 
     def plan(state: MergeState) -> Iterator[GoalDecision]:
         for decision in listed:
@@ -46,40 +46,41 @@ def merge_all(shown: Sequence[Proposal], probability: float) -> Plan:
 
 
 def refuse_all(shown: Sequence[Proposal], probability: float) -> Plan:
-    """Plans the refusals of the pairs on a list, all of which have a lower merge probability than this; pairs decided
-    meanwhile are left out."""
-    listed = [_as_listed(refusal(one), probability) for one in shown]
+    """Returns a plan of the refusals of the pairs on a list, all of which have a lower merge probability than this;
+    pairs decided meanwhile are left out."""
+    listed = [_as_listed(refusal(proposal), probability) for proposal in shown]
 
     def plan(state: MergeState) -> Iterator[GoalDecision]:
         for decision in listed:
-            both = all(key in state.current for key in decision.sides)
-            if both and not state.decided(*decision.sides):
+            both_current = all(key in state.current for key in decision.sides)
+            if both_current and not state.decided(*decision.sides):
                 yield decision
 
     return plan
 
 
 def model_and_person(decisions: Sequence[GoalDecision]) -> list[tuple[bool, bool]]:
-    """(model says yes, person merged) for each pair that the model answered on and a person decided; pairs that were
-    decided as a list are left out, because nobody looked at them."""
-    found = []
+    """Returns (model says yes, person merged) for each pair that the model answered on and a person decided; pairs that
+    were decided as a list are left out, because nobody looked at them."""
+    verdicts = []
     for decision in decisions:
         evidence = decision.evidence or {}
         answer = model_says_yes(evidence.get("yes"), evidence.get("yes_reversed"))
         by_person = decision.author == "human" and decision.kind in ("merge", "apart", "never")
         if answer is not None and by_person and "at_once" not in evidence:
-            found.append((answer, decision.kind == "merge"))
-    return found
+            verdicts.append((answer, decision.kind == "merge"))
+    return verdicts
 
 
 def _as_listed(decision: GoalDecision, probability: float) -> GoalDecision:
-    """The decision as one on a list of pairs that a person decided at once, above or below a merge probability. It has
-    no features: nobody looked at the pair itself, so the merge probability would learn from itself."""
+    """Returns the decision as one on a list of pairs that a person decided at once, above or below a merge probability.
+    It has no features: nobody looked at the pair itself, so the merge probability would learn from itself."""
     evidence = {key: value for key, value in (decision.evidence or {}).items() if key != "features"}
     return replace(decision, evidence={**evidence, "at_once": probability})
 
 
 def _with_evidence(decision: GoalDecision, shown: Proposal) -> GoalDecision:
+    """Returns the decision with the model, the probability and the evidence of the proposal."""
     evidence = shown.evidence
     return replace(
         decision,
@@ -89,7 +90,7 @@ def _with_evidence(decision: GoalDecision, shown: Proposal) -> GoalDecision:
     )
 
 
-_SIDES = {"merge": 2, "apart": 2, "never": 2, "rename": 1, "pin": 1, "unpin": 1}
+_GROUPS_OF_KIND = {"merge": 2, "apart": 2, "never": 2, "rename": 1, "pin": 1, "unpin": 1}
 """Kinds of decisions that a file can hold, with the number of groups that each is about."""
 
 
@@ -108,11 +109,13 @@ class DecisionReport:
     left_out: list[str] = field(default_factory=list)
 
     def sentences(self) -> list[str]:
-        """The report in sentences."""
-        said = [f"{counted(self.repeated, 'decision')} repeated here, as one act."]
+        """Returns the report in sentences."""
+        sentences = [f"{counted(self.repeated, 'decision')} repeated here, as one act."]
         if self.undone:
-            said.append(f"{counted(self.undone, 'decision')} passed over: taken back in the file.")
-        return [*said, *self.left_out]
+            sentences.append(
+                f"{counted(self.undone, 'decision')} passed over: taken back in the file."
+            )
+        return [*sentences, *self.left_out]
 
 
 class _LeftOut(Exception):
@@ -144,9 +147,10 @@ def import_decisions(decide_all: Callable[[Plan], int], path: Path) -> DecisionR
 
 
 def _read(path: Path) -> Sequence[tuple[int, Mapping[str, Any]]]:
+    """Returns (line number, decision) for each line of a file; raises FormatError if it has others."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-        found = [
+        parsed_lines = [
             (number, json.loads(line))
             for number, line in enumerate(text.splitlines(), 1)
             if line.strip()
@@ -155,8 +159,10 @@ def _read(path: Path) -> Sequence[tuple[int, Mapping[str, Any]]]:
         raise FormatError(
             f"{path} cannot be read: {error}.", "Choose a file of JSON Lines."
         ) from error
-    lines = [(number, line) for number, line in found if isinstance(line, dict) and "kind" in line]
-    if not lines or len(lines) < len(found):
+    lines = [
+        (number, line) for number, line in parsed_lines if isinstance(line, dict) and "kind" in line
+    ]
+    if not lines or len(lines) < len(parsed_lines):
         raise FormatError(
             f"{path} has lines that are no decisions.",
             "`workbench export PROJECT decisions -o FILE` writes such a file.",
@@ -165,12 +171,15 @@ def _read(path: Path) -> Sequence[tuple[int, Mapping[str, Any]]]:
 
 
 def _decision(state: MergeState, line: Mapping[str, Any]) -> GoalDecision:
+    """Returns the decision of a line on the current groups; raises _LeftOut if it cannot be repeated."""
     kind = line["kind"]
-    if kind not in _SIDES:
+    if kind not in _GROUPS_OF_KIND:
         raise _LeftOut(f"a {kind!r} is of single conversations, which the file does not have")
     sides = [_group(state, label) for label in _texts(line.get("labels"))]
-    if len(sides) != _SIDES[kind] or len(set(sides)) != len(sides):
-        raise _LeftOut(f"a {kind!r} needs {counted(_SIDES[kind], 'label')} of different groups")
+    if len(sides) != _GROUPS_OF_KIND[kind] or len(set(sides)) != len(sides):
+        raise _LeftOut(
+            f"a {kind!r} needs {counted(_GROUPS_OF_KIND[kind], 'label')} of different groups"
+        )
     if len(sides) == 2 and state.decided(*sides):
         raise _LeftOut("this pair was kept apart here")
     names = _texts(line.get("names"))
@@ -198,17 +207,20 @@ def _decision(state: MergeState, line: Mapping[str, Any]) -> GoalDecision:
 
 
 def _group(state: MergeState, label: str) -> str:
-    """Id of the one current group with a label."""
-    wanted = " ".join(label.split()).lower()
-    found = [
-        key for key in state.current if " ".join(state.groups[key].label.split()).lower() == wanted
+    """Returns the id of the one current group with a label; raises _LeftOut if not exactly one has it."""
+    folded_label = " ".join(label.split()).lower()
+    matching = [
+        key
+        for key in state.current
+        if " ".join(state.groups[key].label.split()).lower() == folded_label
     ]
-    if len(found) != 1:
-        many = "several groups are" if found else "no group is"
+    if len(matching) != 1:
+        many = "several groups are" if matching else "no group is"
         raise _LeftOut(f"{many} called {label!r} here")
-    return found[0]
+    return matching[0]
 
 
 def _texts(value: Any) -> list[str]:
-    listed = value if isinstance(value, list) else []
-    return [without_surrogates(one) for one in listed if isinstance(one, str)]
+    """Returns the texts of a list; none if the value is no list."""
+    items = value if isinstance(value, list) else []
+    return [without_surrogates(item) for item in items if isinstance(item, str)]

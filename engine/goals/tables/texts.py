@@ -17,9 +17,9 @@ from engine.project.sql import chunks, message_ids, placeholders
 NOTHING_WRITTEN = "the user wrote nothing"
 NO_SUMMARY = "no run has summarized it"
 
-_JOINED = "\n"
+_SEPARATOR = "\n"
 
-TEXTS_AT_ONCE = 1_000
+MAX_TEXTS_IN_MEMORY = 1_000
 """Most texts that `TextSource.each` has in memory."""
 
 
@@ -42,7 +42,8 @@ def register(conn: sqlite3.Connection, config_hash: str, model: str) -> None:
 
 
 def ids_without_summary(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Ids of the conversations that have neither a summary nor a reason for none under a configuration; in id order."""
+    """Returns the ids of the conversations that have neither a summary nor a reason for none under a configuration; in
+    id order."""
     return read_ids(
         conn,
         "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM goal_text"
@@ -69,7 +70,7 @@ def texts(
     config_hash: str | None = None,
     shared: SharedText = NOTHING_SHARED,
 ) -> dict[int, GoalEntry]:
-    """The goal text of each of these conversations by id, or the reason why there is none.
+    """Returns the goal text of each of these conversations by id, or the reason why there is none.
 
     Args:
         config_hash: Of the summaries; None for the other kinds.
@@ -83,15 +84,16 @@ def texts(
 def _summaries(
     conn: sqlite3.Connection, ids: Sequence[int], config_hash: str | None
 ) -> dict[int, GoalEntry]:
-    found = {key: GoalEntry(key, "", NO_SUMMARY) for key in ids}
+    """Returns the summary of each of these conversations by id, or the reason why there is none."""
+    entries = {key: GoalEntry(key, "", NO_SUMMARY) for key in ids}
     for keys in chunks(ids):
         for row in conn.execute(
             "SELECT conversation_id, text, reason FROM goal_text WHERE config_hash = ?"
             f" AND conversation_id IN ({placeholders(keys)})",
             (config_hash, *keys),
         ):
-            found[row[0]] = GoalEntry(*row)
-    return found
+            entries[row[0]] = GoalEntry(*row)
+    return entries
 
 
 def of_part(
@@ -102,7 +104,7 @@ def of_part(
     kind: GoalText,
     shared: SharedText = NOTHING_SHARED,
 ) -> str:
-    """The goal text of a part of a conversation, empty without one.
+    """Returns the goal text of a part of a conversation, empty without one.
 
     Args:
         first, last: Indices of its first and its last message.
@@ -120,15 +122,15 @@ def _written(
     shared: SharedText,
     among: tuple[int, int] | None = None,
 ) -> GoalEntry:
-    """The first message of the user with any text, all of them, or the messages of both sides, as a model reads
+    """Returns the first message of the user with any text, all of them, or the messages of both sides, as a model reads
     them, without what is shared.
 
     Args:
         among: Ids of the first and the last message that count; None for all.
     """
-    whole: list[str] = []
-    own: list[str] = []
-    wanted = left = False
+    all_parts: list[str] = []
+    unshared_parts: list[str] = []
+    has_user_text = has_unshared_text = False
     rows: Iterator[tuple[Role, str]] = conn.execute(
         "SELECT role, coalesce(model_view, content) FROM message WHERE id BETWEEN ? AND ?"
         " AND (role = 'user' OR ? AND role = 'assistant') AND NOT hidden ORDER BY id",
@@ -137,18 +139,18 @@ def _written(
     for role, content in rows:
         if not (part := content.strip()):
             continue
-        whole.append(part)
-        wanted = wanted or role == "user"
-        if rest := shared.without(role, part):
-            own.append(rest)
-            left = left or role == "user"
+        all_parts.append(part)
+        has_user_text = has_user_text or role == "user"
+        if unshared := shared.without(role, part):
+            unshared_parts.append(unshared)
+            has_unshared_text = has_unshared_text or role == "user"
             if kind == "first-user":
                 break
-    if not wanted:
+    if not has_user_text:
         return GoalEntry(conversation_id, "", NOTHING_WRITTEN)
-    if not left:
-        own = whole[:1] if kind == "first-user" else whole
-    return GoalEntry(conversation_id, _JOINED.join(own))
+    if not has_unshared_text:
+        unshared_parts = all_parts[:1] if kind == "first-user" else all_parts
+    return GoalEntry(conversation_id, _SEPARATOR.join(unshared_parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,23 +169,23 @@ class TextSource:
     def read(
         self, conn: sqlite3.Connection, ids: Sequence[int], left_out: SharedText | None = None
     ) -> list[GoalEntry]:
-        """The text of each conversation, or the reason why there is none, in the order of the ids.
+        """Returns the text of each conversation, or the reason why there is none, in the order of the ids.
 
         Args:
             left_out: Shared text that is left out; None is the project's.
         """
         if left_out is None:
             left_out = shared_text.stored(conn)
-        found = texts(conn, ids, self.kind, self.goal_config, left_out)
-        return [found[int(key)] for key in ids]
+        entries = texts(conn, ids, self.kind, self.goal_config, left_out)
+        return [entries[int(key)] for key in ids]
 
     def each(
         self, conn: sqlite3.Connection, ids: Sequence[int], left_out: SharedText | None = None
     ) -> Iterator[GoalEntry]:
-        """Yields the same entries with at most `TEXTS_AT_ONCE` texts in memory."""
-        for start in range(0, len(ids), TEXTS_AT_ONCE):
-            some = [int(key) for key in ids[start : start + TEXTS_AT_ONCE]]
-            yield from self.read(conn, some, left_out)
+        """Yields the same entries with at most `MAX_TEXTS_IN_MEMORY` texts in memory."""
+        for start in range(0, len(ids), MAX_TEXTS_IN_MEMORY):
+            page = [int(key) for key in ids[start : start + MAX_TEXTS_IN_MEMORY]]
+            yield from self.read(conn, page, left_out)
 
 
 class LazyTexts(Sequence[str]):

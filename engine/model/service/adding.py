@@ -1,5 +1,6 @@
-"""Adds model files to the catalogue, checks those that are in it, and removes them. Each is loaded once first, so that
-a broken file is refused at once.
+"""Adds model files to the catalogue, verifies them later, and removes them.
+
+A file is loaded once before it is added, so that a broken one is refused at once.
 """
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Memory
 from engine.model.service.facts import base_for
 
-ENOUGH_CONTEXT = 256
-"""Context in tokens for the test whether a file can be loaded."""
+TEST_CONTEXT_TOKENS = 256
+"""Length of the context when a file is loaded as a test."""
 
 Narrate = Callable[[str], None]
+"""Shows a sentence to the user."""
 
 
 def add_file(
     catalog: Catalog, path: Path, name: str | None, narrate: Narrate
 ) -> ModelEntry | AdapterEntry:
-    """Adds a model or an adapter, or the adapter of a training run's directory.
+    """Adds a model, an adapter or the adapter in the folder of a training run, and returns its entry.
 
     Raises:
         ModelError: llama.cpp cannot load it, or there is not enough memory.
-        ModelFileError: It is not a valid GGUF file.
+        ModelFileError: The file is not a valid GGUF file.
         UsageError: There is no such file, or the name is taken.
     """
     if path.is_dir() or is_adapter(read_gguf(path)):
@@ -40,7 +42,7 @@ def add_file(
     process = ModelProcess(folders.log_dir() / "model.log")
     try:
         need = process.ask(Memory(path, LoadOptions()))
-        facts = process.load(path, LoadOptions(context=ENOUGH_CONTEXT))
+        facts = process.load(path, LoadOptions(context=TEST_CONTEXT_TOKENS))
     finally:
         process.close()
     narrate(
@@ -51,7 +53,7 @@ def add_file(
 
 
 def _add_adapter(catalog: Catalog, path: Path, name: str | None, narrate: Narrate) -> AdapterEntry:
-    """Adds an adapter after it was loaded on a base that it fits, where one is known."""
+    """Adds an adapter, after loading it on a model that it fits if the catalogue has one, and returns its entry."""
     path = catalog.adapter_path(path)
     base = base_for(catalog, path)
     if base is None:
@@ -59,7 +61,7 @@ def _add_adapter(catalog: Catalog, path: Path, name: str | None, narrate: Narrat
         return catalog.add_adapter(path, name)
     process = ModelProcess(folders.log_dir() / "model.log")
     try:
-        process.load(base.path, LoadOptions(context=ENOUGH_CONTEXT), path)
+        process.load(base.path, LoadOptions(context=TEST_CONTEXT_TOKENS), path)
     finally:
         process.close()
     narrate(f"An adapter for {base.name}.")
@@ -78,30 +80,30 @@ def verify(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> str:
     manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
     size = read_gguf(entry.path).size
     if manifest is not None:
-        for one in manifest.files:
-            if file_sha256(entry.path.parent / one.name) != one.sha256:
+        for file in manifest.files:
+            if file_sha256(entry.path.parent / file.name) != file.sha256:
                 raise ModelFileError(
-                    f"{one.name} is not what was pulled: its checksum differs.",
+                    f"{file.name} is not what was pulled: its checksum differs.",
                     f"Remove {entry.name} and pull it again.",
                 )
         return (
             f"{entry.name} is what {manifest.repository} has: {number_format.size(size)},"
             " checksum and header are right."
         )
-    known, found = catalog.sha256(entry.path), file_sha256(entry.path)
-    if known != found:
+    recorded_sha256, current_sha256 = catalog.sha256(entry.path), file_sha256(entry.path)
+    if recorded_sha256 != current_sha256:
         raise ModelFileError(
             f"{entry.path.name} is not what it was: its checksum differs from when it was used first.",
             "Get it again; if it was changed on purpose, touch it, so that it is taken for a new file.",
         )
-    return f"{entry.name} is as it was: {number_format.size(size)}, checksum {found[:12]}…, header right."
+    return f"{entry.name} is as it was: {number_format.size(size)}, checksum {current_sha256[:12]}…, header right."
 
 
 def removal(entry: ModelEntry | AdapterEntry) -> str:
-    """Says what `remove` would do.
+    """Returns what `remove` would do, as an imperative.
 
     Raises:
-        UsageError: It came with the program.
+        UsageError: The entry came with the program.
     """
     if entry.origin == "built in":
         raise UsageError(f"{entry.name} came with the program; it stays.")
@@ -115,22 +117,22 @@ def remove(catalog: Catalog, entry: ModelEntry | AdapterEntry) -> None:
     """Deletes a pulled model with its tuned copy; removes an added one from the catalogue.
 
     Raises:
-        UsageError: It came with the program.
+        UsageError: The entry came with the program.
     """
     removal(entry)
     manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
     if manifest is None:
         catalog.forget(entry.name)
         return
-    copy = _tuned_copy(entry)
+    tuned_copy = _tuned_copy(entry)
     # The same weights under another name use the same copy.
     others = (other for other in catalog.entries() if other.path != entry.path)
-    if copy and copy not in map(_tuned_copy, others):
-        (catalog.cache / copy).unlink(missing_ok=True)
+    if tuned_copy and tuned_copy not in map(_tuned_copy, others):
+        (catalog.cache / tuned_copy).unlink(missing_ok=True)
     delete_pulled(entry.path, manifest)
 
 
 def _tuned_copy(entry: ModelEntry | AdapterEntry) -> str:
-    """Name of the tuned copy that a model runs as; empty if it runs as its own file."""
+    """Returns the file name of the tuned copy that a model runs as; "" if it runs as its own file."""
     tuning = entry.tuning if isinstance(entry, ModelEntry) else None
     return str(tuning["file"] or "") if tuning else ""

@@ -1,4 +1,4 @@
-"""Facts about the models and adapters on disk, without loading them, and about the memory that they need."""
+"""Collects facts about the models and adapters on disk without loading them, and the memory that they need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MachineMemory:
 
     Attributes:
         system: Bytes of memory; None if unknown.
-        gpu: Name of the first GPU; empty without one.
+        gpu: Name of the first GPU; "" without one.
         gpu_free: Free bytes of its memory.
     """
 
@@ -33,7 +33,7 @@ class MachineMemory:
 
 
 def machine_memory() -> MachineMemory:
-    """Reads the memory of this machine; asks the driver of the GPU if there is one."""
+    """Returns the memory of this machine; asks the driver of the GPU if there is one."""
     try:
         system = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -59,11 +59,11 @@ class Footprint:
 def footprint(
     file: GgufFile, machine: MachineMemory, options: LoadOptions | None = None
 ) -> Footprint:
-    """Computes the memory that a file needs when it is loaded."""
+    """Returns the memory that a file needs when it is loaded."""
     need = estimate(file, options)
     plan = plan_layers(file, machine.gpu_free, options) if machine.gpu else None
-    left = need.total - (plan.used if plan else 0)
-    return Footprint(need, plan, None if machine.system is None else left <= machine.system)
+    system_bytes = need.total - (plan.used if plan else 0)
+    return Footprint(need, plan, None if machine.system is None else system_bytes <= machine.system)
 
 
 BUILT_IN_LICENCE = "apache-2.0"
@@ -78,8 +78,9 @@ class ModelFacts:
         size: Bytes of all its files; None if the file is gone.
         header: Header of the file that would be loaded; None if it cannot be read (`problem` has the reason).
         footprint: Memory that the file needs on this machine; None if unknown.
-        tokens_per_s: Measured on this machine.
-        manifest: Source of a pulled model.
+        tokens_per_s: Speed measured on this machine; None before it was measured.
+        manifest: Source of a pulled model; None for any other.
+        problem: Why the file cannot be used; "" if it can be.
     """
 
     entry: ModelEntry
@@ -92,7 +93,7 @@ class ModelFacts:
 
     @property
     def licence(self) -> str:
-        """License given by the hub or the file; empty if unknown."""
+        """The license that the hub or the file gives; "" if unknown."""
         if self.entry.name == DEFAULT_MODEL:
             return BUILT_IN_LICENCE
         if self.manifest is not None and self.manifest.licence:
@@ -101,12 +102,12 @@ class ModelFacts:
 
     @property
     def runs_as(self) -> str:
-        """Format of the tuned copy, empty before tuning."""
+        """The format that the model runs as after tuning; "" before."""
         return str(self.entry.tuning["chosen"]) if self.entry.tuning else ""
 
 
 def model_facts(catalog: Catalog, entry: ModelEntry, machine: MachineMemory) -> ModelFacts:
-    """Collects the facts about a model, its header among them. Does not raise for a broken file, but sets `problem`."""
+    """Returns the facts about a model. A broken file raises no error, but sets `problem`."""
     manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
     try:
         shipped = read_gguf(entry.path)
@@ -116,8 +117,8 @@ def model_facts(catalog: Catalog, entry: ModelEntry, machine: MachineMemory) -> 
         size = entry.path.stat().st_size if entry.path.is_file() else None
         problem = "its file is gone" if size is None else error.message
         return ModelFacts(entry, size, manifest=manifest, problem=problem)
-    takes = footprint(header, machine, runnable.options)
-    return ModelFacts(entry, shipped.size, header, takes, runnable.tokens_per_s, manifest)
+    memory_need = footprint(header, machine, runnable.options)
+    return ModelFacts(entry, shipped.size, header, memory_need, runnable.tokens_per_s, manifest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,8 @@ class AdapterFacts:
     """Facts about an adapter of the catalogue.
 
     Attributes:
-        base: Name of the model of the catalogue that it fits, or None.
+        size: Bytes of the file; None if the file is gone.
+        base: Name of the first model of the catalogue that it fits; None if it fits none.
     """
 
     entry: AdapterEntry
@@ -146,11 +148,11 @@ class AdapterFacts:
 
 
 def adapter_facts(catalog: Catalog, entry: AdapterEntry) -> AdapterFacts:
-    """Collects the facts about an adapter."""
-    there = entry.path.is_file()
-    base = base_for(catalog, entry.path) if there else None
+    """Returns the facts about an adapter."""
+    is_present = entry.path.is_file()
+    base = base_for(catalog, entry.path) if is_present else None
     return AdapterFacts(
-        entry, entry.path.stat().st_size if there else None, base.name if base else None
+        entry, entry.path.stat().st_size if is_present else None, base.name if base else None
     )
 
 
@@ -173,8 +175,8 @@ def find(catalog: Catalog, name: str) -> ModelEntry | AdapterEntry:
     for entry in entries:
         if entry.name == name:
             return entry
-    known = ", ".join(entry.name for entry in entries)
-    raise NotFound(f"There is no model {name!r}.", f"Known are {known}.")
+    names = ", ".join(entry.name for entry in entries)
+    raise NotFound(f"There is no model {name!r}.", f"Known are {names}.")
 
 
 def ggufs_in(path: Path) -> Iterator[Path]:
@@ -186,11 +188,11 @@ def ggufs_in(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
-    found = [
-        one
-        for one in sorted(path.glob("*.gguf"))
-        if "-of-" not in one.name or "-00001-of-" in one.name
+    files = [
+        file
+        for file in sorted(path.glob("*.gguf"))
+        if "-of-" not in file.name or "-00001-of-" in file.name
     ]
-    if not found:
+    if not files:
         raise NotFound(f"{path} holds no GGUF file.", "Name a file, or a folder that holds some.")
-    yield from found
+    yield from files

@@ -1,4 +1,5 @@
-"""Runs pulls in the background, each on its own thread, with rate, pause and result."""
+"""Runs pulls (downloads of models from the hub) in the background, each on its own thread, with rate, pause and
+result."""
 
 from __future__ import annotations
 
@@ -16,33 +17,33 @@ from engine.model.service.records import PullRow, PullState
 
 RATE_SECONDS = 5.0
 """Length of the time window of a rate."""
-ENDING_SECONDS = 2.0
+CLOSE_SECONDS = 2.0
 """Longest wait for pulls to stop when the program ends. Partial files are kept in any case."""
 
 
 class Rate:
-    """Measures bytes a second over the last `RATE_SECONDS`."""
+    """Measures the bytes per second over the last `RATE_SECONDS`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._seen: deque[tuple[float, int]] = deque()
+        self._samples: deque[tuple[float, int]] = deque()
 
     def add(self, done: int) -> None:
         """Adds the number of bytes so far; if it is smaller than the last one, the measurement restarts."""
-        now = self._clock()
-        if self._seen and done < self._seen[-1][1]:
-            self._seen.clear()
-        self._seen.append((now, done))
-        while len(self._seen) > 2 and now - self._seen[1][0] > RATE_SECONDS:
-            self._seen.popleft()
+        time_now = self._clock()
+        if self._samples and done < self._samples[-1][1]:
+            self._samples.clear()
+        self._samples.append((time_now, done))
+        while len(self._samples) > 2 and time_now - self._samples[1][0] > RATE_SECONDS:
+            self._samples.popleft()
 
     @property
     def value(self) -> float | None:
-        """Bytes a second; None before two counts at different times."""
-        if len(self._seen) < 2:
+        """The bytes per second; None before two counts at different times."""
+        if len(self._samples) < 2:
             return None
-        (begun, first), (now, last) = self._seen[0], self._seen[-1]
-        return (last - first) / (now - begun) if now > begun else None
+        (first_time, first), (time_now, last) = self._samples[0], self._samples[-1]
+        return (last - first) / (time_now - first_time) if time_now > first_time else None
 
 
 class _Pull:
@@ -60,13 +61,13 @@ class _Pull:
 
     @property
     def is_active(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the pull has not ended."""
         return self._state is None
 
     def row(self) -> PullRow:
-        """Returns its current state."""
+        """Returns the current state of the pull."""
         progress, rate = self._progress, self._rate.value if self.is_active else None
-        left = (progress.total - progress.done) / rate if rate else None
+        seconds_left = (progress.total - progress.done) / rate if rate else None
         return PullRow(
             self.plan.name,
             self.plan.wanted.repository,
@@ -75,21 +76,23 @@ class _Pull:
             progress.done,
             progress.total,
             rate,
-            left,
+            seconds_left,
             progress.redirect,
             self._problem,
             self._hint,
         )
 
-    def _progressed(self, progress: PullProgress) -> None:
+    def _record_progress(self, progress: PullProgress) -> None:
+        """Takes over the progress of the download; a new state starts a new measurement of the rate."""
         if progress.state != self._progress.state:
             self._rate = Rate()
         self._rate.add(progress.done)
         self._progress = progress
 
     def _run(self) -> None:
+        """Downloads the files and stores how that ended."""
         try:
-            carry_out(self._hub, self.plan, self.stop, self._progressed)
+            carry_out(self._hub, self.plan, self.stop, self._record_progress)
             self._state = "done"
         except Paused:
             self._state = "paused"
@@ -112,7 +115,7 @@ class Pulls:
 
     def __init__(self, data: Path, ended: Callable[[], None] = lambda: None) -> None:
         self._data, self._ended = data, ended
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
         self._pulls: dict[str, _Pull] = {}
 
     def begin(self, hub: Hub, plan: PullPlan) -> None:
@@ -121,16 +124,16 @@ class Pulls:
         Raises:
             UsageError: It is active already.
         """
-        with self._guard:
-            known = self._pulls.get(plan.name)
-            if known is not None and known.is_active:
+        with self._lock:
+            current = self._pulls.get(plan.name)
+            if current is not None and current.is_active:
                 raise UsageError(f"{plan.name} is being pulled already.")
             pull = self._pulls[plan.name] = _Pull(hub, plan, self._ended)
         pull.thread.start()
 
     def rows(self) -> list[PullRow]:
         """Returns all pulls, by name."""
-        with self._guard:
+        with self._lock:
             pulls = dict(self._pulls)
         rows = {name: pull.row() for name, pull in pulls.items()}
         for plan in unfinished(self._data):
@@ -147,7 +150,7 @@ class Pulls:
         Raises:
             UsageError: There is none.
         """
-        with self._guard:
+        with self._lock:
             pull = self._pulls.get(name)
         for plan in unfinished(self._data):
             if plan.name == name:
@@ -162,7 +165,7 @@ class Pulls:
         Raises:
             UsageError: It is not active in this process.
         """
-        with self._guard:
+        with self._lock:
             pull = self._pulls.get(name)
         if pull is None or not pull.is_active:
             raise UsageError(f"{name} is not being pulled here.")
@@ -176,15 +179,15 @@ class Pulls:
         """
         plan = self.plan(name)
         forget(plan)
-        with self._guard:
+        with self._lock:
             self._pulls.pop(name, None)
 
     def close(self) -> None:
         """Pauses the active pulls."""
-        with self._guard:
+        with self._lock:
             pulls = [pull for pull in self._pulls.values() if pull.is_active]
         for pull in pulls:
             pull.stop.set()
-        deadline = time.monotonic() + ENDING_SECONDS
+        deadline = time.monotonic() + CLOSE_SECONDS
         for pull in pulls:
             pull.thread.join(max(0.0, deadline - time.monotonic()))

@@ -35,9 +35,9 @@ from engine.results.comparison.records import (
     Side,
 )
 
-MOST_VALUES = 40
+MAX_VALUES = 40
 """Values of a field that are compared; the more frequent ones, or for a field of time the latest."""
-OTHERS = "the others"
+OTHERS_NAME = "the others"
 NO_FILTER = Filter()
 NO_IDS: Ints = np.empty(0, np.int64)
 
@@ -50,47 +50,49 @@ class ComparisonService:
         self._project, self._cache = project, cache
 
     def compare(self, first: Filter, second: Filter) -> Comparison:
-        """Tests how the conversations of two filters differ; an empty second filter stands for all others.
+        """Returns the tests of how the conversations of two filters differ; an empty second filter stands for all
+        others.
 
         Raises:
             UsageError: A side has no conversation, or a conversation is on both sides.
             WorkbenchError: The project cannot evaluate a filter.
         """
         with self._project.reading() as conn, snapshot(conn):
-            every = Measured.read(conn, self._view(conn))
-            chosen = _ids(conn, first)
-            others = _ids(conn, second) if second else np.setdiff1d(every.ids, chosen)
-        both = np.intersect1d(chosen, others)
-        if len(both):
+            all_measures = Measured.read(conn, self._view(conn))
+            first_ids = _ids(conn, first)
+            second_ids = _ids(conn, second) if second else np.setdiff1d(all_measures.ids, first_ids)
+        shared_ids = np.intersect1d(first_ids, second_ids)
+        if len(shared_ids):
             raise UsageError(
-                f"{counted(len(both), 'conversation')} would be on both sides.",
+                f"{counted(len(shared_ids), 'conversation')} would be on both sides.",
                 "Choose filters that exclude each other.",
             )
-        names = str(first) or "all", str(second) or OTHERS
+        names = str(first) or "all", str(second) or OTHERS_NAME
         texts = str(first), str(second) if second else _opposite(first)
-        parts = every.of(chosen), every.of(others)
+        parts = all_measures.of(first_ids), all_measures.of(second_ids)
         by_score = self.goes_by_score(first, second)
-        return _compared(names, texts, parts, by_score=by_score)
+        return _compare_parts(names, texts, parts, by_score=by_score)
 
     def against(self, other: ComparisonService, filter: Filter = NO_FILTER) -> Comparison:
-        """Tests how the conversations of another project differ from those of this one; of both only those of a
-        filter. Goals with equal labels count as the same. The errors of the scores are taken from this project's
-        verdicts.
+        """Returns the tests of how the conversations of another project differ from those of this one; of both only
+        those of a filter. Goals with equal labels count as the same. The errors of the scores are taken from this
+        project's verdicts.
 
         Raises:
             UsageError: A project has no such conversation.
             WorkbenchError: A project cannot evaluate the filter.
         """
-        mine = self.measured(filter)
-        others = replace(other.measured(filter), calibration=mine.calibration)
+        own_measures = self.measured(filter)
+        other_measures = replace(other.measured(filter), calibration=own_measures.calibration)
         names = str(self._project.path), str(other._project.path)
-        sides = _with_common_goals(mine, others)
+        sides = _with_common_goals(own_measures, other_measures)
         by_score = self.goes_by_score(filter)
-        return _compared(names, (str(filter), str(filter)), sides, by_score=by_score)
+        return _compare_parts(names, (str(filter), str(filter)), sides, by_score=by_score)
 
     def by(self, field: str, filter: Filter = NO_FILTER) -> Breakdown:
-        """Completion and uncertainty by the values of a field, over the conversations of a filter. A value of `year`,
-        `month` or `day` is compared with the one before, any other with all other conversations that have a value.
+        """Returns the completion and uncertainty by the values of a field, over the conversations of a filter. A value
+        of `year`, `month` or `day` is compared with the one before, any other with all other conversations that have a
+        value.
 
         Raises:
             UsageError: There is no such field, or no conversation has it.
@@ -99,7 +101,7 @@ class ComparisonService:
         return self.breakdown(self.measured(filter), field, filter)
 
     def breakdown(self, every: Measured, field: str, filter: Filter) -> Breakdown:
-        """`by` for conversations that were measured already; `filter` is the filter that selects them.
+        """Returns `by` for conversations that were measured already; `filter` is the filter that selects them.
 
         Raises:
             UsageError: There is no such field, or none of them has it.
@@ -112,41 +114,45 @@ class ComparisonService:
             raise NotFound(f"No conversation of the filter has a {field}.")
         in_time = field in field_values.TIMES
         order = sorted(members) if in_time else sorted(members, key=lambda v: (-len(members[v]), v))
-        listed = order[-MOST_VALUES:] if in_time else order[:MOST_VALUES]
-        rest = set(order) - set(listed)
-        known = np.unique(np.concatenate(list(members.values())))
+        compared_values = order[-MAX_VALUES:] if in_time else order[:MAX_VALUES]
+        other_values = set(order) - set(compared_values)
+        ids_with_value = np.unique(np.concatenate(list(members.values())))
         by_score = self.goes_by_score(filter)
 
         def part(index: int) -> Part:
-            value = listed[index]
+            value = compared_values[index]
             measured = every.of(members[value])
-            before = listed[index - 1] if in_time and index else ""
-            others = members.get(before, NO_IDS) if in_time else np.setdiff1d(known, members[value])
-            has_others = len(others) > 0
+            previous_value = compared_values[index - 1] if in_time and index else ""
+            other_ids = (
+                members.get(previous_value, NO_IDS)
+                if in_time
+                else np.setdiff1d(ids_with_value, members[value])
+            )
+            has_others = len(other_ids) > 0
             term = field_values.term_of(field, value)
             entropies = measured.entropy[~np.isnan(measured.entropy)]
-            other = every.of(others) if has_others else None
+            other_measures = every.of(other_ids) if has_others else None
             return Part(
                 value,
                 str(Filter((*filter.terms, term))),
                 measured.rate(by_score=by_score),
-                (before or OTHERS) if has_others else "",
-                None if other is None else completion_change(other, measured),
+                (previous_value or OTHERS_NAME) if has_others else "",
+                None if other_measures is None else completion_change(other_measures, measured),
                 len(entropies),
                 float(entropies.mean()) if len(entropies) else None,
-                None if other is None else entropy_change(other, measured),
+                None if other_measures is None else entropy_change(other_measures, measured),
             )
 
-        parts = [part(index) for index in range(len(listed))]
+        parts = [part(index) for index in range(len(compared_values))]
         return Breakdown(
             field,
-            tuple(_corrected(parts)),
-            without=len(every.ids) - len(known),
-            left_out=(len(rest), sum(len(members[value]) for value in rest)),
+            tuple(_correct_p_values(parts)),
+            without=len(every.ids) - len(ids_with_value),
+            left_out=(len(other_values), sum(len(members[value]) for value in other_values)),
         )
 
     def measured(self, filter: Filter = NO_FILTER) -> Measured:
-        """The measures of the conversations of a filter.
+        """Returns the measures of the conversations of a filter.
 
         Raises:
             WorkbenchError: The project cannot evaluate the filter.
@@ -156,41 +162,44 @@ class ComparisonService:
 
     @staticmethod
     def goes_by_score(*filters: Filter) -> bool:
-        """Whether a filter selects by score or verdict, where the errors of the scores are not those of the project."""
+        """Returns whether a filter selects by score or verdict, where the errors of the scores are not those of the
+        project."""
         return any(filter.of(field) for filter in filters for field in FIELDS_BY_SCORE)
 
     def fields(self) -> list[str]:
-        """The fields with at least two values, which the project can be compared by."""
+        """Returns the fields with at least two values, which the project can be compared by."""
         with self._project.reading() as conn, snapshot(conn):
             return field_values.fields(conn)
 
     def clusterings(self, first: int, second: int) -> ClusteringComparison:
-        """Two clusterings of the project side by side, with their current groups.
+        """Returns two clusterings of the project side by side, with their current groups.
 
         Raises:
             UsageError: There is no such clustering.
         """
         with self._project.reading() as conn:
-            known = [number.id for number in clusterings.clusterings(conn)]
+            ids = [number.id for number in clusterings.clusterings(conn)]
         for number in (first, second):
-            if number not in known:
-                have = ", ".join(map(str, known)) or "none"
-                raise NotFound(f"There is no clustering {number}.", f"Clusterings: {have}.")
+            if number not in ids:
+                id_list = ", ".join(map(str, ids)) or "none"
+                raise NotFound(f"There is no clustering {number}.", f"Clusterings: {id_list}.")
         return _compare_clusterings(self._cache.view(first), self._cache.view(second))
 
     def _view(self, conn: sqlite3.Connection) -> ClusteringView | None:
+        """Returns the clustering that is shown; None before anything was clustered."""
         if clusterings.shown(conn) is None:
             return None
         return self._cache.view(stored_clustering(conn, None).id)
 
 
-def _compared(
+def _compare_parts(
     names: tuple[str, str],
     filters: tuple[str, str | None],
     parts: tuple[Measured, Measured],
     *,
     by_score: bool,
 ) -> Comparison:
+    """Returns the comparison of two measured parts; raises NotFound if one is empty."""
     for name, part in zip(names, parts, strict=True):
         if not len(part.ids):
             raise NotFound(
@@ -205,7 +214,7 @@ def _compared(
 
 
 def _with_common_goals(first: Measured, second: Measured) -> tuple[Measured, Measured]:
-    """Both with one list of goals, in which equal labels are one goal."""
+    """Returns both with one list of goals, in which equal labels are one goal."""
     numbers: dict[str, int] = {}
     for label in (*first.goals, *second.goals):
         numbers.setdefault(label.casefold(), len(numbers))
@@ -219,11 +228,11 @@ def _with_common_goals(first: Measured, second: Measured) -> tuple[Measured, Mea
     return renumbered(first), renumbered(second)
 
 
-def _corrected(parts: list[Part]) -> list[Part]:
-    """The parts with their p values corrected for all tests of completion and of entropy together."""
+def _correct_p_values(parts: list[Part]) -> list[Part]:
+    """Returns the parts with their p values corrected for all tests of completion and of entropy together."""
     tests = [part.change for part in parts] + [part.entropy_change for part in parts]
     ps = holm([None if change is None else change.p for change in tests])
-    changes_corrected = [_with(change, p) for change, p in zip(tests, ps, strict=True)]
+    changes_corrected = [_with_corrected_p(change, p) for change, p in zip(tests, ps, strict=True)]
     changes = zip(
         parts, changes_corrected[: len(parts)], changes_corrected[len(parts) :], strict=True
     )
@@ -233,22 +242,25 @@ def _corrected(parts: list[Part]) -> list[Part]:
     ]
 
 
-def _with(change: Difference | None, corrected: float | None) -> Difference | None:
+def _with_corrected_p(change: Difference | None, corrected: float | None) -> Difference | None:
+    """Returns a difference with its corrected p value; None if there is none."""
     if change is None or corrected is None:
         return None
     return replace(change, corrected=corrected)
 
 
 def _ids(conn: sqlite3.Connection, filter: Filter) -> Ints:
+    """Returns the ids of the conversations of a filter."""
     return np.asarray(selecting.ids(conn, ListQuery(filter)), np.int64)
 
 
-def _among(ids: Ints, some: array[int]) -> Ints:
-    return np.intersect1d(ids, np.asarray(some, np.int64))
+def _among(ids: Ints, other_ids: array[int]) -> Ints:
+    """Returns those of the ids that are among others, ascending."""
+    return np.intersect1d(ids, np.asarray(other_ids, np.int64))
 
 
 def _opposite(filter: Filter) -> str | None:
-    """The filter that selects all other conversations; None where no filter does."""
+    """Returns the filter that selects all other conversations; None where no filter does."""
     if len(filter.terms) != 1:
         return None
     (term,) = filter.terms
@@ -260,10 +272,10 @@ def _compare_clusterings(first: ClusteringView, second: ClusteringView) -> Clust
     ranks = [np.frombuffer(view.map_of_groups, dtype=">u2") for view in (first, second)]
     length = min(map(len, ranks))
     first_ranks, second_ranks = (column[:length].astype(np.int64) for column in ranks)
-    known = (first_ranks > 0) & (second_ranks > 0)
+    in_both = (first_ranks > 0) & (second_ranks > 0)
     shape = len(first.sizes) + 1, len(second.sizes) + 1  # the last is no group
     shared: Ints = np.zeros(shape, np.int64)
-    np.add.at(shared, (first_ranks[known] - 1, second_ranks[known] - 1), 1)
+    np.add.at(shared, (first_ranks[in_both] - 1, second_ranks[in_both] - 1), 1)
     labels = [
         [*(view.state.groups[key].label or NAMELESS for key in view.sizes), None]
         for view in (first, second)
@@ -282,6 +294,8 @@ def _compare_clusterings(first: ClusteringView, second: ClusteringView) -> Clust
 
 
 def _match(label: str, row: Ints, shared: Ints, others: list[str | None]) -> GroupMatch:
+    """Returns how one group is spread over the groups of the other clustering, and its greatest Jaccard similarity with
+    one."""
     size = int(row.sum())
     union = size + shared[:, :-1].sum(axis=0) - row[:-1]
     best = float((row[:-1] / np.maximum(union, 1)).max(initial=0.0))

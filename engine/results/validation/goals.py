@@ -61,7 +61,7 @@ class GoalValidation:
 
 
 def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
-    """Compares the clustering in use with the gold goals of the matching conversations.
+    """Returns the agreement of the clustering in use with the gold goals of the matching conversations.
 
     Raises:
         UsageError: There is no clustering, no clustered conversation has a gold goal, or all have the same one.
@@ -77,61 +77,62 @@ def goal_validation(project: Project, query: ListQuery) -> GoalValidation:
             for clustering in clusterings.clusterings(conn)
             if clustering.id != stored.id
         }
-        asked_ids = frozenset(selecting.ids(conn, query))
+        matching_ids = frozenset(selecting.ids(conn, query))
         gold = {
             key: truth["goal"]
             for key, truth in truth_by_conversation(conn)
-            if key in asked_ids and isinstance(truth.get("goal"), str)
+            if key in matching_ids and isinstance(truth.get("goal"), str)
         }
-    before = dict(zip(ids, numbers, strict=True))
-    now = {
+    cluster_by_id = dict(zip(ids, numbers, strict=True))
+    group_by_id = {
         int(key): number for number, group in enumerate(view.sizes) for key in view.members(group)
     } | dict.fromkeys(view.members(None).tolist(), OUTSIDE)
-    known = [key for key in gold if key in now]
-    if not known:
+    clustered_ids = [key for key in gold if key in group_by_id]
+    if not clustered_ids:
         raise NotYet(
             f"Of {len(gold):,} conversations with a gold goal none is in the clustering.",
             "Gold goals come with the import, as `truth.goal`; `workbench run cluster` clusters.",
         )
-    names = [gold[key] for key in known]
+    names = [gold[key] for key in clustered_ids]
     if len(set(names)) == 1:
         raise UsageError(
             f"All {len(names):,} conversations with a gold goal have the same one, so it cannot distinguish groups.",
             "Import conversations with other goals, or look at them without --filter.",
         )
-    ways: dict[str, Groups] = {}
+    labels_by_row: dict[str, Groups] = {}
     if all(
-        key in before for key in known
+        key in cluster_by_id for key in clustered_ids
     ):  # false where conversations were assigned after clustering
-        ways[BEFORE] = _labels(before, known)
-    ways[NOW] = _labels(now, known)
-    more = {
-        name: _labels(one, known)
-        for name, one in others.items()
-        if BEFORE in ways and all(key in one for key in known)
+        labels_by_row[BEFORE] = _labels(cluster_by_id, clustered_ids)
+    labels_by_row[NOW] = _labels(group_by_id, clustered_ids)
+    other_labels = {
+        name: _labels(clusters, clustered_ids)
+        for name, clusters in others.items()
+        if BEFORE in labels_by_row and all(key in clusters for key in clustered_ids)
     }
-    pairs = [(NOW, BEFORE)] if BEFORE in ways else []
-    pairs += [(BEFORE, name) for name in more]
-    outside = int((ways[NOW] == OUTSIDE).sum())
+    pairs = [(NOW, BEFORE)] if BEFORE in labels_by_row else []
+    pairs += [(BEFORE, name) for name in other_labels]
+    outside = int((labels_by_row[NOW] == OUTSIDE).sum())
     return GoalValidation(
         stored.embedder,
         len(gold),
-        len(known),
+        len(clustered_ids),
         len(set(names)),
         outside,
-        {name: agreement(names, labels) for name, labels in ways.items()},
-        {name: agreement(names, labels) for name, labels in more.items()},
-        agreement_contrasts(names, {**ways, **more}, pairs),
+        {name: agreement(names, labels) for name, labels in labels_by_row.items()},
+        {name: agreement(names, labels) for name, labels in other_labels.items()},
+        agreement_contrasts(names, {**labels_by_row, **other_labels}, pairs),
     )
 
 
 def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Groups:
+    """Returns the group of each key, in their order."""
     return np.array([groups[key] for key in keys], dtype=np.int64)
 
 
 # As a table and as JSON
 
-_LONGEST_NAME = 60
+_MAX_EMBEDDER_CHARS = 60
 _COLUMNS = (
     ReportColumn("", "text", "name", text_title="groups against gold goals"),
     ReportColumn("groups", "count", "groups", on_screen=False),
@@ -145,21 +146,31 @@ _COLUMNS = (
 def goal_table(validation: GoalValidation) -> ReportTable:
     """Returns a table with a row for each clustering."""
 
-    def row(name: str, one: GoldAgreement) -> ReportRow:
+    def row(name: str, agreement_of_row: GoldAgreement) -> ReportRow:
         return ReportRow(
-            (name, one.groups, one.v, one.ari, one.homogeneity, one.completeness),
-            means=counted(one.groups, "group"),
+            (
+                name,
+                agreement_of_row.groups,
+                agreement_of_row.v,
+                agreement_of_row.ari,
+                agreement_of_row.homogeneity,
+                agreement_of_row.completeness,
+            ),
+            means=counted(agreement_of_row.groups, "group"),
             conclusions=contrasts_about(name, validation.contrasts),
-            details={"nmi": one.v.value},
+            details={"nmi": agreement_of_row.v.value},
         )
 
     return ReportTable(
         "gold goals",
         _COLUMNS,
-        tuple(row(*one) for one in (*validation.rows.items(), *validation.others.items())),
+        tuple(
+            row(*agreement_of_row)
+            for agreement_of_row in (*validation.rows.items(), *validation.others.items())
+        ),
         (
             f"{counted(validation.n, 'conversation')} of {validation.goals:,} gold goals, clustered with"
-            f" {one_line(validation.embedder, _LONGEST_NAME)}",
+            f" {one_line(validation.embedder, _MAX_EMBEDDER_CHARS)}",
             f"{validation.asked:,} have a gold goal; {validation.outside:,} of the {validation.n:,} are in no group"
             " and count as one together",
         ),
@@ -169,12 +180,17 @@ def goal_table(validation: GoalValidation) -> ReportTable:
 
 def goals_json(validation: GoalValidation) -> dict[str, Any]:
     """Returns the result as JSON values. `nmi` is the V-measure: the two are equal with the arithmetic mean."""
-    made = goal_table(validation)
-    rows = [row_as_json(made, row) for row in made.rows]
+    table = goal_table(validation)
+    rows = [row_as_json(table, row) for row in table.rows]
     facts = {
         key: getattr(validation, key) for key in ("embedder", "asked", "n", "goals", "outside")
     }
-    first, rest = rows[: len(validation.rows)], rows[len(validation.rows) :]
+    own_rows, other_rows = rows[: len(validation.rows)], rows[len(validation.rows) :]
     return {
-        "goals": {**facts, "rows": first, "others": rest, **contrasts_json(validation.contrasts)}
+        "goals": {
+            **facts,
+            "rows": own_rows,
+            "others": other_rows,
+            **contrasts_json(validation.contrasts),
+        }
     }

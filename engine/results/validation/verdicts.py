@@ -29,13 +29,13 @@ from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness import KEYWORDS
 from engine.results.validation.completeness_report import ROC
 
-LEAST_OF_EACH = 5
+MIN_VERDICTS_OF_EACH = 5
 """Fewest verdicts of each kind for a table: with less, every interval is nearly the whole range."""
-LEAST_SHARE = 0.5
+MIN_SCORED_SHARE = 0.5
 """Least share of the judged conversations that a set must score for a row."""
 
 TITLE = "verdicts of people"
-_GIVE = "Give verdicts in triage, or bring them with `workbench verdicts import`."
+_HOW_TO_GIVE = "Give verdicts in triage, or bring them with `workbench verdicts import`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class VerdictValidation:
 
 
 def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
-    """Compares every set of scores, outside ones too, with the verdicts in force.
+    """Returns every set of scores, outside ones too, compared with the verdicts in force.
 
     Raises:
         UsageError: There are too few verdicts, or nothing that was judged is scored.
@@ -74,7 +74,7 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
             for key, verdict in given.items()
             if verdict is not Verdict.UNSURE
         }
-        _require(complete)
+        _require_verdicts(complete)
         configs = score_sets.configs(conn)
         values = {
             config.config_hash: scores.last_values(conn, config.config_hash, list(complete))
@@ -84,26 +84,33 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
             config.config_hash: score_sets.rule(conn, config.config_hash) for config in configs
         }
         covered = [
-            one for one in configs if len(values[one.config_hash]) >= LEAST_SHARE * len(complete)
+            candidate
+            for candidate in configs
+            if len(values[candidate.config_hash]) >= MIN_SCORED_SHARE * len(complete)
         ]
         if not covered:
             raise NotYet(
                 f"No set of scores has half of the {len(complete):,} judged conversations.",
                 "`workbench run complete PROJECT` scores them.",
             )
-        keys = sorted(set.intersection(*(set(values[one.config_hash]) for one in covered)))
+        keys = sorted(
+            set.intersection(*(set(values[candidate.config_hash]) for candidate in covered))
+        )
         keywords = _keywords(conn, keys)
     labels = [complete[key] for key in keys]
-    _require(dict(zip(keys, labels, strict=True)))
+    _require_verdicts(dict(zip(keys, labels, strict=True)))
     names = _names(covered)
     ways = {
         **{
-            names[one.config_hash]: [values[one.config_hash][key] for key in keys]
-            for one in covered
+            names[candidate.config_hash]: [values[candidate.config_hash][key] for key in keys]
+            for candidate in covered
         },
         KEYWORDS: keywords,
     }
-    thresholds = {names[one.config_hash]: rules[one.config_hash].threshold for one in covered}
+    thresholds = {
+        names[candidate.config_hash]: rules[candidate.config_hash].threshold
+        for candidate in covered
+    }
     metrics, contrasts = against_labels(ways, labels, thresholds)
     rows = [
         SeparationRow(
@@ -128,32 +135,39 @@ def verdict_validation(project: Project, query: ListQuery) -> VerdictValidation:
         sum(labels),
         tuple(rows),
         tuple(
-            (name_of(one), len(values[one.config_hash])) for one in configs if one not in covered
+            (name_of(candidate), len(values[candidate.config_hash]))
+            for candidate in configs
+            if candidate not in covered
         ),
         contrasts,
     )
 
 
-def _require(complete: Mapping[int, bool]) -> None:
-    yes = sum(complete.values())
+def _require_verdicts(complete: Mapping[int, bool]) -> None:
+    """Raises NotYet if there are too few verdicts of one kind for a comparison."""
+    complete_count = sum(complete.values())
     if not complete:
-        raise NotYet("Nobody has judged what is scored.", _GIVE)
-    if min(yes, len(complete) - yes) < LEAST_OF_EACH:
+        raise NotYet("Nobody has judged what is scored.", _HOW_TO_GIVE)
+    if min(complete_count, len(complete) - complete_count) < MIN_VERDICTS_OF_EACH:
         raise NotYet(
-            f"{counted(yes, 'verdict')} complete and {len(complete) - yes:,} incomplete on what is scored:"
-            f" a comparison needs {LEAST_OF_EACH} of each.",
-            _GIVE,
+            f"{counted(complete_count, 'verdict')} complete and {len(complete) - complete_count:,} incomplete"
+            f" on what is scored: a comparison needs {MIN_VERDICTS_OF_EACH} of each.",
+            _HOW_TO_GIVE,
         )
 
 
 def _names(configs: Sequence[score_sets.ScoreConfig]) -> dict[str, str]:
-    """A name for each config hash, with the start of the hash where two would have the same."""
+    """Returns a name for each config hash, with the start of the hash where two would have the same."""
     names = {config.config_hash: name_of(config) for config in configs}
-    twice = {name for name in names.values() if list(names.values()).count(name) > 1}
-    return {key: f"{name} {key[:8]}" if name in twice else name for key, name in names.items()}
+    shared_names = {name for name in names.values() if list(names.values()).count(name) > 1}
+    return {
+        key: f"{name} {key[:8]}" if name in shared_names else name for key, name in names.items()
+    }
 
 
 def _keywords(conn: sqlite3.Connection, keys: Sequence[int]) -> list[float]:
+    """Returns 1 for each conversation that ends with words of thanks or farewell, 0 for each other, in the order of the
+    keys."""
     keywords = {
         key: float(sounds_complete(render_log(messages)))
         for page in id_pages(conn, keys)
@@ -173,7 +187,7 @@ _COLUMNS = (
 
 
 def verdict_table(validation: VerdictValidation) -> ReportTable:
-    """The comparison as a report table."""
+    """Returns the comparison as a report table."""
     unsure = f", {validation.unsure:,} unsure ones left out" if validation.unsure else ""
     notes = [
         f"{validation.complete:,} complete and {validation.n - validation.complete:,} incomplete, scored by all rows,"
@@ -186,7 +200,7 @@ def verdict_table(validation: VerdictValidation) -> ReportTable:
     return ReportTable(
         TITLE,
         _COLUMNS,
-        tuple(_row(one, validation) for one in validation.rows),
+        tuple(_row(row, validation) for row in validation.rows),
         tuple(notes),
         metric="verdicts",
         plots=(ROC,),
@@ -194,16 +208,17 @@ def verdict_table(validation: VerdictValidation) -> ReportTable:
 
 
 def _row(row: SeparationRow, validation: VerdictValidation) -> ReportRow:
-    means = "a rule on words of thanks and farewell"
+    """Returns the row of one set of scores."""
+    description = "a rule on words of thanks and farewell"
     note = ""
     if row.rule is not None:
-        means = f"complete from {row.rule.threshold:.2f} up"
+        description = f"complete from {row.rule.threshold:.2f} up"
         if row.rule.source == "calibrated":
             note = "its threshold was fitted to these verdicts, so accuracy and F1 are too high"
     return ReportRow(
         (row.name, *(getattr(row.metrics, column.key) for column in _COLUMNS[1:])),
         "baseline" if row.rule is None else "method",
-        means,
+        description,
         note,
         contrasts_about(row.name, validation.contrasts),
         curves=(row.roc,),
@@ -217,8 +232,8 @@ def _row(row: SeparationRow, validation: VerdictValidation) -> ReportRow:
 
 
 def verdicts_json(validation: VerdictValidation) -> dict[str, Any]:
-    """The comparison as JSON values."""
-    made = verdict_table(validation)
+    """Returns the comparison as JSON values."""
+    table = verdict_table(validation)
     return {
         "verdicts": {
             "judged": validation.judged,
@@ -226,7 +241,7 @@ def verdicts_json(validation: VerdictValidation) -> dict[str, Any]:
             "conversations": validation.n,
             "complete": validation.complete,
             "left_out": [{"name": name, "scored": count} for name, count in validation.left_out],
-            "rows": [row_as_json(made, row) for row in made.rows],
+            "rows": [row_as_json(table, row) for row in table.rows],
             **contrasts_json(validation.contrasts),
         }
     }

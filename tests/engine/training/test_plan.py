@@ -89,7 +89,7 @@ class TestCounts:
         self, planner: TrainingPlanner, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """An estimate from a sample of many conversations says so; a plan for a run reads all."""
-        monkeypatch.setattr(planning, "SURVEYED", 10)
+        monkeypatch.setattr(planning, "MAX_SURVEYED_CONVERSATIONS", 10)
         rough, exact = (planner.plan(TrainingRequest(), whole=whole) for whole in (False, True))
 
         assert not rough.whole

@@ -194,7 +194,7 @@ class TestRepetition:
         """Above the limit of rows mini-batches find the groups too, and are reproducible bit for bit."""
         monkeypatch.setattr(kmeans, "FULL_BATCH_ROWS", 200)
         monkeypatch.setattr(clustering, "FULL_BATCH_ROWS", 200)
-        monkeypatch.setattr(kmeans, "MINI_BATCH", 64)
+        monkeypatch.setattr(kmeans, "MINI_BATCH_ROWS", 64)
         vectors, truth = grouped(6, 150)
         found = cluster(vectors, 6, 1, cut=None)
         assert same_partition(found.labels, truth)
@@ -204,7 +204,7 @@ class TestRepetition:
         """A group too rare for the sample still moves the centre that is nearest to it."""
         monkeypatch.setattr(kmeans, "FULL_BATCH_ROWS", 200)
         monkeypatch.setattr(clustering, "FULL_BATCH_ROWS", 200)
-        monkeypatch.setattr(kmeans, "MINI_BATCH", 64)
+        monkeypatch.setattr(kmeans, "MINI_BATCH_ROWS", 64)
         vectors, _ = grouped(6, 150, noise=0.4)
         whole = cluster(vectors, 6, 1, cut=None).inertia
         monkeypatch.setattr(kmeans, "FULL_BATCH_ROWS", 10**6)
