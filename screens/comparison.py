@@ -78,7 +78,7 @@ class ComparisonScreen(WorkbenchScreen[None]):
         self.table = ItemTable(_COMPARED, id, id="rows")
 
     def compose_body(self) -> ComposeResult:
-        """The sides, the table, how it is to be read; or, before anything was compared, what can be."""
+        """Yields the sides, the table, how it is to be read; or, before anything was compared, what can be."""
         yield Static(id="summary")
         yield self.table
         yield Static(id="notes")

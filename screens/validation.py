@@ -74,7 +74,7 @@ class ValidationScreen(WorkbenchScreen[None]):
         self.table = ItemTable(NO_COLUMNS, id, id="rows")
 
     def compose_body(self) -> ComposeResult:
-        """Summary, table, curves, conclusions; or what is missing."""
+        """Yields the summary, table, curves, conclusions; or what is missing."""
         yield Static(id="summary")
         yield self.table
         with Horizontal(id="plots"):
@@ -295,7 +295,7 @@ class ValidationScreen(WorkbenchScreen[None]):
 
 
 def summary(report: ValidationReport, page: int) -> Content:
-    """Which page of how many this is, and what it is about."""
+    """Returns which page of how many this is, and what it is about."""
     place = f"{page + 1} of {pages(report)}"
     if page >= len(report.tables):
         title = f"what is missing for more ({len(report.missing)})"
@@ -310,14 +310,14 @@ def summary(report: ValidationReport, page: int) -> Content:
 
 
 def pages(report: ValidationReport) -> int:
-    """The number of tables, and one page on what is missing where anything is."""
+    """Returns the number of tables, and one page on what is missing where anything is."""
     return len(report.tables) + bool(report.missing)
 
 
 def conclusions_content(
     table: ReportTable, row: ReportRow | None, compared: ReportRow | None
 ) -> Content:
-    """What can be concluded of the row under the cursor and of all rows, and the notes of the table.
+    """Returns what can be concluded of the row under the cursor and of all rows, and the notes of the table.
 
     Args:
         compared: The row whose curves are drawn beside those of `row`.
@@ -346,12 +346,12 @@ def conclusions_content(
 
 
 def name_of(row: ReportRow) -> str:
-    """The name of a row, display-safe."""
+    """Returns the name of a row, display-safe."""
     return one_line(row.name, LONGEST_NAME)
 
 
 def missing_content(missing: Sequence[Missing]) -> Content:
-    """What is missing for more tables, and the commands that produce it."""
+    """Returns what is missing for more tables, and the commands that produce it."""
     lines = []
     for gap in missing:
         lines.append(Content.assemble((gap.metric, "bold"), f"  {one_line(gap.what, LONGEST)}"))
@@ -361,7 +361,7 @@ def missing_content(missing: Sequence[Missing]) -> Content:
 
 
 def empty_state(missing: Sequence[Missing]) -> EmptyState:
-    """What to do when no metric can be compared with any truth."""
+    """Returns what to do when no metric can be compared with any truth."""
     return EmptyState(
         "Nothing to validate yet.\n\n"
         "Here every metric is compared with what is known of the conversations:\n"
@@ -373,8 +373,9 @@ def empty_state(missing: Sequence[Missing]) -> EmptyState:
 
 
 def compared_row(table: ReportTable, row: ReportRow) -> ReportRow | None:
-    """The row whose curves are drawn beside those of a row: the best of the other kind, or of the other rows where
-    there is one kind only; None where there is no other row."""
+    """Returns the row whose curves are drawn beside those of a row: the best of the other kind, or of the other rows
+    where there is one kind only; None where there is no other row.
+    """
     others = [other for other in table.rows if other.kind != row.kind] or [
         other for other in table.rows if other is not row
     ]
@@ -392,7 +393,7 @@ _CLAIMS = {
 
 
 def figures_of(table: ReportTable) -> list[Figure]:
-    """The conversations that a table compares, as far as filters can name them."""
+    """Returns the conversations that a table compares, as far as filters can name them."""
     if table.metric == "goals":
         return [
             Figure("with a gold goal, in a goal", parse_filter("has:truth.goal goal:any")),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from engine.base import network_guard
 from engine.base.errors import WorkbenchError
-from engine.base.files import DISK_FULL, FULL_HINT, is_disk_full
+from engine.base.files import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training.config import ConfigError, TrainConfig
 from engine.training.events import EventLog, RunDirectory, is_out_of_memory, locked
 
@@ -88,7 +88,7 @@ def _run(run: RunDirectory, events: EventLog) -> int:
 def _report(run: RunDirectory, events: EventLog, message: str, hint: str) -> None:
     """Writes the event `error`, and the traceback into the log. On a full disk what a checkpoint had so far is deleted
     first, to make room for both; where there is none even so, the program that reads the run looks at the disk."""
-    if message.startswith(DISK_FULL):
+    if message.startswith(DISK_FULL_MESSAGE):
         from training.checkpoints import discard_incomplete
 
         discard_incomplete(run.checkpoints)
@@ -109,7 +109,10 @@ def _message_of(error: Exception, run: RunDirectory) -> tuple[str, str]:
             "Lower `rows`, then `max_tokens`; or set `recompute`, then `four_bit`.",
         )
     if is_disk_full(error, run.path):
-        return f"{DISK_FULL}: {run.path.name} could not be written.", FULL_HINT
+        return (
+            f"{DISK_FULL_MESSAGE}: {run.path.name} could not be written.",
+            TRAINING_DISK_FULL_HINT,
+        )
     return text.splitlines()[0], "log.txt in the run directory has the rest."
 
 

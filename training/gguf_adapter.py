@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.base.errors import AdapterError, ModelError
-from engine.base.files import replacing
+from engine.base.files import atomic_replacement
 from engine.model.adapter_files import LORA_A, LORA_B, AdapterOrigin, Sizes, fingerprint
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
@@ -166,7 +166,7 @@ def convert(
             module = name.split(".")[2]
             if name.endswith(LORA_B) and module in heads:
                 matrices[name] = _reordered(values, heads[module])
-    with replacing(out) as part:
+    with atomic_replacement(out) as part:
         writer = gguf.GGUFWriter(part, architecture.name)
         writer.add_type(gguf.GGUFType.ADAPTER)
         writer.add_string(gguf.Keys.Adapter.TYPE, "lora")

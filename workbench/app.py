@@ -41,7 +41,7 @@ QUIT_SECONDS = 2.0
 
 
 def _commands() -> type[Provider]:
-    """The palette's commands, imported when it is opened first."""
+    """Returns the palette's commands, imported when it is opened first."""
     from screens.shell.palette import WorkbenchCommands
 
     return WorkbenchCommands
@@ -136,7 +136,7 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
         self.set_keymap(self.shell.keymap)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """The tones, for themes that do not define them."""
+        """Returns the tones, for themes that do not define them."""
         return DARK_TONES if self.current_theme.dark else LIGHT_TONES
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -173,11 +173,13 @@ class WorkbenchApp(Keyed, BaseApp[None], inherit_bindings=False):
                 self.notify("That was the tour. `workbench tour` repeats it.", markup=False)
 
     def _is_at_home(self) -> bool:
-        """Whether the overview is in front, where enter goes on with the tour in place of the next step of the work."""
+        """Returns whether the overview is in front, where enter goes on with the tour in place of the next step of the
+        work.
+        """
         return self.current_mode == "overview" and self._leaves_tour()
 
     def _leaves_tour(self) -> bool:
-        """Whether escape leaves the tour here: not where it closes a dialog or gives up writing."""
+        """Returns whether escape leaves the tour here: not where it closes a dialog or gives up writing."""
         return isinstance(self.screen, WorkbenchScreen) and not isinstance(self.focused, Input)
 
     def on_unmount(self) -> None:

@@ -59,22 +59,22 @@ class ArgumentGroup:
 
 
 def argument(*names: str, **settings: Any) -> Argument:
-    """A word or an option, as `ArgumentParser.add_argument` takes it."""
+    """Returns a word or an option, as `ArgumentParser.add_argument` takes it."""
     return Argument(names, settings)
 
 
 def switch(name: str, help: str, **settings: Any) -> Argument:
-    """An option without a value."""
+    """Returns an option without a value."""
     return Argument((name,), {"action": "store_true", "help": help, **settings})
 
 
 def one_of(*arguments: Argument) -> ArgumentGroup:
-    """Options of which at most one may be given."""
+    """Returns options of which at most one may be given."""
     return ArgumentGroup("", arguments)
 
 
 def titled(title: str, *arguments: Argument) -> ArgumentGroup:
-    """Options under a title in the help."""
+    """Returns options under a title in the help."""
     return ArgumentGroup(title, arguments)
 
 
@@ -94,7 +94,7 @@ def takes(*arguments: Argument | ArgumentGroup) -> Callable[[Run], Run]:
 def request_arguments(
     request: type, only: Sequence[str] = (), *, without: Sequence[str] = ()
 ) -> list[Argument]:
-    """The options of the fields of a request, in their order.
+    """Returns the options of the fields of a request, in their order.
 
     Args:
         only: Names of the fields in another order, or of some of them; empty for all that are declared.
@@ -112,7 +112,7 @@ def request_arguments(
 def read_request(
     request: Callable[..., Request], arguments: argparse.Namespace, **values: Any
 ) -> Request:
-    """The request of the options that were given; the others have the defaults of its fields.
+    """Returns the request of the options that were given; the others have the defaults of its fields.
 
     Args:
         values: Values of fields that no option has.
@@ -152,7 +152,7 @@ def _request_argument(name: str, option: Option, default: Any) -> Argument:
 
 
 def _reader(option: Option) -> Callable[[str], Any]:
-    """What reads the text of an option for argparse."""
+    """Returns what reads the text of an option for argparse."""
 
     def read(text: str) -> Any:
         try:
@@ -189,7 +189,7 @@ def read_filter(text: str) -> Filter:
 
 
 def _with_place(error: FilterError, text: str) -> FilterError:
-    """The error with the text and a caret under the place."""
+    """Returns the error with the text and a caret under the place."""
     line = "".join(" " if char.isspace() else char for char in text)
     before = cell_len(display_safe(line[: error.at]))
     place = f"  {display_safe(line)}\n  {' ' * before}^"

@@ -125,7 +125,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser() -> Parser:
-    """The parser of all commands."""
+    """Returns the parser of all commands."""
     parser = Parser(
         prog="workbench",
         description=DESCRIPTION,
@@ -156,8 +156,8 @@ def build_parser() -> Parser:
 
 
 def _with_joined_filters(words: Sequence[str]) -> list[str]:
-    """The arguments with each filter joined to its option by `=`: argparse takes a filter that begins with a minus
-    for an option.
+    """Returns the arguments with each filter joined to its option by `=`: argparse takes a filter that begins with a
+    minus for an option.
     """
     joined: list[str] = []
     for word in words:
@@ -173,7 +173,7 @@ _BEFORE_COMMAND = ("-h", "--help", "--version", network_guard.FLAG)
 
 
 def _with_command(words: list[str]) -> list[str]:
-    """The arguments with the command that may be left out: `open` before a project or before options of `open`,
+    """Returns the arguments with the command that may be left out: `open` before a project or before options of `open`,
     `start` after `train`.
 
     Raises:
@@ -210,12 +210,12 @@ def _with_command(words: list[str]) -> list[str]:
 
 
 def _is_command(word: str) -> bool:
-    """Whether a word is a command, a group of commands or an option."""
+    """Returns whether a word is a command, a group of commands or an option."""
     return word.startswith("-") or any(word == each.words.split()[0] for each in COMMANDS)
 
 
 def _may_be_project(word: str) -> bool:
-    """Whether a word looks like a file rather than like a command."""
+    """Returns whether a word looks like a file rather than like a command."""
     return os.path.exists(word) or bool(os.path.splitext(word)[1]) or os.sep in word
 
 
@@ -269,7 +269,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def version_line() -> str:
-    """The version, and what it runs on: the questions of every report of a fault."""
+    """Returns the version, and what it runs on: the questions of every report of a fault."""
     import platform
     from importlib import metadata
 

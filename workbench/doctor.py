@@ -36,7 +36,7 @@ from engine.model.process.requests import Machine
 from engine.model.service.facts import ModelFacts, machine_memory, model_facts
 from engine.project import settings
 from engine.project.health import examine, sqlite_facts
-from engine.project.network import KEY as OFFLINE_KEY
+from engine.project.network import OFFLINE_KEY
 from engine.project.project import Project
 
 Status = Literal["ok", "warn", "bad"]

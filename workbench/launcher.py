@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.base import folders
 from engine.base.errors import Cancelled, ProgramFault
-from engine.base.files import make_folder, write_atomically
+from engine.base.files import create_private_folder, write_atomically
 from engine.opener.open_project import OpenProject
 from screens.shell.app_interface import RecentProject, Shell
 from screens.shell.keymap import Place, key_table, markdown, read_keymap
@@ -98,7 +98,7 @@ def _check_end(app: PickerApp | WorkbenchApp) -> None:
 
 
 def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
-    """The settings that the app starts with; `theme` takes precedence over the remembered one."""
+    """Returns the settings that the app starts with; `theme` takes precedence over the remembered one."""
     preferences = Preferences(folders.preferences_file())
     chosen, problem = preferences.read()
     problems = [problem] if problem is not None else []
@@ -118,7 +118,9 @@ def load_shell(theme: str | None = None, log: Path | None = None) -> Shell:
 
 
 def load_keymap() -> tuple[dict[str, str], list[str]]:
-    """The keys of `keymap.toml` by the ids of bindings, and what is wrong with the file; both empty without a file."""
+    """Returns the keys of `keymap.toml` by the ids of bindings, and what is wrong with the file; both empty without a
+    file.
+    """
     path = folders.keymap_file()
     try:
         text = path.read_text("utf-8")
@@ -132,7 +134,7 @@ def load_keymap() -> tuple[dict[str, str], list[str]]:
 
 
 def recent_projects(preferences: Preferences) -> list[RecentProject]:
-    """The projects that were open, the newest first, with the size their files have now."""
+    """Returns the projects that were open, the newest first, with the size their files have now."""
     projects = []
     for entry in preferences.read()[0].recent:
         try:
@@ -144,19 +146,20 @@ def recent_projects(preferences: Preferences) -> list[RecentProject]:
 
 
 def keys_in_force() -> tuple[list[Place], dict[str, str], list[str]]:
-    """All places with their keys, the keys that `keymap.toml` changes by the ids of their bindings, and what is wrong
-    with that file."""
+    """Returns all places with their keys, the keys that `keymap.toml` changes by the ids of their bindings, and what is
+    wrong with that file.
+    """
     keymap, problems = load_keymap()
     return key_table(WorkbenchApp, keymap), keymap, problems
 
 
 def default_keys_page() -> str:
-    """The default keys as a page of the documentation, in Markdown."""
+    """Returns the default keys as a page of the documentation, in Markdown."""
     return markdown(key_table(WorkbenchApp))
 
 
 def key_lines(place: Place, changed: dict[str, str]) -> list[str]:
-    """A place and its keys as lines of text; a star marks those that `keymap.toml` changes."""
+    """Returns a place and its keys as lines of text; a star marks those that `keymap.toml` changes."""
     lines = [f"{place.title}: {place.what}"]
     for action in place.actions:
         shown = " ".join(shown_key(key) for key in action.keys)
@@ -200,7 +203,7 @@ class Preferences:
         self.path = path
 
     def read(self) -> tuple[Chosen, str | None]:
-        """The content of the file, and a message when it cannot be read, else None."""
+        """Returns the content of the file, and a message when it cannot be read, else None."""
         try:
             return _parsed(json.loads(self.path.read_text("utf-8"))), None
         except FileNotFoundError:
@@ -240,7 +243,7 @@ class Preferences:
         """Writes a change; a folder that cannot be written is logged, and the session goes on."""
         chosen, problem = self.read()
         try:
-            make_folder(self.path.parent)
+            create_private_folder(self.path.parent)
             if problem is not None:
                 os.replace(self.path, self.path.with_suffix(".broken"))
             write_atomically(self.path, json.dumps(asdict(change(chosen)), indent=2) + "\n")

@@ -16,7 +16,7 @@ from engine.base.events import Event, JobEnded, JobProgress, JobStarted, ModelRe
 from engine.base.number_format import duration
 from engine.base.text import as_json, display_safe, one_line
 from engine.jobs.contract import Stage
-from engine.jobs.progress import TimeLeft, in_words
+from engine.jobs.progress import TimeLeft, time_left_text
 from engine.opener.open_project import OpenProject
 from workbench.command_result import CommandResult
 
@@ -101,7 +101,7 @@ class Narrator:
                 title = one_line(event.title, PLAN_TITLE) if self._plan else event.title
                 self._task = self._bar.add_task(display_safe(title), total=None, state="")
                 if self._plan:
-                    self._draw(in_words(self._plan.left()))
+                    self._draw(time_left_text(self._plan.seconds_left()))
             else:
                 narrate(event.title)
         elif isinstance(event, JobProgress):
@@ -123,7 +123,7 @@ class Narrator:
         state += f" {event.unit}"
         if self._plan:
             self._mark(self._plan, event)
-            state = f"{in_words(self._plan.left())} · {state}"
+            state = f"{time_left_text(self._plan.seconds_left())} · {state}"
         elif event.eta_seconds is not None and event.done != event.total:
             state += f" · {duration(event.eta_seconds)} left"
         if event.note:
@@ -148,7 +148,7 @@ class Narrator:
 
     def _draw(self, state: str) -> None:
         """Draws the bar of the whole plan, which never goes back."""
-        left = self._plan.left() if self._plan else None
+        left = self._plan.seconds_left() if self._plan else None
         if self._bar is None or self._task is None:
             return
         if left is not None:

@@ -54,7 +54,7 @@ class Output(TextIOWrapper):
             raise self._failed(error) from error
 
     def _failed(self, error: OSError) -> OutputLost:
-        """What to raise; nothing that waits is written any more, not even when the program ends."""
+        """Returns what to raise; nothing that waits is written any more, not even when the program ends."""
         self.unread = self.unread or isinstance(error, BrokenPipeError)
         closed = error.errno == errno.EBADF
         reason = "is closed" if closed else f"cannot be written: {error.strerror}"
@@ -131,7 +131,7 @@ def _stream(number: int, mode: Literal["r", "w"]) -> TextIO:
 
 
 def on_terminal() -> bool:
-    """Whether standard input and output are a terminal."""
+    """Returns whether standard input and output are a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 

@@ -57,7 +57,7 @@ def table_lines(
 def cell_lines(
     columns: Sequence[tuple[str, CellKind]], rows: Iterable[Sequence[Cell]]
 ) -> list[str]:
-    """Returns rows of cells as lines of text, for a table that the command line prints and no screen or file shows.
+    """Returns the rows of cells as lines of text, for a table that the command line prints and no screen or file shows.
 
     Args:
         columns: The title of each column, and the kind of its cells.

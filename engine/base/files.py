@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, a full disk, and projects that this process has open."""
+"""Writes files whole or not at all, recognizes a full disk, and knows which projects this process has open."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from pathlib import Path
 
 from engine.base.errors import DiskFull
 
-UNFINISHED = ".workbench-unfinished-"
-"""How the name of a private folder begins."""
+UNFINISHED_PREFIX = ".workbench-unfinished-"
+"""The beginning of the names of temporary private folders, whose files are unfinished."""
 
-_MOST_LINKS = 40
-"""Links that Linux follows in one path."""
+_MAX_LINKS = 40
+"""Number of symbolic links that Linux follows in one path."""
 
 _ATTEMPTS = 50
-"""How often a folder is made before its lock is given up."""
+"""Number of times that a folder is created before its lock is given up."""
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Gives the path of a file in a private folder, which takes the place of `path` at the end of the block, readable
-    by its owner only. After an exception, or a loss of power, `path` is as it was or whole.
+def atomic_replacement(path: Path) -> Iterator[Path]:
+    """Yields the path of a file to write, which takes the place of `path` at the end of the block.
 
-    A device or a pipe, which nothing can take the place of, is given itself. A symbolic link stays, and what it names
+    The file is in a private folder, and can be read by its owner only. After an exception `path` is as it was; after a
+    loss of power it is as it was, or whole.
+
+    A device or a pipe, which nothing can take the place of, is yielded itself. A symbolic link stays, and what it names
     is replaced. A file that is open as a descriptor of this process (`/dev/stdout`, `/dev/fd/3`) is not replaced, for
     whoever opened it has other content in it: what was written is added where the descriptor stands.
 
@@ -38,16 +40,16 @@ def replacing(path: Path) -> Iterator[Path]:
     if path.exists() and not (path.is_file() or path.is_dir()):
         yield path
         return
-    descriptor = _named_descriptor(path)
+    descriptor = _find_named_descriptor(path)
     if descriptor is not None:
-        with private_folder(Path(tempfile.gettempdir())) as folder:
+        with temporary_private_folder(Path(tempfile.gettempdir())) as folder:
             part = folder / "part"
             yield part
             with part.open("rb") as file, os.fdopen(os.dup(descriptor), "wb") as out:
                 shutil.copyfileobj(file, out)
         return
     target = Path(os.path.realpath(path))
-    with private_folder(target.parent) as folder:
+    with temporary_private_folder(target.parent) as folder:
         part = folder / target.name
         yield part
         part.chmod(0o600)
@@ -56,10 +58,10 @@ def replacing(path: Path) -> Iterator[Path]:
         _sync(target.parent)
 
 
-def _named_descriptor(path: Path) -> int | None:
-    """The descriptor of this process that a path names, through links or not; None where it names none."""
+def _find_named_descriptor(path: Path) -> int | None:
+    """Returns the descriptor of this process that a path names, through links or not; None if it names none."""
     of_this_process = {"/dev/fd", os.path.realpath("/proc/self/fd")}
-    for _ in range(_MOST_LINKS):
+    for _ in range(_MAX_LINKS):
         folder = os.path.realpath(path.parent)
         if folder in of_this_process and path.name.isdecimal():
             return int(path.name)
@@ -70,25 +72,26 @@ def _named_descriptor(path: Path) -> int | None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Writes a text file; see `replacing`.
+    """Writes a text file; see `atomic_replacement`.
 
     Raises:
         OSError: The file cannot be written.
     """
-    with replacing(path) as part:
+    with atomic_replacement(path) as part:
         part.write_text(text, "utf-8")
 
 
 @contextmanager
-def private_folder(parent: Path) -> Iterator[Path]:
-    """Makes a folder in `parent` that only its owner can enter, and removes it at the end of the block; before, removes
-    what dead processes left in `parent`.
+def temporary_private_folder(parent: Path) -> Iterator[Path]:
+    """Yields a new folder in `parent` that only its owner can enter, and removes it at the end of the block.
+
+    Before that, it removes what dead processes left in `parent`.
 
     Raises:
-        OSError: The folder cannot be made.
+        OSError: The folder cannot be created.
     """
     remove_leftovers(parent)
-    folder, lock = _locked_folder(parent)
+    folder, lock = _create_locked_folder(parent)
     try:
         yield folder
     finally:
@@ -100,7 +103,7 @@ def sync_tree(folder: Path) -> None:
     """Waits until a folder and all that is in it are on the disk: files first, then the folders that name them.
 
     Raises:
-        OSError: The disk refuses.
+        OSError: The disk cannot store them.
     """
     for parent, _, files in os.walk(folder, topdown=False):
         for name in files:
@@ -110,6 +113,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def _sync(path: Path) -> None:
+    """Waits until a file or a folder is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -117,33 +121,34 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def make_folder(folder: Path) -> None:
-    """Makes a folder and those above it that are missing, which only their owner can enter; those that are there stay
-    as they are.
+def create_private_folder(folder: Path) -> None:
+    """Creates a folder, and those above it that are missing, which only their owner can enter.
+
+    Folders that exist stay as they are.
 
     Raises:
-        OSError: A folder cannot be made.
+        OSError: A folder cannot be created.
     """
     if not folder.is_dir():
-        make_folder(folder.parent)
+        create_private_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-def make_file(path: Path | str) -> None:
-    """Makes an empty file for its owner only, whatever the umask is; one that is there stays as it is.
+def create_private_file(path: Path | str) -> None:
+    """Creates an empty file for its owner only, whatever the umask is; a file that exists stays as it is.
 
     Raises:
-        OSError: The file cannot be made.
+        OSError: The file cannot be created.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def remove_leftovers(parent: Path) -> None:
-    """Removes from a folder what processes that have ended left unfinished; what a live one writes stays."""
+    """Removes from a folder what processes that have ended left unfinished; what a running process writes stays."""
     with suppress(OSError):
         for name in os.listdir(parent):
-            if name.startswith(UNFINISHED):
+            if name.startswith(UNFINISHED_PREFIX):
                 _remove_if_unlocked(parent / name)
 
 
@@ -157,15 +162,15 @@ def _remove_if_unlocked(folder: Path) -> None:
             os.close(lock)
 
 
-def _locked_folder(parent: Path) -> tuple[Path, int]:
-    """A new folder and the descriptor that holds its lock.
+def _create_locked_folder(parent: Path) -> tuple[Path, int]:
+    """Returns a new folder in `parent`, and the descriptor that holds its lock.
 
     Raises:
-        OSError: The folder cannot be made, or is another one each time that it is looked at, as on a file system whose
-            files have no lasting numbers.
+        OSError: The folder cannot be created, or has another inode number each time that it is looked at, as on a file
+            system whose files have no lasting numbers.
     """
     for _ in range(_ATTEMPTS):
-        folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=parent))
+        folder = Path(tempfile.mkdtemp(prefix=UNFINISHED_PREFIX, dir=parent))
         # another process may take it for a leftover before it is locked
         with suppress(FileNotFoundError):
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -180,56 +185,68 @@ def _locked_folder(parent: Path) -> tuple[Path, int]:
     raise OSError(f"no folder in {parent} can be locked: its file system changes their numbers")
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FULL_TEXTS = (
+_DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Error numbers of a write that failed for want of space."""
+
+_DISK_FULL_TEXTS = (
     "no space left on device",
     "disk quota exceeded",
     "file too large",
-    "pytorchstreamwriter failed writing",  # PyTorch names no cause of a failed write,
-    "] . unexpected pos ",  # nor where it notices it late
+    # PyTorch names no cause of a failed write. Where it notices it late, it says
+    # `[enforce fail at inline_container.cc:603] . unexpected pos 1088 vs 978`.
+    "pytorchstreamwriter failed writing",
+    "] . unexpected pos ",
 )
-_LEAST_FREE = 1 << 20
-"""Free bytes below which a disk is taken to be full: libraries report a failed write without its cause."""
+"""Parts of the messages of such errors, in lower case."""
 
-DISK_FULL = "The disk is full, or a limit on file sizes is reached"
-FULL_HINT = "Free some space, then resume the run: it continues at its last checkpoint."
-"""What to do where a training run was written."""
+_MIN_FREE_BYTES = 1 << 20
+"""Free bytes below which a disk is taken to be full, because libraries report a failed write without its cause."""
+
+DISK_FULL_MESSAGE = "The disk is full, or a limit on file sizes is reached"
+"""What the message of such an error begins with."""
+
+TRAINING_DISK_FULL_HINT = (
+    "Free some space, then resume the run: it continues at its last checkpoint."
+)
+"""What to do when the files of a training run could not be written."""
 
 
 def is_disk_full(error: BaseException | str, folder: Path | None = None) -> bool:
-    """Whether an error, or the text of one, comes from a full disk.
+    """Returns whether an error, or the text of one, comes from a full disk.
 
     Args:
+        error: The error or its text.
         folder: Where the write failed; if its disk is full now, the error is taken to come from that.
     """
-    if isinstance(error, OSError) and error.errno in _FULL:
+    if isinstance(error, OSError) and error.errno in _DISK_FULL_ERRNOS:
         return True
-    if any(words in str(error).lower() for words in _FULL_TEXTS):
+    if any(words in str(error).lower() for words in _DISK_FULL_TEXTS):
         return True
     if folder is None:
         return False
     try:
-        return shutil.disk_usage(folder).free < _LEAST_FREE
+        return shutil.disk_usage(folder).free < _MIN_FREE_BYTES
     except OSError:
         return False
 
 
-def disk_full(written: str) -> DiskFull:
-    """The error that says that there is no room for what is written."""
+def disk_full_error(written: str) -> DiskFull:
+    """Returns the error that says that there was no room for `written`, a noun phrase."""
     return DiskFull(
-        f"{DISK_FULL}: {written} could not be written.",
+        f"{DISK_FULL_MESSAGE}: {written} could not be written.",
         "Free some space and run it again; what was saved before is intact.",
     )
 
 
 Identity = tuple[int, int]
+"""Device and inode of a file, which stay the same when it is renamed."""
 
 in_use: set[Identity] = set()
-"""Device and inode of each; written by `ProjectFile` only."""
+"""The project files that this process has open. Only `engine.project.file.lock` changes it."""
 
 
 def is_in_use(path: str) -> bool:
-    """Whether a path, which may be a link, leads to a project that this process has open."""
+    """Returns whether a path, which may be a link, leads to a project that this process has open."""
     try:
         status = os.stat(path)
     except OSError:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from engine.base.errors import WorkbenchError
-from engine.base.files import make_file, make_folder
+from engine.base.files import create_private_file, create_private_folder
 
 APP = "conversation-workbench"
 
@@ -51,8 +51,8 @@ def log_to_file() -> Path:
 
     log = log_dir() / "workbench.log"
     try:
-        make_folder(log.parent)
-        make_file(log)
+        create_private_folder(log.parent)
+        create_private_file(log)
         logging.basicConfig(
             filename=log,
             level=logging.INFO,

@@ -15,21 +15,26 @@ CellKind = Literal["text", "count", "number", "mean", "share", "percent", "inter
 Cell = str | int | float | Interval | None
 """An unformatted value; None if unknown."""
 
+Metric = Literal["goals", "completeness", "verdicts", "trees"]
+"""What a table of results validates."""
+
 RowKind = Literal["measure", "baseline", "method"]
 """A `measure` of response trees, a `baseline` that measures are compared with, or one of several equal `method`s."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
-    """One column.
+    """One column of a table.
 
     Attributes:
+        title: What stands above it.
+        kind: The format of its cells.
         key: Its name in JSON.
-        means: Description of its cells, one sentence.
+        means: Describes its cells, in one sentence.
         chance: The value that guessing gives; None if unknown.
         on_screen: Whether screens show it; text and JSON always do.
-        text_title: Its title in text where that is another one.
-        text_ends: Whether text has the ends of its intervals; screens and JSON always do.
+        text_title: Its title in tables that are rendered as text; empty for `title`.
+        text_ends: Whether tables in text show the ends of its intervals; screens and JSON always do.
     """
 
     title: str
@@ -49,16 +54,17 @@ class ReportColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """One row.
+    """One row of a table.
 
     Attributes:
-        cells: One for each column, the first of them its name.
-        means: Description of the row, a few words.
+        cells: One for each column; the first of them is the name of the row.
+        kind: What the row is in a comparison.
+        means: Describes the row, in a few words.
         note: A remark that is needed to read it, a few words.
         conclusions: Conclusions about this row, a sentence each.
         p: p-value of the hypothesis that the row is no better than chance, corrected for all rows; None if not tested.
-        curves: One for each plot of the table.
-        plays: Ids of the plays that are counted in it.
+        curves: The curves of the row, one for each plot of the table.
+        plays: Ids of the simulated conversations (plays) that are counted in the row.
         details: Further values for JSON, by name.
     """
 
@@ -74,13 +80,19 @@ class ReportRow:
 
     @property
     def name(self) -> str:
-        """The first cell."""
+        """The first cell, as text."""
         return str(self.cells[0])
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A plot of the curves of a table; both axes run from 0 to 1. `chance` is the curve of guessing."""
+    """A plot of the curves of a table; both axes run from 0 to 1.
+
+    Attributes:
+        title: Title of the plot, or of its vertical axis.
+        across: Title of the horizontal axis.
+        chance: The curve that guessing gives.
+    """
 
     title: str
     across: str
@@ -89,14 +101,15 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """One table.
+    """One table of results.
 
     Attributes:
-        title: Its subject, or what the rows are compared with, e.g. `reward 0`.
-        columns: The first column names the rows; rows are compared by the first column of intervals.
+        title: The subject of the table, or what the rows are compared with, e.g. `reward 0`.
+        columns: The columns. The first one names the rows; rows are compared by the first column of intervals.
+        rows: The rows, in the order in which they are shown.
         notes: Remarks that are needed to read it, a sentence each.
         conclusions: Conclusions about all rows, a sentence each.
-        metric: The metric that it validates; None in a table of simulations.
+        metric: What the table validates; None in a table of simulations.
         plots: The plots of the curves of the rows.
     """
 
@@ -107,6 +120,3 @@ class ReportTable:
     conclusions: tuple[str, ...] = ()
     metric: Metric | None = None
     plots: tuple[Plot, ...] = ()
-
-
-Metric = Literal["goals", "completeness", "verdicts", "trees"]

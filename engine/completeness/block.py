@@ -1,4 +1,8 @@
-"""Scores a block of conversations: from log pieces to probabilities at their boundaries."""
+"""Scores a block of conversations: from log pieces to probabilities at their boundaries.
+
+A piece is the text of one step of a log, with its header. A window is those pieces of a log that fit the context; a
+log that fits has one. A boundary is a piece after which the conversation could end.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,9 @@ from engine.model.interface import HiddenState, Tokenizer
 from engine.model.log_windows import SMALLEST_ROOM, Window, pieces_within, plan_windows
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
+NOT_A_NUMBER = "the model, with its adapter if it has one, gave values that are not numbers"
+"""Reason why a conversation is unscored whose probabilities are NaN."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogItem:
@@ -37,7 +44,7 @@ class LogItem:
 
 
 def log_item(pieces: Sequence[LogPiece]) -> LogItem:
-    """A rendered log with its boundaries, of which there may be none."""
+    """Returns a rendered log with its boundaries, of which there may be none."""
     kept = int(bool(pieces) and pieces[0].role in ("system", "developer"))
     return LogItem(tuple(piece.text for piece in pieces), tuple(boundaries(pieces)), kept)
 
@@ -71,7 +78,8 @@ class ItemScore:
         note: Windows and shortened steps, in words, or None.
         unscored: Reason why there is no score, or None.
         written: Remaining tasks written in the same pass, or None.
-        states: Hidden states at the boundaries, shape (boundaries, dimensions); None where not asked for.
+        states: Hidden states at the boundaries, shape (boundaries, dimensions); None where the question does
+            not ask for them.
     """
 
     curve: tuple[BoundaryProbability, ...]
@@ -87,8 +95,8 @@ class Question:
     """The question at each boundary.
 
     Attributes:
-        prompt: The text around the log; None: the log alone.
-        end_tag: The text that ends a conversation; None: the end-of-text token.
+        prompt: The text around the log; None asks after the log alone.
+        end_tag: The text that ends a conversation; None is the end-of-text token.
         states: Whether the hidden state at each boundary is read too; only without a prompt.
     """
 
@@ -98,7 +106,7 @@ class Question:
 
 
 def question_tokens(question: Question, model: Tokenizer) -> tuple[Frame, QuestionTokens]:
-    """The frame around each log and the question at each boundary, in tokens of this model."""
+    """Returns the frame around each log and the question at each boundary, in tokens of this model."""
     around = frame(question.prompt, model)
     if question.prompt is None:
         end = model.tokenize(question.end_tag) if question.end_tag else [model.end_token]
@@ -117,7 +125,7 @@ def score_block(
     *,
     writer: GenerativeModel | None = None,
     remaining: RemainingRequest | None = None,
-    kept: KeptLogs | None = None,
+    kept_logs: KeptLogs | None = None,
 ) -> list[ItemScore]:
     """Scores every boundary of every conversation of a block, decoded together.
 
@@ -125,7 +133,7 @@ def score_block(
         writer: The scorer's model, for `remaining`.
         remaining: Remaining tasks to write in the same pass after logs below a threshold. Logs that need several
             windows are left out.
-        kept: See `BoundaryScorer.score`.
+        kept_logs: See `BoundaryScorer.score`.
 
     Returns:
         One `ItemScore` per item, in order; a conversation that fits no window is unscored with the reason.
@@ -140,34 +148,30 @@ def score_block(
         model.capacity.context - len(around.head) - tokens.forked_tokens - len(tokens.continuation)
     )
     context = model.capacity.context
-    prepared = [prepare(model, item, around.head, limit, context) for item in items]
-    segments = [segment for one in prepared for segment in one.segments]
-    starts = list(accumulate((len(one.segments) for one in prepared), initial=0))
-    out = None
+    prepared = [prepare_log(model, item, around.head, limit, context) for item in items]
+    segments = [segment for log in prepared for segment in log.segments]
+    first_segments = list(accumulate((len(log.segments) for log in prepared), initial=0))
+    inline_writer = None
     if writer is not None and remaining is not None:
-        asked = frame(remaining.prompt, model)
-        out = InlineWriter(writer, remaining, asked.tail)
-        for item, one, start in zip(items, prepared, starts, strict=False):
-            if one.whole and asked.head == around.head:
+        reply_frame = frame(remaining.prompt, model)
+        inline_writer = InlineWriter(writer, remaining, reply_frame.tail)
+        for item, log, first in zip(items, prepared, first_segments, strict=False):
+            if log.whole and reply_frame.head == around.head:
                 after = map(model.tokenize, item.texts[item.boundaries[-1] + 1 :])
-                out.offer(start, [*one.segments[0].tokens, *chain.from_iterable(after)])
-    readings = iter(scorer.score(segments, tokens, progress, out, kept))
-    scores = [one.score([next(readings) for _ in one.segments]) for one in prepared]
-    replies = out.replies if out else {}
+                inline_writer.offer(first, [*log.segments[0].tokens, *chain.from_iterable(after)])
+    readings = iter(scorer.score(segments, tokens, progress, inline_writer, kept_logs))
+    scores = [log.score([next(readings) for _ in log.segments]) for log in prepared]
+    replies = inline_writer.replies if inline_writer else {}
     return [
         replace(score, written=WrittenOn(reply.text, reply.stopped))
-        if (reply := replies.get(start))
+        if (reply := replies.get(first))
         else score
-        for score, start in zip(scores, starts, strict=False)
+        for score, first in zip(scores, first_segments, strict=False)
     ]
 
 
-NO_NUMBERS = "the model, with its adapter if it has one, gave values that are not numbers"
-"""Why a conversation is unscored whose probabilities are NaN."""
-
-
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedLog:
     """One conversation in tokens, divided into windows.
 
     Attributes:
@@ -191,10 +195,10 @@ class Prepared:
         return len(self.windows) == 1 and self.note is None
 
     def score(self, readings: Sequence[Sequence[BoundaryLogProbs]]) -> ItemScore:
-        """The score from the log-probabilities at each mark of each segment."""
-        every = [reading for found in readings for reading in found]
-        if any(math.isnan(one.log_end) or math.isnan(one.log_continue) for one in every):
-            return ItemScore((), self.tokens, self.note, NO_NUMBERS)
+        """Returns the score, given the readings at each mark of each segment; unscored if one of them is NaN."""
+        all_readings = [reading for window in readings for reading in window]
+        if any(math.isnan(each.log_end) or math.isnan(each.log_continue) for each in all_readings):
+            return ItemScore((), self.tokens, self.note, NOT_A_NUMBER)
         curve = [
             BoundaryProbability(
                 boundary,
@@ -202,10 +206,10 @@ class Prepared:
                 math.exp(reading.log_continue),
                 reading.generated,
             )
-            for window, found in zip(self.windows, readings, strict=True)
-            for boundary, reading in zip(window.boundaries, found, strict=True)
+            for window, window_readings in zip(self.windows, readings, strict=True)
+            for boundary, reading in zip(window.boundaries, window_readings, strict=True)
         ]
-        states = [one.state for one in every if one.state is not None]
+        states = [each.state for each in all_readings if each.state is not None]
         return ItemScore(
             tuple(curve),
             self.tokens,
@@ -215,10 +219,10 @@ class Prepared:
         )
 
 
-def prepare(
+def prepare_log(
     tokenizer: Tokenizer, item: LogItem, head: list[int], limit: int, context: int
-) -> Prepared:
-    """Divides a conversation into windows.
+) -> PreparedLog:
+    """Returns a conversation in tokens, divided into windows; unscored if the limit has no room for a log.
 
     Args:
         head: Tokens before every window.
@@ -227,7 +231,7 @@ def prepare(
     """
     if limit < SMALLEST_ROOM:
         reason = f"a context of {context:,} tokens has no room for a log"
-        return Prepared((), (), 0, unscored=reason)
+        return PreparedLog((), (), 0, unscored=reason)
     # What follows the last boundary is not needed to read it.
     texts = item.texts[: item.boundaries[-1] + 1]
     pieces, clipped = pieces_within(tokenizer, texts, limit)
@@ -249,4 +253,4 @@ def prepare(
             if index in window.boundaries:
                 marks.append(len(tokens))
         segments.append(Segment(tokens, tuple(marks)))
-    return Prepared(tuple(segments), tuple(windows), total, clipped, note)
+    return PreparedLog(tuple(segments), tuple(windows), total, clipped, note)

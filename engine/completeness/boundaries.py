@@ -4,32 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from engine.base.conversation import LogPiece
 from engine.model.interface import HiddenState
 
 RULE = 2
-"""Version of the rule below. It is part of the config hash, so that scores of different rules are kept apart."""
-
+"""Version of the rule of `boundaries`; part of the config hash, so that scores of different rules are kept apart."""
 
 NO_TEXT = "no message has any text, so there is nothing to score"
+"""Reason why a conversation without text is unscored."""
+
 NO_BOUNDARY = "no assistant step, so there is no place where it could end"
+"""Reason why a conversation with text but without a boundary is unscored."""
+
+Answer = Literal["end", "continuation"]
+"""The two answers to the question at a boundary."""
 
 
 def no_boundary_reason(pieces: Sequence[LogPiece]) -> str:
-    """Why a log without boundaries has none."""
+    """Returns why a log without boundaries has none."""
     return NO_BOUNDARY if _has_text(pieces) else NO_TEXT
 
 
 def _has_text(pieces: Sequence[LogPiece]) -> bool:
-    """Whether somebody says or calls anything; instructions to the model are no part of the conversation."""
+    """Returns whether somebody says or calls anything; instructions to the model are no part of the conversation."""
     return any(
         piece.body.strip() for piece in pieces if piece.role in ("user", "assistant", "tool")
     )
 
 
 def boundaries(pieces: Sequence[LogPiece]) -> list[int]:
-    """Indices of the pieces after which the conversation could end, rising; none in a log without any text.
+    """Returns the indices of the pieces after which the conversation could end, rising; none in a log without any text.
 
     A boundary is the end of an assistant or tool step that is followed by a user step or by the end of the log. Where
     that gives a single one, because an agent and its tools work alone after one request, it is the end of every
@@ -43,10 +49,11 @@ def boundaries(pieces: Sequence[LogPiece]) -> list[int]:
             continue
         if index + 1 == len(pieces) or pieces[index + 1].role == "user":
             ends.append(index)
-    return _of_one_turn(pieces, ends[0]) if len(ends) == 1 else ends
+    return _boundaries_of_one_turn(pieces, ends[0]) if len(ends) == 1 else ends
 
 
-def _of_one_turn(pieces: Sequence[LogPiece], end: int) -> list[int]:
+def _boundaries_of_one_turn(pieces: Sequence[LogPiece], end: int) -> list[int]:
+    """Returns each index up to `end` where the assistant hands over to a tool or a tool to it, and `end` itself."""
     handed_over = [
         index
         for index in range(end)
@@ -57,7 +64,7 @@ def _of_one_turn(pieces: Sequence[LogPiece], end: int) -> list[int]:
 
 @dataclass(slots=True)
 class BoundaryLogProbs:
-    """Natural log-probabilities of the end tag and of the continuation at one mark.
+    """Natural log-probabilities of the end tag and of the continuation at one mark, which is a number of log tokens.
 
     Attributes:
         state: The last hidden state there, shape (dimensions,); None where it was not asked for.
@@ -69,3 +76,10 @@ class BoundaryLogProbs:
     log_continue: float = 0.0
     state: HiddenState | None = None
     generated: bool | None = None
+
+    def add(self, answer: Answer, log_p: float) -> None:
+        """Adds the log-probability of one more token of an answer."""
+        if answer == "end":
+            self.log_end += log_p
+        else:
+            self.log_continue += log_p

@@ -15,12 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.completeness.probe import Calibration, Floats, States
+from engine.completeness.probe import States
+from engine.completeness.probe_calibration import Calibration, Floats
 from engine.model.adapter_files import base_fingerprint
 from engine.model.catalog import RunnableModel
 from engine.model.gguf_file import read_gguf
 
-FILE = Path(__file__).with_name("bundled_probe.json")
+PROBE_FILE = Path(__file__).with_name("bundled_probe.json")
+"""The file with the weights, in base64, and the other attributes of `BundledProbe`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +42,23 @@ class BundledProbe:
 
     @classmethod
     def load(cls) -> BundledProbe:
-        """Reads the probe from the file that comes with the program."""
-        kept = json.loads(FILE.read_text("utf-8"))
-        weights = np.frombuffer(base64.b64decode(kept.pop("weights")), dtype="<f4")
-        return cls(weights=weights, **kept)
+        """Returns the probe from the file that comes with the program."""
+        attributes = json.loads(PROBE_FILE.read_text("utf-8"))
+        weights = np.frombuffer(base64.b64decode(attributes.pop("weights")), dtype="<f4")
+        return cls(weights=weights, **attributes)
 
     def p(self, states: States) -> Floats:
-        """Probability of an end at each boundary, at even odds; shape (boundaries,)."""
-        values = np.asarray(states @ self.weights + self.intercept, dtype=np.float64)
-        return Calibration(slope=1.0, intercept=0.0, broken=0.0).p(values)
+        """Returns the probability of an end at each boundary, at even odds; shape (boundaries,)."""
+        log_odds = np.asarray(states @ self.weights + self.intercept, dtype=np.float64)
+        return Calibration(slope=1.0, intercept=0.0, broken=0.0).true_end_probability(log_odds)
 
 
-def of_model(model: RunnableModel) -> BundledProbe | None:
-    """The bundled probe, or None for a model whose states it cannot read: another one, an adapted one, endpoints."""
+def bundled_probe_for(model: RunnableModel) -> BundledProbe | None:
+    """Returns the bundled probe, or None for a model whose states it cannot read.
+
+    Those are another model, an adapted one, and endpoints.
+    """
     if model.endpoints or model.adapter is not None:
         return None
-    found = BundledProbe.load()
-    return found if base_fingerprint(read_gguf(model.path)) == found.base_fingerprint else None
+    bundled = BundledProbe.load()
+    return bundled if base_fingerprint(read_gguf(model.path)) == bundled.base_fingerprint else None

@@ -1,4 +1,16 @@
-"""Scores conversations over HTTP: the probability of the end at each boundary."""
+"""Scores conversations over HTTP: the probability of the end at each boundary.
+
+The question has two answers, the end and the continuation, and how it is put depends on what the endpoint can do
+(`engine.model.http.capabilities`):
+
+- As a message, where the prompt cannot be laid out as raw text: the first token of the answer has the probabilities.
+- As raw text, laid out around the log or the log alone: the probability of each answer after it is read.
+- With one request for all boundaries, where the endpoint gives the probabilities of a prompt's own tokens (it echoes
+  them) and no text follows the log: the answers are read along the log.
+
+An endpoint lists only its most probable tokens. An answer that is not among them is hidden, and then the conversation
+is unscored, unless the endpoint can give the probability of a given text in another way.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.base.errors import RequestRefused
-from engine.completeness.block import ItemScore, LogItem, Prepared, Question, prepare
+from engine.completeness.block import ItemScore, LogItem, PreparedLog, Question, prepare_log
 from engine.completeness.boundaries import BoundaryLogProbs
 from engine.completeness.model_requests import Score
 from engine.completeness.packing import Segment
@@ -19,34 +31,55 @@ from engine.model.http.dialects import text_of, without_controls
 from engine.model.log_windows import Window
 from engine.model.prompt_files import Frame, Prompt
 
-HIDDEN = "the answer is not among the {top} most probable tokens at {count} of {all} boundaries"
-BROKEN_UP = "{count} control tokens in its text were broken up"
-OTHER_TOKENS = "the endpoint cuts its text into other tokens than the model process"
+HIDDEN_REASON = (
+    "the answer is not among the {top} most probable tokens at {count} of {all} boundaries"
+)
+"""Reason why a conversation is unscored where the endpoint hides an answer."""
+
+BROKEN_UP_NOTE = "{count} control tokens in its text were broken up"
+"""Note on a score whose conversation has texts that the endpoint would read as control tokens."""
+
+OTHER_TOKENS_NOTE = "the endpoint cuts its text into other tokens than the model process"
+"""Note on a score whose log the endpoint may read as other tokens; see `_EndpointAsker._tokenizes_differently`."""
+
+_NO_TOKEN = -1
+"""Stands for the token of an answer that is looked up by its text alone."""
 
 
 def refuse_curve(model: EndpointModel, question: Question) -> None:
-    """Raises UsageError if this question cannot be answered exactly at each boundary."""
+    """Checks that the endpoint can answer this question exactly at each boundary.
+
+    Raises:
+        UsageError: It cannot; the error says why.
+    """
     if question.states:
         model.refuse("hidden states", "its interface has probabilities only")
     model.refuse("curves of completeness", no_curve(model.can, question.prompt, question.end_tag))
 
 
 def _score(model: EndpointModel, request: Score, report: Callable[[int], None]) -> list[ItemScore]:
-    # What cannot be scored exactly is unscored with the reason; remaining tasks are not written here.
-    refuse_curve(model, request.question)
-    done = 0
+    """Answers a request of the model process over HTTP; it writes no remaining tasks.
 
-    def read(tokens: int) -> None:
-        nonlocal done
-        done += tokens
-        report(done)
+    Args:
+        report: Gets the number of tokens that were read so far.
+    """
+    refuse_curve(model, request.question)
+    tokens_read = 0
+
+    def add_tokens(tokens: int) -> None:
+        nonlocal tokens_read
+        tokens_read += tokens
+        report(tokens_read)
 
     return model.run(
-        lambda: score_items(model.reader(), request.items, request.question, model.context, read)
+        lambda: score_items(
+            model.reader(), request.items, request.question, model.context, add_tokens
+        )
     )
 
 
 ENDPOINT_HANDLERS: EndpointHandlers = {Score: _score}
+"""The requests of this subject that an endpoint answers, with their handlers."""
 
 
 async def score_items(
@@ -60,35 +93,41 @@ async def score_items(
 
     Args:
         context: Longest sequence in tokens.
-        report: Gets the tokens of each conversation as it is done.
+        report: Gets the number of tokens of each conversation as it is done.
+
+    Returns:
+        One score per conversation, in order.
 
     Raises:
-        ModelError: No endpoint is left.
+        RequestRefused: The endpoint refuses what comes before every log.
+        ModelError: All endpoints have failed.
     """
-    asker = await _Question.find(reader, question)
+    asker = await _EndpointAsker.for_endpoint(reader, question)
 
-    async def one(item: LogItem) -> ItemScore:
-        item, broken = _harmless(item) if reader.can.controls else (item, 0)
+    async def score_item(item: LogItem) -> ItemScore:
+        safe_item, broken_up = _break_up_controls(item) if reader.can.controls else (item, 0)
         try:
-            score = await asker.score(item, context)
+            score = await asker.score(safe_item, context)
         except RequestRefused as error:
             return ItemScore((), 0, unscored=error.message)
         report(score.tokens)
-        return _noted(score, BROKEN_UP.format(count=broken)) if broken else score
+        return _add_note(score, BROKEN_UP_NOTE.format(count=broken_up)) if broken_up else score
 
-    return list(await asyncio.gather(*(one(item) for item in items)))
-
-
-def _harmless(item: LogItem) -> tuple[LogItem, int]:
-    found = [without_controls(text) for text in item.texts]
-    return replace(item, texts=tuple(text for text, _ in found)), sum(count for _, count in found)
+    return list(await asyncio.gather(*(score_item(item) for item in items)))
 
 
-def _noted(score: ItemScore, note: str) -> ItemScore:
+def _break_up_controls(item: LogItem) -> tuple[LogItem, int]:
+    """Returns a conversation without texts that would be read as control tokens, and the number of those."""
+    cleaned = [without_controls(text) for text in item.texts]
+    return replace(item, texts=tuple(text for text, _ in cleaned)), sum(n for _, n in cleaned)
+
+
+def _add_note(score: ItemScore, note: str) -> ItemScore:
+    """Returns the score with a further note."""
     return replace(score, note=f"{score.note}, {note}" if score.note else note)
 
 
-class _Question:
+class _EndpointAsker:
     """Asks one question of an endpoint, as raw text around the log or as a message."""
 
     def __init__(
@@ -99,29 +138,57 @@ class _Question:
         other: Continuation,
         message: Prompt | None,
     ) -> None:
+        """Takes what `for_endpoint` prepares.
+
+        Args:
+            around: The text before and after each log; empty for a message.
+            end: The answer that the conversation ends.
+            other: The answer that it goes on.
+            message: The prompt of a message; None asks in raw text.
+        """
         self._reader, self._around, self._message = reader, around, message
         self._end, self._other = end, other
 
     @classmethod
-    async def find(cls, reader: Reader, question: Question) -> _Question:
-        prompt, known = question.prompt, reader.known
+    async def for_endpoint(cls, reader: Reader, question: Question) -> _EndpointAsker:
+        """Returns the asker for what the endpoint can do.
+
+        | question | the endpoint | asked | end | continuation |
+        |---|---|---|---|---|
+        | a prompt | cannot take it as raw text | as a message | the prompt's word | the prompt's word |
+        | a prompt | can | around the log | the prompt's text | the prompt's text |
+        | no prompt, an end tag | | the log alone | the end tag | a step header |
+        | no prompt, no end tag | | the log alone | the end-of-text token | a step header |
+
+        Raises:
+            RequestRefused: The endpoint does not lay the prompt out or does not show the tokens of an answer.
+        """
+        prompt, tokens = question.prompt, reader.known
         if prompt is not None and no_laid_out(reader.can, prompt):
-            words = Continuation((), ("", prompt.end)), Continuation((), ("", prompt.continuation))
-            return cls(reader, Around("", "", Frame([], [])), *words, message=prompt)
-        around = await known.learn_prompt(prompt)
+            end = Continuation((), ("", prompt.end))
+            other = Continuation((), ("", prompt.continuation))
+            return cls(reader, Around("", "", Frame([], [])), end, other, message=prompt)
+        around = await tokens.learn_prompt(prompt)
         if prompt is not None:
             end = await reader.answer(prompt.end)
             return cls(reader, around, end, await reader.answer(prompt.continuation), message=None)
-        opening = await known.opening()
-        begun = await text_of(reader.ask, reader.can.tokens, opening)
-        other = await reader.answer(begun, opening)
+        header_tokens = await tokens.opening()
+        header = await text_of(reader.ask, reader.can.tokens, header_tokens)
+        other = await reader.answer(header, header_tokens)
         if question.end_tag:
             return cls(reader, around, await reader.answer(question.end_tag), other, message=None)
-        end = Continuation((known.end_token,), ("", ""))
+        end = Continuation((tokens.end_token,), ("", ""))
         return cls(reader, around, end, other, message=None)
 
     async def score(self, item: LogItem, context: int) -> ItemScore:
-        """Reads one conversation."""
+        """Scores one conversation.
+
+        Args:
+            context: Longest sequence in tokens.
+
+        Raises:
+            RequestRefused: The endpoint refuses a request or hides an answer, or would have to shorten a step.
+        """
         prepared = await self._prepare(item, context)
         if prepared.unscored:
             return ItemScore((), 0, unscored=prepared.unscored)
@@ -133,86 +200,105 @@ class _Question:
         other_tokens = False
         for window, segment in zip(prepared.windows, prepared.segments, strict=True):
             prompts = self._prompts(item, window, segment)
-            other_tokens = other_tokens or await self._cut_otherwise(prompts[-1])
-            if self._at_once:
+            other_tokens = other_tokens or await self._tokenizes_differently(prompts[-1])
+            if self._reads_along:
                 readings.append(await self._read_along(prompts, segment.marks))
             else:
-                found = await asyncio.gather(*(self._read(raw) for raw in prompts))
-                readings.append(list(found))
-        whole = [[one for one in window if one is not None] for window in readings]
-        hidden = sum(map(len, readings)) - sum(map(len, whole))
+                readings.append(list(await asyncio.gather(*map(self._read_boundary, prompts))))
+        shown = [[reading for reading in each if reading is not None] for each in readings]
+        count = sum(map(len, readings))
+        hidden = count - sum(map(len, shown))
         if hidden:
             top = self._reader.can.chat_top if self._message else self._reader.can.top
-            count = sum(map(len, readings))
-            raise RequestRefused(HIDDEN.format(top=top, count=hidden, all=count))
-        score = prepared.score(whole)
-        return _noted(score, OTHER_TOKENS) if other_tokens else score
+            raise RequestRefused(HIDDEN_REASON.format(top=top, count=hidden, all=count))
+        score = prepared.score(shown)
+        return _add_note(score, OTHER_TOKENS_NOTE) if other_tokens else score
 
-    async def _cut_otherwise(self, raw: Raw) -> bool:
-        """Whether an endpoint that takes texts reads other tokens than the model process, which cuts a log step by
-        step: around an empty step, line breaks of two steps can become one token."""
-        can, known = self._reader.can, self._reader.known
+    async def _tokenizes_differently(self, raw: Raw) -> bool:
+        """Returns whether an endpoint that takes texts reads other tokens than the model process.
+
+        The model process cuts a log step by step: around an empty step, line breaks of two steps can become one token
+        for the endpoint.
+        """
+        can, tokens = self._reader.can, self._reader.known
         if can.ids or not can.tokens or self._message is not None:
             return False
-        await known.learn([raw.text], special=True, start=True)
-        return known.tokenize(raw.text, special=True, start=True) != list(raw.ids)
+        await tokens.learn([raw.text], special=True, start=True)
+        return tokens.tokenize(raw.text, special=True, start=True) != list(raw.ids)
 
-    async def _prepare(self, item: LogItem, context: int) -> Prepared:
+    async def _prepare(self, item: LogItem, context: int) -> PreparedLog:
+        """Returns a conversation divided into windows that leave room for the question; one window without tokens
+        where the endpoint cannot be asked for those of a text."""
         texts = item.texts[: item.boundaries[-1] + 1]
         if not self._reader.can.tokens:
             # Without tokens nobody can say what fits; the endpoint refuses what does not.
-            whole = Window(tuple(range(len(texts))), item.boundaries)
-            unknown = Segment([], (0,) * len(item.boundaries))
-            return Prepared((unknown,), (whole,), 0)
+            whole_log = Window(tuple(range(len(texts))), item.boundaries)
+            without_tokens = Segment([], (0,) * len(item.boundaries))
+            return PreparedLog((without_tokens,), (whole_log,), 0)
         await self._reader.known.learn_log(texts)
         around = self._around.tokens
-        asked = max(len(self._end.ids), len(self._other.ids)) + len(around.tail) + 1
-        room = context - len(around.head) - asked
-        return prepare(self._reader.known, item, around.head, room, context)
+        # The endpoint writes one token after the longer answer.
+        question_tokens = max(len(self._end.ids), len(self._other.ids)) + len(around.tail) + 1
+        room = context - len(around.head) - question_tokens
+        return prepare_log(self._reader.known, item, around.head, room, context)
 
     @property
-    def _at_once(self) -> bool:
-        """Whether one request scores all boundaries: the endpoint returns prompt probabilities, and no text follows the
+    def _reads_along(self) -> bool:
+        """Whether one request reads all boundaries: the endpoint returns prompt probabilities, and no text follows the
         log."""
         can, one_token = self._reader.can, len(self._end.ids) == 1
         return can.echo and can.ids and one_token and not self._message and not self._around.tail
 
     def _prompts(self, item: LogItem, window: Window, segment: Segment) -> list[Raw]:
-        """The prompt at each boundary of a window."""
-        tokens, prompts = segment.tokens, []
+        """Returns the prompt at each boundary of a window."""
+        prompts = []
         for boundary, mark in zip(window.boundaries, segment.marks, strict=True):
             text = "".join(item.texts[piece] for piece in window.pieces if piece <= boundary)
-            ids = (*tokens[:mark], *self._around.tokens.tail)
+            ids = (*segment.tokens[:mark], *self._around.tokens.tail)
             prompts.append(Raw(self._around.head + text + self._around.tail, ids))
         return prompts
 
     async def _read_along(
         self, prompts: Sequence[Raw], marks: Sequence[int]
     ) -> list[BoundaryLogProbs | None]:
-        """Both answers at all boundaries: inside the log the next step's header follows, at its end it is put there."""
-        whole = Raw("", (*prompts[-1].ids, *self._other.ids))
-        steps = await self._reader.along(whole)
+        """Returns the reading at each boundary, None where the endpoint hides the end.
+
+        Inside the log the header of the next step follows each boundary, which is the continuation; after the last
+        boundary the header is appended to the log.
+
+        Args:
+            prompts: The prompt at each boundary; the last one is the whole log.
+            marks: Number of tokens before each boundary.
+
+        Raises:
+            RequestRefused: The log does not go on with a step header, or the endpoint refuses it.
+        """
+        log_and_header = Raw("", (*prompts[-1].ids, *self._other.ids))
+        steps = await self._reader.along(log_and_header)
         readings: list[BoundaryLogProbs | None] = []
         for raw, mark in zip(prompts, marks, strict=True):
             header = steps[mark : mark + len(self._other.ids)]
-            if whole.ids[mark : mark + len(header)] != self._other.ids:
+            if log_and_header.ids[mark : mark + len(header)] != self._other.ids:
                 raise RequestRefused(
                     f"The log does not continue with a step header after token {mark}."
                 )
-            found = listed(steps[mark], self._end.ids[0], "")
-            ends = found.log_p if found else await self._reader.log_p(raw, self._end)
-            goes_on = sum(step.chosen.log_p for step in header if step.chosen)
-            readings.append(None if ends is None else BoundaryLogProbs(ends, goes_on))
+            end_token = listed(steps[mark], self._end.ids[0], "")
+            log_end = end_token.log_p if end_token else await self._reader.log_p(raw, self._end)
+            log_continue = sum(step.chosen.log_p for step in header if step.chosen)
+            readings.append(None if log_end is None else BoundaryLogProbs(log_end, log_continue))
         return readings
 
-    async def _read(self, raw: Raw) -> BoundaryLogProbs | None:
-        """Both answers at one boundary; None where the endpoint hides one."""
+    async def _read_boundary(self, raw: Raw) -> BoundaryLogProbs | None:
+        """Returns the reading at one boundary; None where the endpoint hides an answer."""
         if self._message is not None:
             step = await first_tokens(self._reader, self._message, raw.text)
-            found = [listed(step, -1, one.upto[-1]) for one in (self._end, self._other)]
-            if found[0] is None or found[1] is None:
+            end_word = listed(step, _NO_TOKEN, self._end.upto[-1])
+            other_word = listed(step, _NO_TOKEN, self._other.upto[-1])
+            if end_word is None or other_word is None:
                 return None
-            return BoundaryLogProbs(found[0].log_p, found[1].log_p)
-        ends = await self._reader.log_p(raw, self._end)
-        goes_on = await self._reader.log_p(raw, self._other)
-        return None if ends is None or goes_on is None else BoundaryLogProbs(ends, goes_on)
+            return BoundaryLogProbs(end_word.log_p, other_word.log_p)
+        log_end = await self._reader.log_p(raw, self._end)
+        log_continue = await self._reader.log_p(raw, self._other)
+        if log_end is None or log_continue is None:
+            return None
+        return BoundaryLogProbs(log_end, log_continue)

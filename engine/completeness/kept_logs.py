@@ -1,7 +1,8 @@
 """Logs that were read, with their cells outside of the cache, so that a log that grew costs only what is new.
 
 The cells lie in main memory and not in the cache of the model: there every decode would attend to all of them, and
-whatever else the model is asked would drop them. Copying them back is exact. Measured with the default model: 600
+whatever else the model is asked would drop them. A cell is the place of one token in that cache, and a mark is the
+number of tokens before one boundary. Copying them back is exact. Measured with the default model: 600
 tokens are 14 MB and are copied in 2 ms, where reading them takes 2.6 s.
 """
 
@@ -16,10 +17,11 @@ from numpy.typing import NDArray
 from engine.completeness.boundaries import BoundaryLogProbs
 from engine.model.interface import Cells
 
-KEPT_BYTES = 512 << 20
-"""Most bytes of cells that are kept: about 23,000 tokens of the default model."""
+MAX_KEPT_BYTES = 512 << 20
+"""Largest number of bytes of cells that are kept: about 23,000 tokens of the default model."""
 
 Tokens = NDArray[np.int32]
+"""Token ids, shape (tokens,)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +30,8 @@ class KeptLog:
 
     Attributes:
         tokens: The tokens whose cells are kept.
-        readings: What was read at its marks; a mark is a number of tokens.
+        readings: Mark -> what was read there.
+        cells: The cells of all its tokens, outside of the cache.
     """
 
     tokens: Tokens
@@ -43,7 +46,7 @@ class KnownPrefix:
     Attributes:
         log: The kept log that begins like it; None where none does.
         tokens: Number of tokens that need not be read.
-        readings: What is known at its first marks.
+        readings: Mark -> what is known there, for its first marks.
     """
 
     log: KeptLog | None = None
@@ -54,7 +57,7 @@ class KnownPrefix:
 class KeptLogs:
     """The logs that were read last, in a bounded number of bytes; those that were used longest ago go first."""
 
-    def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_KEPT_BYTES) -> None:
         self._most_bytes = most_bytes
         self._logs: list[KeptLog] = []
 
@@ -63,29 +66,33 @@ class KeptLogs:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all cells that are kept."""
+        """Number of bytes of all cells that are kept."""
         return sum(log.cells.nbytes for log in self._logs)
 
     def start(self, tokens: Sequence[int], marks: Sequence[int]) -> KnownPrefix:
-        """Finds the log that has most tokens in common with another one from the beginning on.
+        """Returns the part of a log that the kept log with the longest common beginning already has.
 
-        The tokens end before the first mark at which nothing was read, since its logits have to be computed.
+        The part ends before the first mark at which nothing was read, since its logits have to be computed.
+
+        Args:
+            tokens: Token ids of the log.
+            marks: Its marks, rising.
         """
-        wanted = np.asarray(tokens, dtype=np.int32)
+        new_tokens = np.asarray(tokens, dtype=np.int32)
         best, shared = None, 0
         for log in reversed(self._logs):
-            common = _common(log.tokens, wanted)
+            common = _common_length(log.tokens, new_tokens)
             if common > shared:
                 best, shared = log, common
         if best is None:
             return KnownPrefix()
-        known = {}
+        readings = {}
         for mark in marks:
             if mark > shared or mark not in best.readings:
                 shared = min(shared, mark - 1)
                 break
-            known[mark] = best.readings[mark]
-        return KnownPrefix(best, shared, known) if shared else KnownPrefix()
+            readings[mark] = best.readings[mark]
+        return KnownPrefix(best, shared, readings) if shared else KnownPrefix()
 
     def keep(
         self,
@@ -94,10 +101,13 @@ class KeptLogs:
         cells: Cells,
         start: KnownPrefix,
     ) -> None:
-        """Keeps a log that was read, in place of the one that it goes on from.
+        """Keeps a log that was read, in place of the one that it goes on from; the logs used longest ago make room.
 
         Args:
-            start: What it began with.
+            tokens: Token ids of the log.
+            readings: Mark -> what was read there.
+            cells: The cells of all its tokens.
+            start: The part that was not read again, as `start` returned it.
         """
         before = start.log
         if before is not None:
@@ -105,17 +115,17 @@ class KeptLogs:
             if start.tokens < len(before.tokens):  # it goes on from a part of it only
                 self._logs.append(before)
         self._logs.append(KeptLog(np.asarray(tokens, dtype=np.int32), readings, cells))
-        held = self.bytes
-        while held > self._most_bytes:
-            held -= self._logs.pop(0).cells.nbytes
+        kept_bytes = self.bytes
+        while kept_bytes > self._most_bytes:
+            kept_bytes -= self._logs.pop(0).cells.nbytes
 
     def clear(self) -> None:
         """Forgets all logs: their cells are of no use to another model or adapter."""
         self._logs = []
 
 
-def _common(a: Tokens, b: Tokens) -> int:
-    """Number of first tokens that are the same."""
+def _common_length(a: Tokens, b: Tokens) -> int:
+    """Returns the number of first tokens that are the same."""
     length = min(len(a), len(b))
     differ = a[:length] != b[:length]
     return int(differ.argmax()) if differ.any() else length

@@ -48,7 +48,7 @@ class ModelScorer:
             session.progress(),
             writer=session.model,
             remaining=request.remaining,
-            kept=self._grown_logs if request.growing else None,
+            kept_logs=self._grown_logs if request.growing else None,
         )
 
     def scorer(self, session: ModelSession) -> BoundaryScorer:

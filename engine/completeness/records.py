@@ -1,4 +1,9 @@
-"""Completeness scores and the rule that makes states of them; requests in conversations; options of a scoring run."""
+"""Completeness scores and the rule that makes states of them; requests in conversations; options of a scoring run.
+
+A boundary is a place where a conversation could end. `p_end` is the probability of the end there, and
+`p_end_normalised` is its share of the sum with the probability that the conversation goes on. A conversation's score is
+the normalised one at its last boundary.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,8 @@ from engine.conversations.filters import FILTER, Filter
 from engine.model.service.records import ModelRequest
 
 RuleSource = Literal["default", "calibrated", "chosen"]
+"""Where the threshold of a rule is from: the default, calibration by verdicts, or a person who chose it."""
+
 Mode = Literal["base", "tuned", "judge", "probe"]
 """How a score is had: by a prompt around the log, from the end tag of a tuned model, by a question to the model, or by
 a probe on its hidden states."""
@@ -30,11 +37,14 @@ a probe on its hidden states."""
 SetMode = Literal["base", "tuned", "judge", "probe", "outside"]
 """How the scores of a set were had: in a mode, or from outside, by file."""
 
-SAMPLES_PROBE = "samples"
-"""What scores of the probe that comes with the program name in the place of an adapter."""
+BUNDLED_PROBE_ADAPTER = "samples"
+"""Stands in the place of an adapter's name where the probe that comes with the program gave the scores."""
 
-LEAST_FOR_PROBE = 20
-"""Fewest conversations that could end in two places for a probe; docs/lab/probe.md says how it was found."""
+MIN_CONVERSATIONS_FOR_PROBE = 20
+"""Smallest number of conversations with two boundaries or more that a probe is fitted to.
+
+docs/lab/probe.md says how it was found.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +52,9 @@ class DecisionRule:
     """The rule that turns a score into a state.
 
     Attributes:
-        threshold: On the normalised score, in [0, 1].
+        threshold: Normalised score from which a conversation is complete, in [0, 1].
         band: Half-width of the borderline band around the threshold.
-        source: Origin of the threshold: the default, calibration by verdicts, or a person who pinned it.
+        source: Where the threshold is from.
     """
 
     threshold: float = 0.5
@@ -52,7 +62,7 @@ class DecisionRule:
     source: RuleSource = "default"
 
     def state(self, p_end_normalised: float | None) -> State:
-        """The state of a conversation whose last boundary has this normalised score; None is unscored."""
+        """Returns the state of a conversation whose last boundary has this normalised score; None is unscored."""
         if p_end_normalised is None:
             return State.UNSCORED
         if abs(p_end_normalised - self.threshold) < self.band:
@@ -60,11 +70,16 @@ class DecisionRule:
         return State.COMPLETE if p_end_normalised >= self.threshold else State.INCOMPLETE
 
     def digits(self, p_end_normalised: float, digits: int) -> int:
-        """The digits with which a score is written: these, or up to three where the rounded score would have another
-        state, so that equal numbers do not stand in different states."""
+        """Returns the number of decimal digits with which a score is written.
+
+        It is `digits`, or up to three where the rounded score would have another state, so that equal numbers do not
+        stand in different states.
+        """
         state = self.state(p_end_normalised)
-        enough = (n for n in range(digits, 3) if self.state(round(p_end_normalised, n)) is state)
-        return next(enough, 3)
+        sufficient = (
+            n for n in range(digits, 3) if self.state(round(p_end_normalised, n)) is state
+        )
+        return next(sufficient, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +121,7 @@ class EndingTest:
         conversations: Number of conversations in the test, each once whole and once cut at random.
         auroc: P(a whole one has a higher score than a cut one); chance is .5.
         f1: F1 of calling a score of .5 or more whole.
-        keywords: AUROC of the keyword rule on the same pairs.
+        keywords: AUROC of the keyword rule (`engine.completeness.baselines.sounds_complete`) on the same pairs.
         position: AUROC of a regression on position and length alone, made like the probe.
         matched: P(a whole conversation has a higher score than a longer one cut at the same step); None if no two
             conversations allow it, and in a set made before this had an interval.
@@ -158,7 +173,7 @@ class CurvePoint:
 
     Attributes:
         message: Index of the message after which the conversation could end.
-        step, turn: Its numbers in the log.
+        step, turn: Numbers of its step and its turn in the log.
         p_end: Probability of the end tag there.
         p_end_normalised: `p_end / (p_end + P(continuation))`.
     """
@@ -175,7 +190,10 @@ class ScoreRow:
     """The completeness score of one conversation under one configuration.
 
     Attributes:
-        reason: Why it is unscored, or what is special about the score (a window); None otherwise.
+        reason: Why the conversation is unscored, or what is special about the score, such as windows; None otherwise.
+        p_end, p_end_normalised: The values of the last point of the curve; None where it is unscored.
+        curve: The values at each boundary, in order.
+        adapter: Name of the adapter; `BUNDLED_PROBE_ADAPTER` for the probe that comes with the program.
         noise: Largest change of a probability of this model that was measured between batch sizes; smaller differences
             are meaningless.
         generated: Whether the end tag is what the model writes after the conversation; None where that is not known.
@@ -220,11 +238,11 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One request of a conversation.
+class ConversationRequest:
+    """One of the things that the user asks for in a conversation, with the messages about it.
 
     Attributes:
-        number: From 1.
+        number: Number of the request in its conversation, from 1.
         first, last: Indices of its first and its last message. The first request has what stands before it too, such
             as a system message.
         turn: Number of the turn that its opening begins.
@@ -232,7 +250,8 @@ class Request:
         opening: The message of the user that begins it.
         goal: Label of its goal in the clustering that is shown; that of the conversation where this is its only
             request. None where it is like no goal or was not assigned.
-        p: Completeness at the last boundary in it, `p_end / (p_end + p_continue)`; None where nothing is scored.
+        p: Normalised score at the last boundary in it; None where nothing is scored.
+        state: State of the request by that score.
     """
 
     number: int
@@ -247,7 +266,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class UndoneMark:
+class UndoneRequestMark:
     """What a person had said of a message and took back.
 
     Attributes:
@@ -264,8 +283,12 @@ STEP_STOP = "\n\nTURN"
 """The beginning of the header of the next step in a log, where an answer ends."""
 
 
-def _part(text: str) -> tuple[int, int]:
-    """Reads N/OF, such as 2/4: the second of four parts."""
+def _parse_part(text: str) -> tuple[int, int]:
+    """Returns the two numbers of N/OF, such as 2/4, the second of four parts.
+
+    Raises:
+        ValueError: The text is not of this form, or N is not one of the parts.
+    """
     number, slash, of = text.partition("/")
     if not slash or not 1 <= int(number) <= int(of):
         raise ValueError(text)
@@ -283,18 +306,18 @@ class ScoringRequest:
         end_tag: Text tag of a tuned model; None is the one that its adapter was trained with, else its end-of-text
             token.
         context: Longest log in tokens; None takes the model's own, at most 8,192.
-        filter: Which conversations.
-        held_out_by: Of them only those that this training run was not trained on.
-        limit: The first so many of them.
+        filter: The conversations to score.
+        held_out_by: Training run; of those conversations only the ones that it was not trained on are scored.
+        limit: Number of those conversations to score, the first ones; None scores all.
         part: See `engine.conversations.selection.Selection`. Nothing is fitted and no remaining tasks are written
             then: that is for the project that the parts are merged into.
         tune: Tune the model first if it never was on this machine.
         remaining: Write the remaining tasks of the conversations below the threshold.
         seconds: In mode `probe`, read a random part of the logs for about so long, for provisional scores; None reads
             all.
-        ends: In mode `probe`, read each log at its last boundary and one earlier one only.
-        paper: As in Soroka et al.: what the model writes next decides, and is what remains. Only in the modes `base`
-            and `tuned`; where `mode` is None, `tuned` with an adapter, else `base`.
+        ends: In mode `probe`, read each log only at its last boundary and at one earlier one.
+        paper: Score as in Soroka et al.: what the model writes next decides, and is what remains. Only in the modes
+            `base` and `tuned`; where `mode` is None, `tuned` with an adapter, else `base`.
 
     Raises:
         UsageError: A value cannot be used, or an adapter is given with a mode that does not use it.
@@ -333,7 +356,7 @@ class ScoringRequest:
             "read only the N-th of OF equal parts, for several machines that each have a copy of the project:"
             " `workbench merge` joins the copies, and `run complete` on the merged one does the rest",
             metavar="N/OF",
-            convert=_part,
+            convert=_parse_part,
             must="like 2/4, the second of four parts",
         ),
     )
@@ -341,6 +364,7 @@ class ScoringRequest:
         "as in Soroka et al.: what the model writes after a log decides, and is what remains;"
         " mode tuned with an adapter, else base"
     )
+    # The text of a switch that is on by default describes the flag that turns it off.
     tune: bool = switch("use the model file as it is", default=True, flag="no-tune")
     remaining: bool = switch("do not write remaining tasks", default=True, flag="no-remaining")
     seconds: float | None = None

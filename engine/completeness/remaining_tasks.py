@@ -28,75 +28,89 @@ class RemainingRequest:
 
 @dataclass(slots=True)
 class InlineWriter:
-    """Keeps the sequences of logs below the threshold and continues them; a `scoring.SequenceRetainer`."""
+    """Retains the sequences of logs below the threshold and continues them; a `scoring.SequenceRetainer`.
+
+    Attributes:
+        model: The scorer's model.
+        request: The remaining tasks to write.
+        tail: Tokens after each log, before the reply.
+        replies: Segment -> what was written after it.
+    """
 
     model: GenerativeModel
     request: RemainingRequest
     tail: list[int]
     replies: dict[int, Reply] = field(default_factory=dict)
-    _offered: dict[int, list[int]] = field(default_factory=dict)
-    _held: dict[int, Task] = field(default_factory=dict)
+    _prompts: dict[int, list[int]] = field(default_factory=dict)
+    _tasks: dict[int, Task] = field(default_factory=dict)
 
     def offer(self, segment: int, log: list[int]) -> None:
         """Registers a segment whose log fits the context, with the tokens of the log and of what precedes it."""
         prompt = [*log, *self.tail]
         if len(prompt) + self.request.prompt.max_tokens <= self.model.capacity.context:
-            self._offered[segment] = prompt
+            self._prompts[segment] = prompt
 
-    def growth(self, segment: int, decoded: int) -> int:
-        """Cells for the rest of the log, the text after it, and the longest reply."""
-        prompt = self._offered.get(segment)
+    def cells_to_continue(self, segment: int, decoded: int) -> int:
+        """Returns the number of cells for the rest of the log, the text after it, and the longest reply.
+
+        It is 0 for a segment that was not offered.
+        """
+        prompt = self._prompts.get(segment)
         return 0 if prompt is None else len(prompt) - decoded + self.request.prompt.max_tokens
 
-    def keeps(self, segment: int, last: BoundaryLogProbs, tokens: list[int], sequence: int) -> bool:
-        """Keeps a sequence that holds exactly these tokens if its score is below the threshold."""
-        prompt = self._offered.get(segment)
+    def retain(
+        self, segment: int, last: BoundaryLogProbs, tokens: list[int], sequence: int
+    ) -> bool:
+        """Retains a sequence that holds exactly these tokens if its score is below the threshold; returns whether it
+        did."""
+        prompt = self._prompts.get(segment)
         decoded = len(tokens)
         if prompt is None or decoded >= len(prompt) or prompt[:decoded] != tokens:
             return False
         end, other = math.exp(last.log_end), math.exp(last.log_continue)
         if end / (end + other) >= self.request.below:
             return False
-        asked = self.request.prompt
-        self._held[segment] = Task(
+        reply_prompt = self.request.prompt
+        self._tasks[segment] = Task(
             prompt,
             Sampling(),
-            asked.max_tokens,
-            asked.stop,
+            reply_prompt.max_tokens,
+            reply_prompt.stop,
             sequence=sequence,
             decoded=decoded,
         )
         return True
 
     @property
-    def full(self) -> bool:
-        """Whether keeping more sequences would slow decoding down more than a larger batch gains."""
-        cells = sum(task.need for task in self._held.values())
-        return cells >= LIVE_CELLS or len(self._held) >= self.model.capacity.sequences // 4
+    def is_full(self) -> bool:
+        """Whether retaining more sequences would slow decoding down more than a larger batch gains."""
+        cells = sum(task.need for task in self._tasks.values())
+        return cells >= LIVE_CELLS or len(self._tasks) >= self.model.capacity.sequences // 4
 
-    def write(self, progress: Callable[[int], None] | None) -> list[int]:
-        """Continues every log that is kept; returns their sequences, which are empty again.
+    def continue_sequences(self, progress: Callable[[int], None] | None) -> list[int]:
+        """Continues every retained log, and returns the numbers of their sequences, which are empty again.
 
         Raises:
             Cancelled: The request was cancelled.
         """
-        tasks = list(self._held.values())
+        tasks = list(self._tasks.values())
 
         def report(_: int) -> None:
             if progress:
                 progress(0)
 
         replies = write(self.model, tasks, (), report) if tasks else []
-        self.replies.update(zip(self._held, replies, strict=True))
-        self._held = {}
+        self.replies.update(zip(self._tasks, replies, strict=True))
+        self._tasks = {}
         return [task.sequence for task in tasks if task.sequence is not None]
 
 
-MOST_TASKS = 8
+MAX_TASKS_PER_CONVERSATION = 8
+"""Largest number of remaining tasks that are taken from one reply."""
 
 
 def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str | None]:
-    """The remaining tasks in a generated reply.
+    """Returns the remaining tasks in a generated reply, or the reason why there are none.
 
     Args:
         reply: Text that the model wrote after `prompt.reply`.
@@ -121,7 +135,7 @@ def remaining_tasks(prompt: Prompt, reply: str, *, cut: bool) -> tuple[str, str 
         lines[0] += " …"
     elif cut:
         lines.pop()
-    return "\n".join(lines[:MOST_TASKS]), None
+    return "\n".join(lines[:MAX_TASKS_PER_CONVERSATION]), None
 
 
 def _has_words(text: str) -> bool:

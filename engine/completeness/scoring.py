@@ -1,25 +1,38 @@
 """Scores boundaries: one pass over each log gives `p_end` at every boundary.
 
 The question at a boundary, in tokens, is a `QuestionTokens`: after an optional suffix, how probable is the end answer
-and how probable the continuation. With an end tag of one token and no suffix both are read off the pass itself;
-otherwise the cached sequence is forked at the boundary and suffix and answers are decoded on the fork, many forks a
-batch.
+and how probable the continuation. With an end tag of one token and no suffix both are read off the pass itself, and
+the question is called inline; otherwise the cached sequence is forked at the boundary and suffix and answers are
+decoded on the fork, many forks a batch.
+
+Words of this file:
+
+- Cell: the place of one token in the model's cache. A batch is the tokens of one decode.
+- Sequence: a list of cells under a number. A fork is a second sequence that shares the first cells of another one.
+- Segment: the tokens of one log, or of one window of a log. A mark is the number of tokens before one boundary.
+- Group: segments that share a prefix, which is decoded once and forked for each of them.
+- Member: a segment of a group while it is decoded. A span is those of its tokens that one decode takes.
+- Row: the logits after one position. A pick is one log-probability to take from a row, and the reading it is added to.
+- Reading: the log-probabilities of both answers at one mark, a `BoundaryLogProbs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from engine.base.errors import ContextTooSmall, ModelError
-from engine.completeness.boundaries import BoundaryLogProbs
+from engine.completeness.boundaries import Answer, BoundaryLogProbs
 from engine.completeness.kept_logs import KeptLogs, KnownPrefix
 from engine.completeness.packing import SHARED_CHUNK, Group, Segment, plan_groups
 from engine.model.interface import Logits, Span, TokenModel, log_probs
 
 PREFIX_SEQUENCE = 0
+"""Number of the sequence that holds the prefix which a group shares."""
+
 Progress = Callable[[int], None]
+"""Takes the number of tokens of each decode when it is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +40,7 @@ class QuestionTokens:
     """The question at a boundary, in tokens.
 
     Attributes:
-        suffix: Decoded after the log, before either answer; may be empty.
+        suffix: Tokens that are decoded after the log, before either answer; may be empty.
         end: The end tag, at least one token; its probability is the product over its tokens.
         continuation: The beginning of the other answer, at least one token.
         head: Number of tokens before every log; they are decoded once for all.
@@ -47,42 +60,74 @@ class QuestionTokens:
 
     @property
     def forked_tokens(self) -> int:
-        """Tokens decoded on the fork of one boundary."""
+        """Number of tokens that are decoded on the forks of one boundary.
+
+        The last token of each answer is not decoded: its probability is read from the row before it.
+        """
         if self.inline:
             return 0
         return len(self.suffix) + len(self.end) + len(self.continuation) - 2
 
 
 class SequenceRetainer(Protocol):
-    """Keeps sequences that would otherwise be dropped when their segment is decoded."""
+    """Retains sequences that would otherwise be dropped when their segment is decoded."""
 
-    def growth(self, segment: int, decoded: int) -> int:
-        """Further cells that a segment of `decoded` tokens would need if it were kept."""
+    def cells_to_continue(self, segment: int, decoded: int) -> int:
+        """Returns the number of further cells that a segment of `decoded` tokens would need if it were retained."""
 
     @property
-    def full(self) -> bool:
-        """Whether `write` should be called before more sequences are kept."""
+    def is_full(self) -> bool:
+        """Whether `continue_sequences` should be called before more sequences are retained."""
 
-    def keeps(self, segment: int, last: BoundaryLogProbs, tokens: list[int], sequence: int) -> bool:
-        """Whether it keeps the sequence of a segment, given the log-probabilities at its last mark."""
+    def retain(
+        self, segment: int, last: BoundaryLogProbs, tokens: list[int], sequence: int
+    ) -> bool:
+        """Retains the sequence of a segment if its reading at the last mark asks for it; returns whether it did."""
 
-    def write(self, progress: Progress | None) -> list[int]:
-        """Continues the kept sequences; returns them, empty again."""
+    def continue_sequences(self, progress: Progress | None) -> list[int]:
+        """Continues the retained sequences, empties them, and returns their numbers."""
+
+
+class _Pick(NamedTuple):
+    """One log-probability to take from a row.
+
+    Attributes:
+        reading: What it is added to.
+        answer: The answer that the token belongs to.
+        token: Id of the token whose log-probability is taken.
+    """
+
+    reading: BoundaryLogProbs
+    answer: Answer
+    token: int
 
 
 @dataclass(slots=True)
 class _Member:
-    """A segment while it is decoded; `picks` maps token positions to the log-probabilities that are read there."""
+    """A segment while it is decoded.
+
+    Attributes:
+        index: Index of the segment.
+        tokens: Its tokens and, after a last mark at their end, those of the continuation but the last.
+        readings: One for each of `marks`.
+        start: What a kept log already has of it.
+        picks: Position of a token -> what is read from the row after it.
+    """
 
     index: int
     tokens: list[int]
     marks: tuple[int, ...]
     readings: list[BoundaryLogProbs]
     start: KnownPrefix
-    picks: dict[int, list[tuple[BoundaryLogProbs, str, int]]] = field(default_factory=dict)
+    picks: dict[int, list[_Pick]] = field(default_factory=dict)
 
-    def pick(self, position: int, reading: BoundaryLogProbs, answer: str, token: int) -> None:
-        self.picks.setdefault(position, []).append((reading, answer, token))
+    def add_pick(self, position: int, pick: _Pick) -> None:
+        """Adds what is read from the row after this position."""
+        self.picks.setdefault(position, []).append(pick)
+
+    def positions_to_read(self, start: int, stop: int) -> list[int]:
+        """Returns the positions in `range(start, stop)` whose rows are read, rising."""
+        return [position for position in range(start, stop) if position in self.picks]
 
 
 class BoundaryScorer:
@@ -107,101 +152,119 @@ class BoundaryScorer:
     def score(
         self,
         segments: Sequence[Segment],
-        asked: QuestionTokens,
+        question: QuestionTokens,
         progress: Progress | None = None,
         retainer: SequenceRetainer | None = None,
-        kept: KeptLogs | None = None,
+        kept_logs: KeptLogs | None = None,
     ) -> list[list[BoundaryLogProbs]]:
         """Asks the question at every mark of every segment.
 
         Args:
             progress: Called after each decode with the tokens it held.
-            retainer: Keeps sequences of decoded segments and continues them.
-            kept: Logs that were read before, of which nothing is read again, and which these logs join; only with a
-                question that is `inline`.
+            retainer: Retains sequences of decoded segments and continues them.
+            kept_logs: Logs that were read before, of which nothing is read again, and which these logs join; only with
+                a question that is `inline`.
 
         Returns:
             For each segment, one `BoundaryLogProbs` per mark.
 
         Raises:
-            ModelError: The model cannot fork and the question needs forks, or a segment exceeds the context.
+            ModelError: The model cannot fork and the question needs forks, or the question needs forks and `kept_logs`
+                or states are given, or a log does not go on with a step header.
+            ContextTooSmall: The question exceeds a batch, or a segment exceeds the context.
             Cancelled: The request was cancelled.
         """
-        if not asked.inline and not self.model.capacity.forkable:
+        if not question.inline and not self.model.capacity.forkable:
             raise ModelError(
                 "This model is recurrent or hybrid and cannot be asked at earlier places of a log.",
                 "Use mode `tuned` with the model's own end token, which needs no forks.",
             )
         batch = self.model.capacity.batch
-        if asked.forked_tokens > batch:
+        if question.forked_tokens > batch:
             raise ContextTooSmall(
-                f"The question is {asked.forked_tokens:,} tokens long; at most {batch:,} fit.",
+                f"The question is {question.forked_tokens:,} tokens long; at most {batch:,} fit.",
                 "Shorten the prompt.",
             )
-        if kept is not None and not asked.inline:
+        if kept_logs is not None and not question.inline:
             raise ModelError("Growing logs are read only where the end tag is one token.")
-        self._keep_states(asked)
-        done: list[list[BoundaryLogProbs]] = [[] for _ in segments]
+        self._keep_states(question)
+        readings: list[list[BoundaryLogProbs]] = [[] for _ in segments]
         try:
             # What a log has in common with others it may have with a kept one, so nothing else is shared.
-            alone = [Group(0, tuple(range(len(segments))))] if segments else []
-            groups = plan_groups(segments, self._chunk, asked.head) if kept is None else alone
+            unshared = [Group(0, tuple(range(len(segments))))] if segments else []
+            sharing = kept_logs is None
+            groups = plan_groups(segments, self._chunk, question.head) if sharing else unshared
             for group in groups:
-                self._enter(segments, group, progress)
-                packer = _Packer(self.model, asked, group.shared, progress, retainer, kept)
+                self._cache_shared_prefix(segments, group, progress)
+                packer = _Packer(self.model, question, group.shared, progress, retainer, kept_logs)
                 for index in group.members:
-                    member = _member(index, segments[index], asked, kept)
-                    done[index] = member.readings
+                    member = _begin_member(index, segments[index], question, kept_logs)
+                    readings[index] = member.readings
                     packer.add(member)
                 packer.close()
         except BaseException:
             self.forget()
             raise
-        return done
+        return readings
 
-    def _keep_states(self, asked: QuestionTokens) -> None:
-        if asked.states and not asked.inline:
+    def _keep_states(self, question: QuestionTokens) -> None:
+        """Lets the model keep hidden states, or none, as the question needs; a change clears the cache."""
+        if question.states and not question.inline:
             raise ModelError("Hidden states are read only where the end tag is one token.")
-        if asked.states != self._states:
-            self.model.keep_states(asked.states)
-            self._states = asked.states
+        if question.states != self._states:
+            self.model.keep_states(question.states)
+            self._states = question.states
             self._clear()
 
-    def _enter(self, segments: Sequence[Segment], group: Group, progress: Progress | None) -> None:
+    def _cache_shared_prefix(
+        self, segments: Sequence[Segment], group: Group, progress: Progress | None
+    ) -> None:
         """Brings exactly the group's shared prefix into the cache."""
         prefix = segments[group.members[0]].tokens[: group.shared]
         if prefix and prefix == self._prefix:
             return
         self._clear()
-        for at in range(0, len(prefix), self._chunk):
-            chunk = prefix[at : at + self._chunk]
-            self.model.decode([Span(chunk, at, (PREFIX_SEQUENCE,))])
+        for position in range(0, len(prefix), self._chunk):
+            chunk = prefix[position : position + self._chunk]
+            self.model.decode([Span(chunk, position, (PREFIX_SEQUENCE,))])
             if progress:
                 progress(len(chunk))
         self._prefix = prefix
 
 
-def _member(index: int, segment: Segment, asked: QuestionTokens, kept: KeptLogs | None) -> _Member:
-    tokens, rest = list(segment.tokens), asked.continuation[:-1]
-    if asked.inline and segment.marks[-1] == len(tokens):
+def _begin_member(
+    index: int, segment: Segment, question: QuestionTokens, kept_logs: KeptLogs | None
+) -> _Member:
+    """Returns a segment as a member, with what is to be read at each of its positions.
+
+    The readings at marks that a kept log knows are taken from there. With a suffix nothing is picked here, since both
+    answers are read on forks; without one their first tokens are read in the pass. An inline question also reads the
+    continuation's further tokens there, which the log itself has to hold after each mark.
+
+    Raises:
+        ModelError: The log does not go on with the continuation after a mark, and the question is inline.
+    """
+    tokens, continuation = list(segment.tokens), question.continuation
+    header = continuation[:-1]
+    if question.inline and segment.marks[-1] == len(tokens):
         # Nothing attends to tokens at the very end, so the last boundary may be continued in place.
-        tokens.extend(rest)
-    start = kept.start(tokens, segment.marks) if kept else KnownPrefix()
+        tokens.extend(header)
+    start = kept_logs.start(tokens, segment.marks) if kept_logs else KnownPrefix()
     readings = [
         start.readings.get(mark) or BoundaryLogProbs(generated=True) for mark in segment.marks
     ]
     member = _Member(index, tokens, segment.marks, readings, start)
     for mark, reading in zip(segment.marks, member.readings, strict=True):
-        if asked.suffix or mark in start.readings:
+        if question.suffix or mark in start.readings:
             continue
-        member.pick(mark - 1, reading, "log_end", asked.end[0])
-        member.pick(mark - 1, reading, "log_continue", asked.continuation[0])
-        if not asked.inline:
+        member.add_pick(mark - 1, _Pick(reading, "end", question.end[0]))
+        member.add_pick(mark - 1, _Pick(reading, "continuation", continuation[0]))
+        if not question.inline:
             continue
-        if tuple(tokens[mark : mark + len(rest)]) != rest:
+        if tuple(tokens[mark : mark + len(header)]) != header:
             raise ModelError(f"The log does not continue with a step header after token {mark}.")
-        for offset, token in enumerate(asked.continuation[1:]):
-            member.pick(mark + offset, reading, "log_continue", token)
+        for offset, token in enumerate(continuation[1:]):
+            member.add_pick(mark + offset, _Pick(reading, "continuation", token))
     return member
 
 
@@ -211,69 +274,76 @@ class _Packer:
     def __init__(
         self,
         model: TokenModel,
-        asked: QuestionTokens,
+        question: QuestionTokens,
         shared: int,
         progress: Progress | None,
         retainer: SequenceRetainer | None,
-        kept: KeptLogs | None,
+        kept_logs: KeptLogs | None,
     ) -> None:
-        capacity = model.capacity
-        self._model, self._asked, self._shared, self._progress = model, asked, shared, progress
-        self._retainer, self._cells, self._kept = retainer, capacity.cells, 0
-        self._kept_logs = kept
-        self._batch, self._rows = capacity.batch, capacity.rows
-        half = capacity.sequences // 2
-        self._free = list(range(half - 1, PREFIX_SEQUENCE, -1))
-        self._fork_ids = list(range(half, capacity.sequences))
-        self._context = capacity.context
+        self._model, self._question, self._shared = model, question, shared
+        self._progress, self._retainer, self._kept_logs = progress, retainer, kept_logs
+        self._capacity = model.capacity
+        self._retained_cells = 0
+        # The lower half of the sequences holds members, the upper half their forks, so that neither starves the other.
+        half = self._capacity.sequences // 2
+        self._free_sequences = list(range(half - 1, PREFIX_SEQUENCE, -1))
+        self._fork_sequences = list(range(half, self._capacity.sequences))
         self._spans: list[Span] = []
-        self._filled = self._wanted = 0
-        self._sinks: list[list[tuple[BoundaryLogProbs, str, int]]] = []
+        self._batch_tokens = self._batch_rows = 0
+        self._picks_by_row: list[list[_Pick]] = []
         self._finished: list[tuple[_Member, int]] = []
 
     def add(self, member: _Member) -> None:
-        """Adds all tokens of a member, decoding each batch as it fills."""
-        if len(member.tokens) + self._asked.forked_tokens > self._context:
+        """Adds all tokens of a member, decoding each batch as it fills.
+
+        Raises:
+            ContextTooSmall: The member and the question exceed the context.
+        """
+        capacity = self._capacity
+        if len(member.tokens) + self._question.forked_tokens > capacity.context:
             raise ContextTooSmall(
-                f"A log of {len(member.tokens):,} tokens exceeds the context of {self._context:,}."
+                f"A log of {len(member.tokens):,} tokens exceeds the context of {capacity.context:,}."
             )
-        if self._retainer and not self._fits(self._retainer, member):
+        if self._retainer and not self._has_room_to_retain(self._retainer, member):
             self.close()
-        if not self._free or (self._kept_logs is not None and not self._fits_beside(member)):
+        if not self._free_sequences or (
+            self._kept_logs is not None and not self._has_room_to_save(member)
+        ):
             self.flush()
-        sequence = self._free.pop()
+        sequence = self._free_sequences.pop()
         if self._shared:
             self._model.fork(PREFIX_SEQUENCE, sequence, self._shared)
-        at = self._shared
+        position = self._shared
         if member.start.log is not None:
             self._model.restore(sequence, member.start.log.cells)
             self._model.drop(sequence, member.start.tokens)
-            at = member.start.tokens
-        while at < len(member.tokens):
-            if self._filled >= self._batch or self._wanted >= self._rows:
+            position = member.start.tokens
+        while position < len(member.tokens):
+            if self._batch_tokens >= capacity.batch or self._batch_rows >= capacity.rows:
                 self.flush()
-            stop = self._stop(member, at)
-            wanted = [p for p in range(at, stop) if p in member.picks]
-            self._spans.append(
-                Span(member.tokens[at:stop], at, (sequence,), tuple(p - at for p in wanted))
-            )
-            self._sinks.extend(member.picks[p] for p in wanted)
-            self._filled += stop - at
-            self._wanted += len(wanted)
-            at = stop
+            stop = self._end_of_span(member, position)
+            to_read = member.positions_to_read(position, stop)
+            offsets = tuple(read - position for read in to_read)
+            self._spans.append(Span(member.tokens[position:stop], position, (sequence,), offsets))
+            self._picks_by_row.extend(member.picks[read] for read in to_read)
+            self._batch_tokens += stop - position
+            self._batch_rows += len(to_read)
+            position = stop
         self._finished.append((member, sequence))
 
-    def _stop(self, member: _Member, at: int) -> int:
-        stop = min(len(member.tokens), at + self._batch - self._filled)
-        room = self._rows - self._wanted
-        wanted = [p for p in range(at, stop) if p in member.picks]
-        return wanted[room] if len(wanted) > room else stop
+    def _end_of_span(self, member: _Member, start: int) -> int:
+        """Returns the position before which the next span of a member ends: where the batch has no room for more of its
+        tokens, or for more rows."""
+        stop = min(len(member.tokens), start + self._capacity.batch - self._batch_tokens)
+        rows_left = self._capacity.rows - self._batch_rows
+        to_read = member.positions_to_read(start, stop)
+        return to_read[rows_left] if len(to_read) > rows_left else stop
 
     def flush(self) -> None:
-        """Decodes what was added, asks the question on forks of finished members, and drops or keeps them."""
+        """Decodes what was added, asks the question on forks of finished members, and drops or retains them."""
         if self._spans:
-            self._decode(self._spans, self._sinks)
-        if not self._asked.inline:
+            self._decode(self._spans, self._picks_by_row)
+        if not self._question.inline:
             self._ask_on_forks()
         retainer = self._retainer
         for member, sequence in self._finished:
@@ -282,111 +352,126 @@ class _Packer:
                 readings = dict(zip(member.marks, member.readings, strict=True))
                 cells = self._model.save(sequence)
                 self._kept_logs.keep(member.tokens, readings, cells, member.start)
-            if retainer and retainer.keeps(member.index, last, member.tokens, sequence):
-                self._kept += self._fills(retainer, member)
+            if retainer and retainer.retain(member.index, last, member.tokens, sequence):
+                self._retained_cells += self._cells_if_retained(retainer, member)
             else:
                 self._model.drop(sequence)
-                self._free.append(sequence)
-        self._spans, self._sinks, self._finished = [], [], []
-        self._filled = self._wanted = 0
-        if retainer and retainer.full:
-            self._write(retainer)
+                self._free_sequences.append(sequence)
+        self._spans, self._picks_by_row, self._finished = [], [], []
+        self._batch_tokens = self._batch_rows = 0
+        if retainer and retainer.is_full:
+            self._continue_retained(retainer)
 
     def close(self) -> None:
-        """Decodes what was added and continues the sequences that were kept."""
+        """Decodes what was added and continues the sequences that were retained."""
         self.flush()
         if self._retainer:
-            self._write(self._retainer)
+            self._continue_retained(self._retainer)
 
-    def _write(self, retainer: SequenceRetainer) -> None:
-        self._free.extend(retainer.write(self._progress))
-        self._kept = 0
+    def _continue_retained(self, retainer: SequenceRetainer) -> None:
+        self._free_sequences.extend(retainer.continue_sequences(self._progress))
+        self._retained_cells = 0
 
-    def _fits(self, retainer: SequenceRetainer, member: _Member) -> bool:
-        """Whether a batch of cells would be left if this member and all finished ones were kept."""
-        read = [finished for finished, _ in self._finished]
-        filled = sum(self._fills(retainer, one) for one in [*read, member])
-        return self._shared + self._kept + filled + self._batch <= self._cells
+    def _has_room_to_retain(self, retainer: SequenceRetainer, member: _Member) -> bool:
+        """Whether a batch of cells would be left if this member and all finished ones were retained."""
+        members = [*(finished for finished, _ in self._finished), member]
+        cells = sum(self._cells_if_retained(retainer, each) for each in members)
+        used = self._shared + self._retained_cells + cells
+        return used + self._capacity.batch <= self._capacity.cells
 
-    def _fits_beside(self, member: _Member) -> bool:
+    def _has_room_to_save(self, member: _Member) -> bool:
         """Whether all cells of a member that was kept fit beside those that wait for the next decode."""
         before = 0 if member.start.log is None else len(member.start.log.tokens)
-        waiting = sum(len(one.tokens) for one, _ in self._finished)
-        return waiting + max(before, len(member.tokens)) <= self._cells
+        waiting = sum(len(finished.tokens) for finished, _ in self._finished)
+        return waiting + max(before, len(member.tokens)) <= self._capacity.cells
 
-    def _fills(self, retainer: SequenceRetainer, member: _Member) -> int:
-        """Cells of its own that a member may need."""
+    def _cells_if_retained(self, retainer: SequenceRetainer, member: _Member) -> int:
+        """Returns the number of cells, without the shared ones, that a member needs if it is retained."""
         length = len(member.tokens)
-        return length - self._shared + retainer.growth(member.index, length)
+        return length - self._shared + retainer.cells_to_continue(member.index, length)
 
-    def _decode(
-        self, spans: Sequence[Span], sinks: Sequence[list[tuple[BoundaryLogProbs, str, int]]]
-    ) -> None:
+    def _decode(self, spans: Sequence[Span], picks_by_row: Sequence[list[_Pick]]) -> None:
+        """Decodes one batch and adds what its rows say to the readings; `picks_by_row` has an entry for each row."""
         rows = self._model.decode(spans)
-        for row, sink in zip(rows, sinks, strict=True):
-            _distribute(row, sink)
-        if self._asked.states:
-            for state, sink in zip(self._model.hidden_states(), sinks, strict=True):
-                for reading, answer, _ in sink:
-                    if answer == "log_end":
-                        reading.state = state
+        for row, picks in zip(rows, picks_by_row, strict=True):
+            _read_row(row, picks)
+        if self._question.states:
+            for state, picks in zip(self._model.hidden_states(), picks_by_row, strict=True):
+                for pick in picks:
+                    if pick.answer == "end":
+                        pick.reading.state = state
         if self._progress:
             self._progress(sum(len(span.tokens) for span in spans))
 
     def _ask_on_forks(self) -> None:
+        """Asks the question at every mark of the finished members, on two forks each: one for the suffix and the end,
+        one for the continuation."""
         spans: list[Span] = []
-        sinks: list[list[tuple[BoundaryLogProbs, str, int]]] = []
-        used: list[int] = []
-        tokens = self._asked.forked_tokens
+        picks_by_row: list[list[_Pick]] = []
+        forks: list[int] = []
+        question = self._question
         for member, sequence in self._finished:
             for mark, reading in zip(member.marks, member.readings, strict=True):
-                filled = sum(len(span.tokens) for span in spans)
-                rows = len(sinks) + len(self._asked.end) + len(self._asked.continuation)
-                full = filled + tokens > self._batch or rows > self._rows
-                if full or len(used) + 2 > len(self._fork_ids):
-                    self._ask(spans, sinks, used)
-                    spans, sinks, used = [], [], []
-                ask, other = self._fork_ids[len(used)], self._fork_ids[len(used) + 1]
-                used += [ask, other]
-                self._model.fork(sequence, ask, mark)
-                self._model.fork(sequence, other, mark)
-                self._fork_spans(mark, reading, ask, other, spans, sinks)
-        self._ask(spans, sinks, used)
+                tokens = sum(len(span.tokens) for span in spans) + question.forked_tokens
+                rows = len(picks_by_row) + len(question.end) + len(question.continuation)
+                full = tokens > self._capacity.batch or rows > self._capacity.rows
+                if full or len(forks) + 2 > len(self._fork_sequences):
+                    self._decode_forks(spans, picks_by_row, forks)
+                    spans, picks_by_row, forks = [], [], []
+                end_fork, continuation_fork = self._fork_sequences[len(forks) : len(forks) + 2]
+                forks += [end_fork, continuation_fork]
+                self._model.fork(sequence, end_fork, mark)
+                self._model.fork(sequence, continuation_fork, mark)
+                self._add_fork_spans(
+                    mark, reading, end_fork, continuation_fork, spans, picks_by_row
+                )
+        self._decode_forks(spans, picks_by_row, forks)
 
-    def _fork_spans(
-        self, mark: int, reading: BoundaryLogProbs, ask: int, other: int,
-        spans: list[Span], sinks: list[list[tuple[BoundaryLogProbs, str, int]]],
+    def _add_fork_spans(
+        self, mark: int, reading: BoundaryLogProbs, end_fork: int, continuation_fork: int,
+        spans: list[Span], picks_by_row: list[list[_Pick]],
     ) -> None:  # fmt: skip
-        asked = self._asked
-        at = mark + len(asked.suffix)
-        if asked.suffix:
-            spans.append(Span(asked.suffix, mark, (ask, other), (len(asked.suffix) - 1,)))
-            first = [(reading, "log_end", asked.end[0])]
-            sinks.append([*first, (reading, "log_continue", asked.continuation[0])])
-        for answer, name, sequence in (
-            (asked.end, "log_end", ask),
-            (asked.continuation, "log_continue", other),
-        ):
-            if len(answer) > 1:
-                spans.append(Span(answer[:-1], at, (sequence,), tuple(range(len(answer) - 1))))
-                sinks.extend([(reading, name, token)] for token in answer[1:])
+        """Adds the spans of one boundary's forks and the picks of their rows.
 
-    def _ask(
-        self,
-        spans: list[Span],
-        sinks: list[list[tuple[BoundaryLogProbs, str, int]]],
-        used: list[int],
+        The suffix is decoded once for both forks, and the row after it gives the first token of each answer; the other
+        tokens are read on the fork of their answer, each from the row before it.
+        """
+        question = self._question
+        position = mark + len(question.suffix)
+        if question.suffix:
+            both = (end_fork, continuation_fork)
+            spans.append(Span(question.suffix, mark, both, (len(question.suffix) - 1,)))
+            first_end = _Pick(reading, "end", question.end[0])
+            picks_by_row.append(
+                [first_end, _Pick(reading, "continuation", question.continuation[0])]
+            )
+        answers: tuple[tuple[tuple[int, ...], Answer, int], ...] = (
+            (question.end, "end", end_fork),
+            (question.continuation, "continuation", continuation_fork),
+        )
+        for tokens, answer, fork in answers:
+            if len(tokens) > 1:
+                spans.append(Span(tokens[:-1], position, (fork,), tuple(range(len(tokens) - 1))))
+                picks_by_row.extend([_Pick(reading, answer, token)] for token in tokens[1:])
+
+    def _decode_forks(
+        self, spans: list[Span], picks_by_row: list[list[_Pick]], forks: list[int]
     ) -> None:
+        """Decodes the spans of forks, if there are any, and drops the forks."""
         if spans:
-            self._decode(spans, sinks)
-        for sequence in used:
+            self._decode(spans, picks_by_row)
+        for sequence in forks:
             self._model.drop(sequence)
 
 
-def _distribute(row: Logits, sink: list[tuple[BoundaryLogProbs, str, int]]) -> None:
-    values = log_probs(row, [token for _, _, token in sink])
+def _read_row(row: Logits, picks: list[_Pick]) -> None:
+    """Adds the log-probabilities that a row gives its picks' tokens to their readings.
+
+    The end is no longer what the model writes at a boundary once one of its tokens is not the most probable one.
+    """
+    values = log_probs(row, [pick.token for pick in picks])
     best = int(row.argmax())
-    for (reading, name, token), value in zip(sink, values, strict=True):
-        setattr(reading, name, getattr(reading, name) + float(value))
-        if name == "log_end" and token != best:
-            reading.generated = False
+    for pick, value in zip(picks, values, strict=True):
+        pick.reading.add(pick.answer, float(value))
+        if pick.answer == "end" and pick.token != best:
+            pick.reading.generated = False

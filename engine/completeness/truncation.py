@@ -1,4 +1,7 @@
-"""The truncation test: whole conversations against the same ones cut off, so that no labels are needed."""
+"""The truncation test: whole conversations against the same ones cut off, so that no labels are needed.
+
+A boundary is a place where a conversation could end; a cut conversation ends at one before its last.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ class Truncation:
 
 
 def cut_at(seed: int, conversation: str, boundaries: int) -> int | None:
-    """Draws the boundary after which a conversation is cut.
+    """Returns the boundary after which a conversation is cut, drawn by a seed.
 
     All boundaries but the last are equally likely. A turn has at most one boundary (in a log of one turn a step does),
     so this draws a turn. The result depends on the arguments alone, so all scorings of a conversation cut it alike.
@@ -72,12 +75,12 @@ def cut_at(seed: int, conversation: str, boundaries: int) -> int | None:
     """
     if boundaries < 2:
         return None
-    drawn = hashlib.sha256(f"truncation/1:{seed}:{conversation}".encode(errors="replace")).digest()
-    return int.from_bytes(drawn, "big") % (boundaries - 1)
+    digest = hashlib.sha256(f"truncation/1:{seed}:{conversation}".encode(errors="replace")).digest()
+    return int.from_bytes(digest, "big") % (boundaries - 1)
 
 
 def truncate(curves: Mapping[str, Sequence[float | None]], seed: int) -> Truncation:
-    """Cuts each conversation once.
+    """Returns the pairs of whole conversations and the same ones cut once.
 
     Args:
         curves: For each conversation the normalised score at every boundary, in order; None where it is unscored.
@@ -111,7 +114,7 @@ class Cuts:
 
 
 def draw_cuts(names: Sequence[str], counts: Sequence[int], seed: int = 0) -> Cuts:
-    """Cuts each conversation after one boundary before its last, as the validation table does.
+    """Returns a cut of each conversation after one boundary before its last, as the validation table makes it.
 
     Args:
         names: External id of each conversation.
@@ -133,7 +136,8 @@ def draw_cuts(names: Sequence[str], counts: Sequence[int], seed: int = 0) -> Cut
 
 
 def matched(curves: Sequence[Floats]) -> tuple[Interval | None, int]:
-    """P(a whole conversation has a higher value than a longer one cut at the same boundary), ties counting half.
+    """Returns P(a whole conversation has a higher value than a longer one cut at the same boundary), ties counting
+    half.
 
     The interval counts conversations, not pairs: its variance is the infinitesimal jackknife of the share over
     conversations (Efron 1982, "The Jackknife, the Bootstrap and Other Resampling Plans", chapter 6).
@@ -144,7 +148,7 @@ def matched(curves: Sequence[Floats]) -> tuple[Interval | None, int]:
     Returns:
         The share over all pairs, None without any, and the number of pairs.
     """
-    wins, pairs = _wins(curves)
+    wins, pairs = _count_wins(curves)
     total = pairs.sum() / 2
     if not total:
         return None, 0
@@ -156,7 +160,7 @@ def matched(curves: Sequence[Floats]) -> tuple[Interval | None, int]:
 
 
 def matched_difference(curves: Sequence[Floats], others: Sequence[Floats]) -> Interval | None:
-    """The share of `matched` of one scoring minus that of another, over the same pairs.
+    """Returns the share of `matched` of one scoring minus that of another, over the same pairs.
 
     The interval is paired: the infinitesimal jackknife of the difference over conversations, as in `matched`, so that
     what makes a conversation easy for both takes itself out. With fewer than `LEAST_GROUPS` conversations it is all of
@@ -168,7 +172,7 @@ def matched_difference(curves: Sequence[Floats], others: Sequence[Floats]) -> In
     Returns:
         None without any pair.
     """
-    (wins, pairs), (other_wins, _) = _wins(curves), _wins(others)
+    (wins, pairs), (other_wins, _) = _count_wins(curves), _count_wins(others)
     total = pairs.sum() / 2
     if not total:
         return None
@@ -180,28 +184,32 @@ def matched_difference(curves: Sequence[Floats], others: Sequence[Floats]) -> In
     return Interval(difference, max(-1.0, difference - half), min(1.0, difference + half))
 
 
-def _wins(curves: Sequence[Floats]) -> tuple[Floats, Floats]:
-    """Of each conversation, shape (conversations,): the pairs of the matched test that come out right, ties counting
-    half, and all pairs that it is part of."""
-    owner = np.repeat(np.arange(len(curves)), [len(one) for one in curves])
-    number = np.concatenate([np.arange(len(one)) for one in curves]) if curves else np.empty(0)
+def _count_wins(curves: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Returns two counts for each conversation, both of shape (conversations,).
+
+    The first is of the pairs of the matched test that come out right, ties counting half; the second is of all pairs
+    that the conversation is part of.
+    """
+    lengths = [len(curve) for curve in curves]
+    owner = np.repeat(np.arange(len(curves)), lengths)
+    number = np.concatenate([np.arange(length) for length in lengths]) if curves else np.empty(0)
     values = np.concatenate(curves) if curves else np.empty(0)
-    ends = number == np.repeat([len(one) - 1 for one in curves], [len(one) for one in curves])
+    ends = number == np.repeat([length - 1 for length in lengths], lengths)
     wins, pairs = np.zeros(len(curves)), np.zeros(len(curves))
     for place in np.unique(number):
-        at = (number == place) & ~np.isnan(values)
-        whole, cut = np.flatnonzero(at & ends), np.flatnonzero(at & ~ends)
+        at_place = (number == place) & ~np.isnan(values)
+        whole, cut = np.flatnonzero(at_place & ends), np.flatnonzero(at_place & ~ends)
         if not len(whole) or not len(cut):
             continue
-        np.add.at(wins, owner[whole], _beaten(values[whole], values[cut]))
+        np.add.at(wins, owner[whole], _count_beaten(values[whole], values[cut]))
         np.add.at(pairs, owner[whole], len(cut))
-        np.add.at(wins, owner[cut], len(whole) - _beaten(values[cut], values[whole]))
+        np.add.at(wins, owner[cut], len(whole) - _count_beaten(values[cut], values[whole]))
         np.add.at(pairs, owner[cut], len(whole))
     return wins, pairs
 
 
-def _beaten(of: Floats, among: Floats) -> Floats:
-    """How many of `among` each value exceeds, ties counting half; shape as `of`."""
-    ranked = np.sort(among)
-    below, up_to = (np.searchsorted(ranked, of, side) for side in ("left", "right"))
+def _count_beaten(values: Floats, others: Floats) -> Floats:
+    """Returns how many of the others each value exceeds, ties counting half; shape as `values`."""
+    ranked = np.sort(others)
+    below, up_to = (np.searchsorted(ranked, values, side) for side in ("left", "right"))
     return np.asarray((below + up_to) / 2)

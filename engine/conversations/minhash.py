@@ -1,6 +1,10 @@
 """Near duplicates among many conversations, by MinHash signatures (Broder 1997, "On the resemblance and containment of
 documents").
 
+A *shingle* is a run of words, here as its checksum. The *signature* of a conversation is `HASHES_PER_SIGNATURE` numbers
+that are computed from its set of shingles, so that the share of equal numbers of two signatures estimates the share of
+common shingles. A *band* is `HASHES_PER_BAND` consecutive numbers of a signature.
+
 The exact comparison of `engine.conversations.shingle_overlap` is for the thousand conversations that a probe is fitted
 to; a signature of 256 bytes for each conversation allows a million.
 """
@@ -15,36 +19,37 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Signatures = NDArray[np.uint32]
 
-HASHES = 64
-"""Numbers of a signature: the standard error of a similarity of .8 is .05."""
-ROWS = 4
-"""Numbers of a band. Two conversations are compared if a band is equal: 99.98% of those with a similarity of .8."""
-SIMILARITY = 0.8
-"""Least share of common shingles (Jaccard index, estimated) for two conversations to be near duplicates."""
-FEWEST = 20
-"""Shingles below which a conversation has no signature: greetings are alike by chance."""
+HASHES_PER_SIGNATURE = 64
+"""Numbers in a signature; with 64 the standard error of an estimated similarity of .8 is .05."""
+HASHES_PER_BAND = 4
+"""Numbers in a band. Two conversations are compared if they have a band in common, as 99.98% of the pairs with a
+similarity of .8 have."""
+MIN_SIMILARITY = 0.8
+"""Least estimated share of common shingles (Jaccard index) for two conversations to be near duplicates."""
+MIN_SHINGLES = 20
+"""Number of shingles below which a conversation has no signature: greetings are alike by chance."""
 
 
 def signature(shingles: NDArray[np.uint32]) -> bytes:
-    """The signature of a set of shingles (32-bit numbers), as it is stored; empty for fewer than `FEWEST`."""
-    if len(shingles) < FEWEST:
+    """Returns the signature of a set of shingles as it is stored; b"" for fewer than `MIN_SHINGLES`."""
+    if len(shingles) < MIN_SHINGLES:
         return b""
     from datasketch import MinHash  # a second to import: it brings parts of scipy
 
-    minhash = MinHash(num_perm=HASHES, seed=1, hashfunc=int, scheme="affine32")
+    minhash = MinHash(num_perm=HASHES_PER_SIGNATURE, seed=1, hashfunc=int, scheme="affine32")
     minhash.update_batch(shingles.tolist())
     return np.asarray(minhash.hashvalues).astype("<u4").tobytes()
 
 
-def groups(ids: Sequence[int], signatures: bytes) -> list[list[int]]:
-    """Groups of near duplicates, each ascending, ordered by their first.
+def near_duplicate_groups(ids: Sequence[int], signatures: bytes) -> list[list[int]]:
+    """Returns the groups of near duplicates, each in ascending order of ids, sorted by their first id.
 
-    Each conversation of a band is compared with the first one that has the band; who is similar to a member of a group
-    joins it.
+    Conversations without a near duplicate are in no group. Each conversation is compared with the first one that has
+    the same band, for each of its bands; whoever is similar to a member of a group joins it.
 
     Args:
-        ids: Conversations, ascending.
-        signatures: Their signatures one after another.
+        ids: Ids of conversations that have a signature, ascending.
+        signatures: Their signatures one after another; none may be empty.
     """
     # imported where they are used, as in `engine.conversations.shingle_overlap`
     from scipy.sparse import coo_array
@@ -53,20 +58,24 @@ def groups(ids: Sequence[int], signatures: bytes) -> list[list[int]]:
     count = len(ids)
     if not count:
         return []
-    table: Signatures = np.frombuffer(signatures, dtype="<u4").reshape(count, HASHES)
-    links: list[tuple[Ints, Ints]] = []
-    for start in range(0, HASHES, ROWS):
-        band = np.ascontiguousarray(table[:, start : start + ROWS]).view(f"V{4 * ROWS}").ravel()
+    table: Signatures = np.frombuffer(signatures, dtype="<u4").reshape(count, HASHES_PER_SIGNATURE)
+    pairs: list[tuple[Ints, Ints]] = []  # of positions of near duplicates
+    for start in range(0, HASHES_PER_SIGNATURE, HASHES_PER_BAND):
+        band = (
+            np.ascontiguousarray(table[:, start : start + HASHES_PER_BAND])
+            .view(f"V{4 * HASHES_PER_BAND}")
+            .ravel()
+        )
         _, first, inverse = np.unique(band, return_index=True, return_inverse=True)
-        leader = first[inverse]
-        others = np.flatnonzero(leader != np.arange(count))
-        for block in np.array_split(others, max(1, len(others) // 10_000)):
-            alike = (table[block] == table[leader[block]]).mean(axis=1) >= SIMILARITY
-            links.append((block[alike], leader[block[alike]]))
-    left, right = (np.concatenate(side) for side in zip(*links, strict=True))
+        first_with_band = first[inverse]
+        later = np.flatnonzero(first_with_band != np.arange(count))
+        for chunk in np.array_split(later, max(1, len(later) // 10_000)):
+            alike = (table[chunk] == table[first_with_band[chunk]]).mean(axis=1) >= MIN_SIMILARITY
+            pairs.append((chunk[alike], first_with_band[chunk[alike]]))
+    left, right = (np.concatenate(side) for side in zip(*pairs, strict=True))
     graph = coo_array((np.ones(len(left), np.int8), (left, right)), shape=(count, count))
-    _, group = connected_components(graph, directed=False)
+    _, group_of = connected_components(graph, directed=False)
     members: dict[int, list[int]] = {}
-    for position in np.unique(np.concatenate([left, right])):  # the others are alone
-        members.setdefault(int(group[position]), []).append(ids[position])
+    for position in np.unique(np.concatenate([left, right])):  # the rest have no near duplicate
+        members.setdefault(int(group_of[position]), []).append(ids[position])
     return sorted(members.values())

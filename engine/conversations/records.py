@@ -1,4 +1,4 @@
-"""What is read of a project about its conversations: messages, earlier states, leaks, the quarantine, checks."""
+"""Records about conversations: messages, earlier states, leaks, rejected records, and the counts of the text checks."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from dataclasses import dataclass
 
 from engine.base.conversation import Message
 from engine.base.number_format import counted
-from engine.conversations.text_checks import KINDS, NAMES
+from engine.conversations.text_checks import KIND_NAMES, KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRow(Message):
-    """One message with its place in its conversation: its index from 0, and the number of its turn from 1."""
+    """One message of a conversation.
+
+    Attributes:
+        index: Its position in the conversation, from 0.
+        turn: The number of its turn, from 1.
+    """
 
     index: int
     turn: int
@@ -23,8 +28,9 @@ class EarlierState:
     """What a conversation was before an import replaced its text.
 
     Attributes:
-        replaced_at: When, in UTC.
-        source: Label of the source that it came from.
+        replaced_at: When it was replaced, in UTC.
+        source: Label of the file that it came from.
+        messages: Its messages at that time.
         score: The normalised score that was in force; None if it had none.
         raw: The record as imported, byte for byte.
     """
@@ -38,8 +44,14 @@ class EarlierState:
 
 @dataclass(frozen=True, slots=True)
 class LeakRow:
-    """A leak (see the glossary), which is kept from the model: the rule that found it, index of the message (None for a
-    field of the record) and text."""
+    """A leak: text that gives away how the conversation ended, and that is therefore hidden from the model.
+
+    Attributes:
+        conversation_id: Id of the conversation.
+        message: Index of the message that has it; None for a field of the record.
+        rule: Name of the rule that found it.
+        found: The text.
+    """
 
     conversation_id: int
     message: int | None
@@ -49,7 +61,15 @@ class LeakRow:
 
 @dataclass(frozen=True, slots=True)
 class QuarantineRow:
-    """A record that could not be imported: its source and line, the reason, and its bytes."""
+    """A record that could not be imported.
+
+    Attributes:
+        id: Number of the row.
+        source: Label of the file that it came from.
+        line: Its line there, from 1; None where records are no lines.
+        reason: Why it could not be imported, a few words.
+        raw: Its bytes.
+    """
 
     id: int
     source: str
@@ -58,18 +78,19 @@ class QuarantineRow:
     raw: bytes
 
 
-MOST_LANGUAGES = 4
+MAX_LANGUAGES_NAMED = 4
+"""Number of languages that `CheckCounts.in_words` names; the others are counted together."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckCounts:
-    """Numbers of conversations.
+    """How many conversations the text checks found something in.
 
     Attributes:
-        languages: By language; "" for those where it is not clear.
-        personal: By kind of personal data.
-        copies: Those that have near duplicates.
-        groups: The groups that these form.
+        languages: Number of conversations by the code of their language; "" where it is not clear.
+        personal: Number of conversations by the kind of personal data in them.
+        copies: Number of conversations that have near duplicates.
+        groups: Number of groups that these form.
     """
 
     languages: Mapping[str, int]
@@ -78,16 +99,18 @@ class CheckCounts:
     groups: int
 
     def in_words(self) -> str:
-        """What was found, in one sentence."""
+        """Returns the counts in one sentence."""
         languages = sorted(self.languages.items(), key=lambda entry: -entry[1])
         parts = [
             f"{code or 'language not clear'} {count:,}"
-            for code, count in languages[:MOST_LANGUAGES]
+            for code, count in languages[:MAX_LANGUAGES_NAMED]
         ]
-        if len(languages) > MOST_LANGUAGES:
-            parts.append(f"{len(languages) - MOST_LANGUAGES} more languages")
+        if len(languages) > MAX_LANGUAGES_NAMED:
+            parts.append(f"{len(languages) - MAX_LANGUAGES_NAMED} more languages")
         parts += [
-            f"{NAMES[kind]} in {self.personal[kind]:,}" for kind in KINDS if self.personal.get(kind)
+            f"{KIND_NAMES[kind]} in {self.personal[kind]:,}"
+            for kind in KINDS
+            if self.personal.get(kind)
         ]
         if self.copies:
             parts.append(

@@ -1,4 +1,4 @@
-"""Which conversations a run works on."""
+"""Selects the conversations that a run works on."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ class Selection:
     """A part of the conversations of a project; all of them by default.
 
     Attributes:
-        filter: The conversations have to match it.
-        names: Ids in their source, of which the conversations have to have one; None for any.
-        limit: The most conversations, the first ones in id order; None for all.
-        part: (n, of): of the blocks that these are decoded in every `of`-th, from the n-th on; None for all. So several
-            machines share one job, and together read the same blocks as one machine would.
+        filter: Selects the conversations that match it.
+        names: Selects those that have one of these ids in their source; None for any.
+        limit: Selects only so many, the first ones in id order; None for all.
+        part: (n, of) selects every `of`-th of the blocks in which a model reads the conversations, from the n-th on,
+            counted from 1; None for all. So several machines share one job, and together read the same blocks as one
+            machine would.
     """
 
     filter: Filter = field(default_factory=Filter)
@@ -35,7 +36,7 @@ class Selection:
         check_limit(self.limit)
 
     def ids(self, conn: sqlite3.Connection) -> array[int]:
-        """Ids of the conversations, in id order."""
+        """Returns the ids of the selected conversations, in id order."""
         ids = selecting.ids(conn, ListQuery(self.filter))
         if self.names is not None:
             ids = conversations.with_external_ids(conn, ids, self.names)
@@ -48,14 +49,14 @@ class Selection:
 
 
 def check_limit(limit: int | None) -> None:
-    """Refuses a limit that would count from the end.
+    """Refuses a negative limit, which would count from the end.
 
     Raises:
-        UsageError: It is negative.
+        UsageError: The limit is negative.
     """
     if limit is not None and limit < 0:
         raise UsageError(f"limit is {limit}.", "Give the most conversations, 0 or more, or None.")
 
 
 ALL = Selection()
-"""All conversations."""
+"""Selects all conversations."""

@@ -1,14 +1,15 @@
-"""Text that many conversations share, such as an agent's instructions pasted into the first message of the user.
+"""Finds text that many conversations share, such as an agent's instructions pasted into the first message of the user.
 
-Texts are compared in windows of `WINDOW` words; a Chinese or Japanese character is a word. Two kinds are shared:
+Texts are compared by windows: a *window* is `WINDOW_WORDS` words in a row, where a Chinese or Japanese character is a
+word. The *key* of a window is its words with single spaces between. Two kinds of text are shared:
 
 - *common*: what more than half of the conversations contain in one role: windows within a line, and whole lines of
   fewer words;
-- *long*: what messages of users contain in `LONG` words or more in a row, each window of which at least one
+- *long*: what messages of users contain in `MIN_LONG_WORDS` words or more in a row, each window of which at least one
   conversation in ten contains: the instructions of one agent among several.
 
 Not covered: instructions with another word in every eight, and instructions that are worded anew each time. A task of
-`LONG` words or more that a tenth of the conversations repeat word for word counts as instructions.
+`MIN_LONG_WORDS` words or more that a tenth of the conversations repeat word for word counts as instructions.
 """
 
 from __future__ import annotations
@@ -20,20 +21,31 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from itertools import compress, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.base.conversation import Role
 from engine.base.text import CJK
 
-WINDOW = 8
-LONG = 30
-FEWEST = 5
-"""Conversations that must contain a text before it counts as shared."""
-MOST, SOME = 0.5, 0.1
-KEPT = 500
-"""Texts whose rest is kept in memory."""
+WINDOW_WORDS = 8
+"""Number of words in a window."""
+
+MIN_LONG_WORDS = 30
+"""Number of words in a row from which a shared text is of the long kind."""
+
+MIN_CONVERSATIONS = 5
+"""Number of conversations that must contain a text before it counts as shared."""
+
+COMMON_SHARE = 0.5
+"""A text is common if more than this share of the conversations contain it."""
+
+LONG_SHARE = 0.1
+"""Least share of the conversations that must contain each window of a long shared text."""
+
+MAX_REMEMBERED_TEXTS = 500
+"""Number of texts whose rest without shared text stays in memory."""
+
 ROLES: tuple[Role, ...] = ("user", "assistant")
-"""Roles whose texts are compared: those of goal texts and openings."""
+"""Roles whose texts are compared: those that goal texts and openings are made of."""
 
 _WORD = re.compile(f"[{CJK}\u3000-\u303f\uff00-\uff65]|[^\\s{CJK}\u3000-\u303f\uff00-\uff65]+")
 _LETTER = re.compile(r"\w")
@@ -48,10 +60,12 @@ class SharedBlock:
     """A text that many conversations share.
 
     Attributes:
-        text: Whole lines and sentences, which are left out.
-        found_by: `text` with the shared words beside it that are no whole line or sentence; its windows are looked for.
-        conversations: How many of those looked at contain every window of it.
-        common: Whether it is of the common kind or of the long one.
+        role: Role of the messages that contain it.
+        text: The whole lines and sentences of it, which are left out of messages.
+        found_by: `text` with the shared words beside it that are no whole line or sentence. A message contains the
+            text if it has the windows of this.
+        conversations: Number of compared conversations that contain every window of it.
+        common: Whether it is of the common kind; else it is of the long kind.
     """
 
     role: Role
@@ -63,9 +77,10 @@ class SharedBlock:
 
 @dataclass(frozen=True)
 class SharedText:
-    """The texts that the conversations of a project share, the most widespread first; false where there are none.
+    """The texts that the conversations of a project share; false where there are none.
 
     Attributes:
+        blocks: The shared texts, the most widespread first.
         looked_at: Number of conversations that were compared.
     """
 
@@ -77,158 +92,196 @@ class SharedText:
 
     @cached_property
     def digest(self) -> str:
-        """Hash of what is left out, 16 hex digits; empty where nothing is."""
+        """Hash of the shared texts, 16 hex digits; empty where there are none."""
         if not self.blocks:
             return ""
-        left_out = sorted((one.role, one.common, one.found_by) for one in self.blocks)
-        return hashlib.sha256(repr(left_out).encode("utf-8", "replace")).hexdigest()[:16]
+        identities = sorted((block.role, block.common, block.found_by) for block in self.blocks)
+        return hashlib.sha256(repr(identities).encode("utf-8", "replace")).hexdigest()[:16]
 
     @cached_property
     def shown(self) -> tuple[SharedBlock, ...]:
-        """The texts to show to a person, those of most words in sum first: none that is part of a longer one which as
-        many conversations share, and each once."""
-        first: list[SharedBlock] = []
-        for one in sorted(self.blocks, key=lambda one: -len(one.text)):
+        """The texts to show to a person, each once: first those with the most words over all conversations.
+
+        A text that is part of a longer one, which at least as many conversations share, is not among them.
+        """
+        longest_first: list[SharedBlock] = []
+        for block in sorted(self.blocks, key=lambda block: -len(block.text)):
             if not any(
-                one.text in other.text
-                and one.role == other.role
-                and one.conversations <= other.conversations
-                for other in first
+                block.text in longer.text
+                and block.role == longer.role
+                and block.conversations <= longer.conversations
+                for longer in longest_first
             ):
-                first.append(one)
-        return tuple(sorted(first, key=lambda one: -one.conversations * len(one.text.split())))
+                longest_first.append(block)
+        return tuple(
+            sorted(longest_first, key=lambda block: -block.conversations * len(block.text.split()))
+        )
 
     def without(self, role: Role, text: str) -> str:
-        """The text without what is shared, its pieces on lines of their own; empty if no letter or digit is left.
+        """Returns the text without what is shared, the remaining pieces on lines of their own.
+
+        It is empty if no letter or digit remains.
 
         A text with nothing shared in it is returned as it is.
         """
-        return self._kept(role, text) if role in self._known else text
+        return self._remove(role, text) if role in self._windows else text
 
     def as_json(self) -> dict[str, Any]:
-        """What `from_json` reads."""
-        return {"looked_at": self.looked_at, "blocks": [asdict(one) for one in self.blocks]}
+        """Returns the JSON value that `from_json` reads."""
+        return {"looked_at": self.looked_at, "blocks": [asdict(block) for block in self.blocks]}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> SharedText:
-        """What `as_json` returned."""
-        return cls(tuple(SharedBlock(**one) for one in stored["blocks"]), stored["looked_at"])
+        """Returns the shared text from which `as_json` made a JSON value."""
+        return cls(tuple(SharedBlock(**block) for block in stored["blocks"]), stored["looked_at"])
 
     @cached_property
-    def _kept(self) -> Callable[[Role, str], str]:
-        """`without` for a role with shared text. Instructions come again and again, so the last answers are kept."""
+    def _remove(self) -> Callable[[Role, str], str]:
+        """The function behind `without`, for roles with shared text.
 
-        def kept(role: Role, text: str) -> str:
-            # What is left can be a common line now that was part of a longer one before.
-            while spans := _spans(text, self._known[role]):
-                text = "\n".join(_around(text, spans))
+        Instructions come again and again, so it remembers its last `MAX_REMEMBERED_TEXTS` results.
+        """
+
+        def remove(role: Role, text: str) -> str:
+            # A remaining piece can be a common line that was part of a longer line before.
+            while spans := _spans_to_remove(text, self._windows[role]):
+                text = "\n".join(_pieces_around(text, spans))
             return text
 
-        return lru_cache(maxsize=KEPT)(kept)
+        return lru_cache(maxsize=MAX_REMEMBERED_TEXTS)(remove)
 
     @cached_property
-    def _known(self) -> dict[Role, _Known]:
+    def _windows(self) -> dict[Role, _SharedWindows]:
+        """The windows of the shared texts by role."""
         kinds: dict[Role, tuple[set[str], set[str]]] = {}
         for block in self.blocks:
             keys = kinds.setdefault(block.role, (set(), set()))[block.common]
             keys.update(_keys(_Words(block.found_by), block.common))
-        return {role: _Known(common, long) for role, (long, common) in kinds.items()}
+        return {role: _SharedWindows(common, long) for role, (long, common) in kinds.items()}
 
 
 NOTHING_SHARED = SharedText()
+"""The shared text of conversations that share none."""
 
 
 def find_shared_text(conversations: Iterable[Texts]) -> SharedText:
-    """The texts that these conversations share; their order does not matter."""
+    """Returns the texts that conversations share; the order of the conversations does not matter."""
     texts = list(conversations)
-    least_common = max(FEWEST, int(len(texts) * MOST) + 1)
-    least_long = max(FEWEST, len(texts) * SOME)
+    least_common = max(MIN_CONVERSATIONS, int(len(texts) * COMMON_SHARE) + 1)
+    least_long = max(MIN_CONVERSATIONS, len(texts) * LONG_SHARE)
     blocks: list[SharedBlock] = []
     for role in ROLES:
         counts: Counter[str] = Counter()
-        for one in texts:
-            words = [_Words(text) for text in one.get(role, ())]
+        for conversation in texts:
+            words = [_Words(text) for text in conversation.get(role, ())]
             counts.update(
-                {key for own in words for kind in (True, False) for key in _keys(own, kind)}
+                {key for one in words for common in (True, False) for key in _keys(one, common)}
             )
-        common = {key for key, count in counts.items() if count >= least_common}
-        long = {key for key, count in counts.items() if count >= least_long}
-        known = _Known(common, long if role == "user" else frozenset())
+        common_keys = {key for key, count in counts.items() if count >= least_common}
+        long_keys = {key for key, count in counts.items() if count >= least_long}
+        windows = _SharedWindows(common_keys, long_keys if role == "user" else frozenset())
         blocks += _blocks(
-            (text for one in texts for text in one.get(role, ())), role, known, counts
+            (text for conversation in texts for text in conversation.get(role, ())),
+            role,
+            windows,
+            counts,
         )
-    blocks.sort(key=lambda one: (-one.conversations, one.role, one.common, one.text))
+    blocks.sort(key=lambda block: (-block.conversations, block.role, block.common, block.text))
     return SharedText(tuple(blocks), len(texts))
 
 
 def _blocks(
-    texts: Iterable[str], role: Role, known: _Known, counts: Mapping[str, int]
+    texts: Iterable[str], role: Role, windows: _SharedWindows, counts: Mapping[str, int]
 ) -> Iterator[SharedBlock]:
-    """The stretches of shared text, the longest first, as many as contain all its windows."""
-    if not known:
+    """Yields the stretches of shared text, the longest first, until all shared windows are in one of them.
+
+    Args:
+        texts: All texts of one role.
+        windows: The windows that are shared in this role.
+        counts: Number of conversations that have a window, by its key.
+    """
+    if not windows:
         return
-    found: dict[tuple[str, bool], str] = {}
+    whole_by_stretch: dict[tuple[str, bool], str] = {}
     for text in texts:
         words = _Words(text)
-        for first, last, common in _runs(words, known, also_inside=True):
-            block = words.between(first, last), common
-            found[block] = max(
-                found.get(block, ""), words.between(*words.whole(first, last)), key=len
+        for first, last, common in _shared_runs(words, windows, also_inside=True):
+            stretch = words.between(first, last), common
+            whole_by_stretch[stretch] = max(
+                whole_by_stretch.get(stretch, ""),
+                words.between(*words.whole(first, last)),
+                key=len,
             )
-    taken: set[tuple[str, bool]] = set()
-    for (block_text, common), whole in sorted(
-        found.items(), key=lambda item: (-len(item[0][0]), item)
+    covered: set[tuple[str, bool]] = set()
+    for (stretch_text, common), whole in sorted(
+        whole_by_stretch.items(), key=lambda item: (-len(item[0][0]), item)
     ):
-        keys = list(_keys(_Words(block_text), common))
-        if not whole or all((key, common) in taken for key in keys):
+        keys = list(_keys(_Words(stretch_text), common))
+        if not whole or all((key, common) in covered for key in keys):
             continue
-        taken.update((key, common) for key in keys)
-        yield SharedBlock(role, whole, block_text, min(counts[key] for key in keys), common)
+        covered.update((key, common) for key in keys)
+        yield SharedBlock(role, whole, stretch_text, min(counts[key] for key in keys), common)
 
 
 class _Words:
-    """The words of a text: where they start, and which of them begin a line."""
+    """The words of a text.
+
+    Attributes:
+        texts: The words, in order.
+        starts: Position in the text at which each word starts.
+        lines: Indexes of the words that begin a line.
+    """
 
     def __init__(self, text: str) -> None:
         self.texts: list[str] = []
         self.starts: list[int] = []
         self.lines: list[int] = []
-        at = 0
+        line_start = 0
         for line in text.split("\n"):
-            if found := _WORD.findall(line):
+            if words := _WORD.findall(line):
                 self.lines.append(len(self.texts))
-                self.texts += found
-                self.starts += [at + match.start() for match in _WORD.finditer(line)]
-            at += len(line) + 1
+                self.texts += words
+                self.starts += [line_start + match.start() for match in _WORD.finditer(line)]
+            line_start += len(line) + 1
         self._line_set = frozenset(self.lines)
 
-    def end(self, at: int) -> int:
-        """Where a word ends."""
-        return self.starts[at] + len(self.texts[at])
+    def end(self, index: int) -> int:
+        """Returns the position in the text after a word."""
+        return self.starts[index] + len(self.texts[index])
 
     def whole(self, first: int, last: int) -> tuple[int, int]:
-        """The whole lines and sentences between `first` and before `last`; (first, first) if there are none."""
-        cuts = (at for at in range(first, last + 1) if self._is_cut(at))
+        """Returns the range of the whole lines and sentences among the words from `first` to before `last`.
+
+        It is (first, first) if there are none.
+        """
+        cuts = (index for index in range(first, last + 1) if self._is_cut(index))
         start = next(cuts, first)
-        end = next((at for at in range(last, start, -1) if self._is_cut(at)), start)
+        end = next((index for index in range(last, start, -1) if self._is_cut(index)), start)
         return start, end
 
-    def _is_cut(self, at: int) -> bool:
-        """Whether a line or a sentence begins at a word, or the text ends before it."""
-        if at == len(self.texts) or at in self._line_set:
+    def _is_cut(self, index: int) -> bool:
+        """Returns whether a line or a sentence begins with a word, or the text ends before that index."""
+        if index == len(self.texts) or index in self._line_set:
             return True
-        return bool(_SENTENCE_END.search(self.texts[at - 1]))
+        return bool(_SENTENCE_END.search(self.texts[index - 1]))
 
     def between(self, first: int, last: int) -> str:
-        """The words from `first` to before `last`, in their lines."""
+        """Returns the words from `first` to before `last`, in their lines."""
         if first == last:
             return ""
-        cuts = [first, *(at for at in self.lines if first < at < last), last]
-        return "\n".join(" ".join(self.texts[one:other]) for one, other in pairwise(cuts))
+        cuts = [first, *(index for index in self.lines if first < index < last), last]
+        return "\n".join(" ".join(self.texts[start:end]) for start, end in pairwise(cuts))
 
 
-class _Known:
-    """The windows that are shared; `starts` and `long_starts` are the words with which they begin."""
+class _SharedWindows:
+    """The windows that are shared in one role; false where there are none.
+
+    Attributes:
+        common: Keys of the windows of common text.
+        long: Keys of the windows of long shared text.
+        starts: First words of the common windows.
+        long_starts: First words of the long windows.
+    """
 
     def __init__(self, common: Collection[str], long: Collection[str]) -> None:
         self.common, self.long = frozenset(common), frozenset(long)
@@ -244,75 +297,90 @@ def _first_word(key: str) -> str:
 
 
 def _keys(words: _Words, common: bool) -> Iterator[str]:
-    """The keys of the windows of a text that can be common, or of those that can be part of a long shared text."""
-    places = _within_lines(words) if common else _across_lines(words)
-    return (_key(words, first, last) for first, last in places)
+    """Returns the keys of the windows of a text that can be common, or that can be part of a long shared text."""
+    ranges = _windows_within_lines(words) if common else _windows_across_lines(words)
+    return (_key(words, first, last) for first, last in ranges)
 
 
 def _key(words: _Words, first: int, last: int) -> str:
-    """A window has the same key within a line as across lines; a line of fewer words is marked, for it is whole."""
-    return ("" if last - first == WINDOW else "\n") + " ".join(words.texts[first:last])
+    """Returns the key of the words from `first` to before `last`.
+
+    A window has the same key within a line as across lines. The key of a shorter line begins with a line break, which
+    tells it from the same words inside a longer line.
+    """
+    return ("" if last - first == WINDOW_WORDS else "\n") + " ".join(words.texts[first:last])
 
 
-def _within_lines(words: _Words) -> Iterator[tuple[int, int]]:
-    """The places of the windows inside lines, and of lines with fewer words."""
+def _windows_within_lines(words: _Words) -> Iterator[tuple[int, int]]:
+    """Yields (first, end) of each window inside a line, and of each line with fewer words."""
     for first, last in pairwise([*words.lines, len(words.texts)]):
-        if last - first < WINDOW:
+        if last - first < WINDOW_WORDS:
             yield first, last
-        for at in range(first, last - WINDOW + 1):
-            yield at, at + WINDOW
+        for start in range(first, last - WINDOW_WORDS + 1):
+            yield start, start + WINDOW_WORDS
 
 
-def _across_lines(words: _Words) -> Iterator[tuple[int, int]]:
-    """The places of all windows."""
-    for at in range(len(words.texts) - WINDOW + 1):
-        yield at, at + WINDOW
+def _windows_across_lines(words: _Words) -> Iterator[tuple[int, int]]:
+    """Yields (first, end) of each window, also of those that go on over the end of a line."""
+    for start in range(len(words.texts) - WINDOW_WORDS + 1):
+        yield start, start + WINDOW_WORDS
 
 
-def _runs(
-    words: _Words, known: _Known, also_inside: bool = False
-) -> Iterator[tuple[int, int, bool]]:
-    """Yields the places (first, end) of the stretches that are left out, in order, and whether they are common; with
-    `also_inside` also the common ones inside long ones."""
+class _SharedRun(NamedTuple):
+    """A stretch of shared words: index of the first, index after the last, and whether the stretch is common."""
+
+    first: int
+    end: int
+    common: bool
+
+
+def _shared_runs(
+    words: _Words, windows: _SharedWindows, also_inside: bool = False
+) -> Iterator[_SharedRun]:
+    """Yields the stretches of shared words, in order; with `also_inside` also the common ones inside long ones."""
     texts = words.texts
     common, long = bytearray(len(texts)), bytearray(len(texts))
-    if known.common and not known.starts.isdisjoint(texts):
-        for first, last in _within_lines(words):
-            if texts[first] in known.starts and _key(words, first, last) in known.common:
+    if windows.common and not windows.starts.isdisjoint(texts):
+        for first, last in _windows_within_lines(words):
+            if texts[first] in windows.starts and _key(words, first, last) in windows.common:
                 common[first:last] = b"\1" * (last - first)
-    if known.long and not known.long_starts.isdisjoint(texts):
+    if windows.long and not windows.long_starts.isdisjoint(texts):
         begins = bytearray(len(texts))
-        possible = map(known.long_starts.__contains__, texts)
-        for first in compress(range(len(texts) - WINDOW + 1), possible):
-            begins[first] = " ".join(texts[first : first + WINDOW]) in known.long
-        for chain in re.finditer(b"\1{%d,}" % (LONG - WINDOW + 1), begins):
-            first, last = chain.start(), chain.end() + WINDOW - 1
+        possible = map(windows.long_starts.__contains__, texts)
+        for first in compress(range(len(texts) - WINDOW_WORDS + 1), possible):
+            begins[first] = " ".join(texts[first : first + WINDOW_WORDS]) in windows.long
+        for chain in re.finditer(b"\1{%d,}" % (MIN_LONG_WORDS - WINDOW_WORDS + 1), begins):
+            first, last = chain.start(), chain.end() + WINDOW_WORDS - 1
             long[first:last] = b"\1" * (last - first)
     if 1 not in common and 1 not in long:
         return
-    both = bytes(2 * one + other for one, other in zip(long, common, strict=True))
-    for run in re.finditer(b"[\2\3]+|\1+", both):
+    # a byte for each word: 1 where it is in a common window, 2 where it is in a long text, 3 where it is in both
+    kinds = bytes(2 * is_long + is_common for is_long, is_common in zip(long, common, strict=True))
+    for run in re.finditer(b"[\2\3]+|\1+", kinds):
         if run[0][0] == 1:
-            yield run.start(), run.end(), True
+            yield _SharedRun(run.start(), run.end(), True)
         else:
-            yield run.start(), run.end(), False
+            yield _SharedRun(run.start(), run.end(), False)
             if also_inside:
                 for part in re.finditer(b"\3+", run[0]):
-                    yield run.start() + part.start(), run.start() + part.end(), True
+                    yield _SharedRun(run.start() + part.start(), run.start() + part.end(), True)
 
 
-def _spans(text: str, known: _Known) -> list[tuple[int, int]]:
-    """The places in the text that are left out: of each stretch the whole lines and sentences, for the words at its
-    ends can belong to what is not shared, like the first words of goals that begin alike."""
+def _spans_to_remove(text: str, windows: _SharedWindows) -> list[tuple[int, int]]:
+    """Returns (start, end) of each piece of a text that is left out.
+
+    These are the whole lines and sentences of each shared stretch. The words at its ends can belong to what is not
+    shared, like the first words of goals that begin alike.
+    """
     words = _Words(text)
-    wholes = (words.whole(first, last) for first, last, _ in _runs(words, known))
+    wholes = (words.whole(first, last) for first, last, _ in _shared_runs(words, windows))
     return [(words.starts[first], words.end(last - 1)) for first, last in wholes if first < last]
 
 
-def _around(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """What is left around the spans, without pieces that have no letter and no digit."""
-    at = 0
+def _pieces_around(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Yields the pieces of a text around spans, without those that have no letter and no digit."""
+    position = 0
     for start, end in [*spans, (len(text), len(text))]:
-        if _LETTER.search(piece := text[at:start]):
+        if _LETTER.search(piece := text[position:start]):
             yield piece.strip()
-        at = end
+        position = end

@@ -1,4 +1,4 @@
-"""Groups of conversations that are nearly equal, by the words that they share.
+"""Groups conversations that are nearly equal, by the words that they share.
 
 A conversation and a copy of it with a few changed words must not be on both sides of a cross-validation: the regression
 would have seen what it is tested on. Two conversations are nearly equal if they share two fifths of their shingles,
@@ -24,40 +24,48 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Shingles = NDArray[np.uint32]
 
-WORDS = 3
-"""Words of a shingle."""
+WORDS_PER_SHINGLE = 3
+"""Number of words in a shingle."""
 
-SHARED = 0.4
-"""Least share of the shingles of either that both have (Jaccard index) for two conversations to be nearly equal."""
+MIN_SHARED = 0.4
+"""Two conversations are nearly equal if both have at least this share of the shingles of either (Jaccard index)."""
 
 MANY = 10
+"""Number of conversations up to which a shingle is never left out."""
+
 MANY_SHARE = 0.1
-"""A shingle of more than `MANY` conversations, and of more than this share of all, is left out."""
+"""A shingle is left out if more than this share of all conversations, and more than `MANY`, have it."""
 
 MAX_PAIRS_PER_BATCH = 2_000_000
-"""Common shingles of two conversations that are counted at once; they take up to a hundred megabytes."""
+"""Number of common shingles of two conversations that are counted at once; they take up to a hundred megabytes."""
 
-PAIRS = 100_000
-"""Pairs of conversations whose shingles are counted at once."""
+MAX_COMPARED_PAIRS = 100_000
+"""Number of pairs of conversations whose shingles are compared at once."""
 
 
 def shingles(text: str) -> Shingles:
-    """Checksums of the runs of three words in a text, each once, ascending; case and punctuation do not count."""
+    """Returns the checksums of the runs of three words in a text, each once, ascending.
+
+    Case and punctuation do not count.
+    """
     words = re.findall(r"\w+", text.lower())
-    runs = {" ".join(words[at : at + WORDS]) for at in range(max(len(words) - WORDS + 1, 0))}
+    runs = {
+        " ".join(words[start : start + WORDS_PER_SHINGLE])
+        for start in range(max(len(words) - WORDS_PER_SHINGLE + 1, 0))
+    }
     return np.array(sorted({crc32(run.encode()) for run in runs}), dtype=np.uint32)
 
 
 def log_shingles(pieces: Iterable[LogPiece]) -> Shingles:
-    """The `shingles` of a whole log."""
+    """Returns the `shingles` of a whole log."""
     return shingles(" ".join(piece.text for piece in pieces))
 
 
-def groups(found: Sequence[Shingles]) -> Ints:
-    """The number of a group for each conversation; nearly equal ones, directly or through others, share it.
+def groups(shingle_sets: Sequence[Shingles]) -> Ints:
+    """Returns the number of a group for each conversation; nearly equal ones, directly or through others, share it.
 
     Args:
-        found: The `shingles` of each conversation.
+        shingle_sets: The `shingles` of each conversation.
 
     Returns:
         Numbers from 0 in the order of first members, shape (conversations,).
@@ -66,37 +74,44 @@ def groups(found: Sequence[Shingles]) -> Ints:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    count = len(found)
-    table, size, document_frequency = _shared(found)
-    rare_count = _rare_count(size)
-    rare, rare_size = _rarest(table, size - np.diff(table.indptr), rare_count, document_frequency)
-    rare_table = csr_array((table.data[rare], table.indices[rare], _starts(rare_size)), table.shape)
+    count = len(shingle_sets)
+    table, size, document_frequency = _shingle_table(shingle_sets)
+    rare_count = _count_rare(size)
+    rare, rare_size = _find_rare(
+        table, size - np.diff(table.indptr), rare_count, document_frequency
+    )
+    rare_table = csr_array(
+        (table.data[rare], table.indices[rare], _part_starts(rare_size)), table.shape
+    )
     frequent = size - rare_count
     who_has = rare_table.T.tocsr()
     links = []
-    for begin, end in _parts(rare_table):
+    for begin, end in _row_ranges(rare_table):
         pairs = (rare_table[begin:end] @ who_has).tocoo()
         one, other = pairs.row.astype(np.int64) + begin, pairs.col.astype(np.int64)
-        # What they share beyond their rare shingles are frequent ones of one of the two.
-        most = pairs.data + np.maximum(frequent[one], frequent[other])
-        possible = (other > one) & (most >= _needed(size[one] + size[other]))
+        # beyond their rare shingles, they can share only the frequent ones of one of the two
+        most_in_common = pairs.data + np.maximum(frequent[one], frequent[other])
+        possible = (other > one) & (most_in_common >= _min_in_common(size[one] + size[other]))
         one, other = one[possible], other[possible]
-        for at in range(0, len(one), PAIRS):
-            left, right = one[at : at + PAIRS], other[at : at + PAIRS]
-            both = np.asarray(table[left].multiply(table[right]).sum(axis=1)).ravel()
-            near = both >= SHARED * (size[left] + size[right] - both)
+        for start in range(0, len(one), MAX_COMPARED_PAIRS):
+            left, right = (
+                one[start : start + MAX_COMPARED_PAIRS],
+                other[start : start + MAX_COMPARED_PAIRS],
+            )
+            in_common = np.asarray(table[left].multiply(table[right]).sum(axis=1)).ravel()
+            near = in_common >= MIN_SHARED * (size[left] + size[right] - in_common)
             links.append((left[near], right[near]))
     ends = [
         np.concatenate([*side, np.empty(0, dtype=np.int64)]) for side in zip(*links, strict=True)
     ]
     left, right = ends or (np.empty(0, dtype=np.int64),) * 2
-    _, number = connected_components(_table(left, right, (count, count)), directed=False)
-    _, start, number = np.unique(number, return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(start))[number], dtype=np.int64)
+    _, number = connected_components(_ones(left, right, (count, count)), directed=False)
+    _, first_member, number = np.unique(number, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first_member))[number], dtype=np.int64)
 
 
-def _shared(found: Sequence[Shingles]) -> tuple[csr_array, Ints, Ints]:
-    """The shingles that at least two conversations have, without those of very many (`MANY`).
+def _shingle_table(shingle_sets: Sequence[Shingles]) -> tuple[csr_array, Ints, Ints]:
+    """Returns which conversation has which shingle, of those that at least two and not very many (`MANY`) have.
 
     Most shingles are in one conversation only; these are counted, but not in the table.
 
@@ -107,48 +122,60 @@ def _shared(found: Sequence[Shingles]) -> tuple[csr_array, Ints, Ints]:
     """
     from scipy.sparse import csr_array
 
-    count = len(found)
-    every = np.concatenate([*found, np.empty(0, dtype=np.uint32)])
-    every.sort()
-    known = np.unique(every[1:][every[1:] == every[:-1]])
-    document_frequency = np.searchsorted(every, known, "right") - np.searchsorted(every, known)
-    del every
+    count = len(shingle_sets)
+    all_shingles = np.concatenate([*shingle_sets, np.empty(0, dtype=np.uint32)])
+    all_shingles.sort()
+    shared_shingles = np.unique(all_shingles[1:][all_shingles[1:] == all_shingles[:-1]])
+    document_frequency = np.searchsorted(all_shingles, shared_shingles, "right") - np.searchsorted(
+        all_shingles, shared_shingles
+    )
+    del all_shingles
     frequent = document_frequency > max(MANY, MANY_SHARE * count)
     column, row_size, size = [np.empty(0, dtype=np.int32)], [], []
-    for one in found:
-        place = np.searchsorted(known, one)
-        place[place == len(known)] = 0
-        place = place[known[place] == one] if len(known) else place[:0]
-        shared = place[~frequent[place]]
+    for shingle_set in shingle_sets:
+        columns_of_set = np.searchsorted(shared_shingles, shingle_set)
+        columns_of_set[columns_of_set == len(shared_shingles)] = 0
+        columns_of_set = (
+            columns_of_set[shared_shingles[columns_of_set] == shingle_set]
+            if len(shared_shingles)
+            else columns_of_set[:0]
+        )
+        shared = columns_of_set[~frequent[columns_of_set]]
         column.append(shared.astype(np.int32))
         row_size.append(len(shared))
-        size.append(len(one) - len(place) + len(shared))
+        size.append(len(shingle_set) - len(columns_of_set) + len(shared))
     columns = np.concatenate(column)
     return (
         csr_array(
-            (np.ones(len(columns), np.int32), columns, _starts(np.array(row_size, dtype=np.int64))),
-            (count, len(known)),
+            (
+                np.ones(len(columns), np.int32),
+                columns,
+                _part_starts(np.array(row_size, dtype=np.int64)),
+            ),
+            (count, len(shared_shingles)),
         ),
         np.array(size, dtype=np.int64),
         document_frequency,
     )
 
 
-def _starts(sizes: Ints) -> Ints:
-    """Where each of parts of these sizes starts, and where the last one ends."""
+def _part_starts(sizes: Ints) -> Ints:
+    """Returns where each part starts if parts of these sizes follow one another, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
-def _table(row: Ints, column: Ints, shape: tuple[int, int]) -> csr_array:
-    """A sparse matrix of ones."""
+def _ones(row: Ints, column: Ints, shape: tuple[int, int]) -> csr_array:
+    """Returns a sparse matrix with a one at each pair of a row and a column."""
     from scipy.sparse import csr_array
 
     return csr_array((np.ones(len(row), dtype=np.int32), (row, column)), shape=shape)
 
 
-def _parts(rare_table: csr_array) -> Iterator[tuple[int, int]]:
-    """Ranges of rows whose product with all rows takes about `MAX_PAIRS_PER_BATCH` multiplications, at least one row
-    each."""
+def _row_ranges(rare_table: csr_array) -> Iterator[tuple[int, int]]:
+    """Yields ranges of rows whose product with all rows takes about `MAX_PAIRS_PER_BATCH` multiplications.
+
+    Each range has at least one row.
+    """
     pairs = np.cumsum(rare_table @ rare_table.sum(axis=0))
     begin = done = 0
     while begin < len(pairs):
@@ -157,15 +184,15 @@ def _parts(rare_table: csr_array) -> Iterator[tuple[int, int]]:
         begin, done = end, pairs[end - 1]
 
 
-def _rarest(
+def _find_rare(
     table: csr_array, alone: Ints, rare_count: Ints, document_frequency: Ints
 ) -> tuple[Ints, Ints]:
-    """Places of the rarest three fifths of the shingles of each conversation, and one more, row by row; those that it
-    has alone are among these, but have no place.
+    """Returns where in the table the rare shingles of each conversation are, row by row.
 
-    Two conversations that share two fifths of their shingles share one of these, whatever the others are (prefix
-    filtering, Bayardo et al. 2007, "Scaling up all pairs similarity search"). So only who shares a rare shingle is
-    compared, and the time does not grow with the square of the conversations.
+    Rare are its rarest three fifths, and one more; those that it has alone are among these, but not in the table. Two
+    conversations that share two fifths of their shingles share one of the rare ones, whatever the others are (prefix
+    filtering, Bayardo et al. 2007, "Scaling up all pairs similarity search"). So only conversations that share a rare
+    shingle are compared, and the time does not grow with the square of their number.
 
     Args:
         table: Which conversation has which shared shingle, the shingles of each ascending.
@@ -174,22 +201,24 @@ def _rarest(
         document_frequency: Number of conversations that have each shared shingle.
 
     Returns:
-        The places in `table`, and how many of them each conversation has.
+        Positions in the data of `table`, and how many of them each conversation has.
     """
     size = np.diff(table.indptr)
-    wanted = np.clip(rare_count - alone, 0, size)
+    rare_size = np.clip(rare_count - alone, 0, size)
     owner = np.repeat(np.arange(len(size), dtype=np.int32), size)
     # a stable order of all shingles: equally rare ones by their checksums, in which they are given
     order = np.lexsort((document_frequency[table.indices].astype(np.int32), owner))
-    nth = np.arange(len(owner)) - table.indptr[owner]
-    return np.asarray(order[nth < wanted[owner]]), wanted
+    index_in_row = np.arange(len(owner)) - table.indptr[owner]
+    return np.asarray(order[index_in_row < rare_size[owner]]), rare_size
 
 
-def _rare_count(size: Ints) -> Ints:
-    """How many of so many shingles are its rarest; never more than there are."""
-    return np.asarray(np.minimum(size, size - np.ceil(SHARED * size - 1e-9).astype(np.int64) + 1))
+def _count_rare(size: Ints) -> Ints:
+    """Returns how many shingles of a conversation are rare, given how many it has; never more than those."""
+    return np.asarray(
+        np.minimum(size, size - np.ceil(MIN_SHARED * size - 1e-9).astype(np.int64) + 1)
+    )
 
 
-def _needed(both: Ints) -> NDArray[np.floating[Any]]:
-    """The least number of common shingles of two nearly equal conversations that have so many together."""
-    return SHARED / (1 + SHARED) * both - 1e-9
+def _min_in_common(both: Ints) -> NDArray[np.floating[Any]]:
+    """Returns how many common shingles make two conversations nearly equal, given how many they have together."""
+    return MIN_SHARED / (1 + MIN_SHARED) * both - 1e-9

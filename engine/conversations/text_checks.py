@@ -1,4 +1,4 @@
-"""The language of a text, and the personal data in it.
+"""Recognizes the language of a text, and finds the personal data in it.
 
 Personal data are e-mail addresses, phone numbers, payment cards, bank accounts and IP addresses. Each is found by a
 pattern and, where there is one, by its checksum. Names, postal addresses and dates of birth have no pattern that could
@@ -14,30 +14,37 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_args
 
-LEAST = 0.5
-"""Least probability of a language; below it the language is unknown."""
-CHARS = 1_000
-"""Characters that are looked at."""
+MIN_LANGUAGE_PROBABILITY = 0.5
+"""Least probability of a language; below it the language of a text is unknown."""
+
+LANGUAGE_SAMPLE_CHARACTERS = 1_000
+"""Number of characters at the beginning of a text by which its language is recognized."""
+
 _CODE_BLOCK = re.compile(r"```.*?(?:```|$)", re.DOTALL)
-_ONE_NAME = {"yue": "zh"}
-"""Written Chinese has one code: short texts of it are taken for Cantonese."""
+_SAME_LANGUAGE = {"yue": "zh"}
+"""Languages that are given another code. Short texts in Chinese are taken for Cantonese, so both are called `zh`."""
 
 
 def language(text: str) -> str | None:
-    """The code of the language of a text (ISO 639), such as `en`; None where it is not clear, as in a very short text.
+    """Returns the code of the language of a text (ISO 639), such as `en`; None where it is not clear.
 
-    The model of py3langid (Lui and Baldwin 2012, "langid.py") tells 139 languages by runs of bytes.
+    The model of py3langid (Lui and Baldwin 2012, "langid.py") tells 139 languages apart by runs of bytes.
+    Code blocks of Markdown are left out.
     """
-    text = _CODE_BLOCK.sub(" ", text)[:CHARS].strip()
+    text = _CODE_BLOCK.sub(" ", text)[:LANGUAGE_SAMPLE_CHARACTERS].strip()
     if not text:
         return None
     code, probability = _model().classify(text)
-    return _ONE_NAME.get(code, code) if probability >= LEAST and code != "zxx" else None
+    return (
+        _SAME_LANGUAGE.get(code, code)
+        if probability >= MIN_LANGUAGE_PROBABILITY and code != "zxx"
+        else None
+    )
 
 
 @cache
 def _model() -> Any:
-    """The model, which comes with the library: half a second to load."""
+    """Returns the model that comes with the library; loading it takes half a second, once."""
     from pathlib import Path
 
     from py3langid import langid
@@ -48,13 +55,16 @@ def _model() -> Any:
 
 Kind = Literal["email", "phone", "card", "iban", "ip"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-NAMES: Mapping[Kind, str] = {
+"""The kinds of personal data that are found."""
+
+KIND_NAMES: Mapping[Kind, str] = {
     "email": "e-mail address",
     "phone": "phone number",
     "card": "payment card",
     "iban": "bank account (IBAN)",
     "ip": "IP address",
 }
+"""What each kind of personal data is called in sentences."""
 
 _EMAIL = re.compile(
     r"(?<![\w.+-])[A-Za-z0-9](?:[\w.+-]{0,62}[\w+-])?@(?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z]{2,24}(?![\w@])",
@@ -83,8 +93,11 @@ _SPOKEN_PHONE = re.compile(
     r"(?P<number>\+?\(?\d(?:[ .()-]{0,2}\d){6,14})(?![\w-]|[.,]\d)",
     re.IGNORECASE,
 )
-"""A number after a word that says what it is, however it is written."""
+"""A phone number after a word that says what it is, such as `phone` or `call me at`, however it is written."""
+
 _VERSION = re.compile(r"(?:\bv|version|release|build|chapter|section)[ =:]*$", re.IGNORECASE)
+"""The end of a text after which four numbers with dots are a version and no IP address."""
+
 _FOUR_DIGITS = re.compile(r"\d[ ().-]{0,3}\d[ ().-]{0,3}\d[ ().-]{0,3}\d")
 _SEVEN_DIGITS = re.compile(r"\d(?:[ ().-]{0,3}\d){6}")
 _COLONS = re.compile(r":[0-9A-Fa-f]{0,4}:")
@@ -103,43 +116,49 @@ _IBAN_LENGTHS = {
     **dict.fromkeys(("BR", "EG", "FK", "PS", "QA", "UA"), 29), **dict.fromkeys(("JO", "KW", "MU"), 30),
     **dict.fromkeys(("MT", "SC"), 31), **dict.fromkeys(("LC",), 32), **dict.fromkeys(("RU",), 33),
 }  # fmt: skip
-"""Number of characters by country (SWIFT, IBAN registry)."""
+"""Number of characters of an IBAN by the code of its country (SWIFT, IBAN registry)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A piece of personal data: its kind, and where it begins and ends in the text."""
+class PersonalData:
+    """A piece of personal data in a text.
+
+    Attributes:
+        kind: What it is.
+        start: Position of its first character in the text.
+        end: Position after its last character.
+    """
 
     kind: Kind
     start: int
     end: int
 
 
-def find(text: str) -> list[Found]:
-    """The personal data in a text, in order; pieces do not overlap."""
-    found: list[Found] = []
+def find(text: str) -> list[PersonalData]:
+    """Returns the personal data in a text, in order; pieces do not overlap."""
+    pieces: list[PersonalData] = []
     if "@" in text:
-        found += (Found("email", *match.span()) for match in _EMAIL.finditer(text))
+        pieces += (PersonalData("email", *match.span()) for match in _EMAIL.finditer(text))
     # most texts hold no long number, and these patterns take ten times as long as looking for one
     if _COLONS.search(text):
-        found += (Found("ip", *span) for span in _ips(_IPV6, text))
+        pieces += (PersonalData("ip", *span) for span in _find_ips(_IPV6, text))
     if _FOUR_DIGITS.search(text):
-        found += (Found("ip", *span) for span in _ips(_IPV4, text))
+        pieces += (PersonalData("ip", *span) for span in _find_ips(_IPV4, text))
         if _SEVEN_DIGITS.search(text):
-            found += (Found("card", *span) for span in _cards(text))
-            found += (Found("iban", *span) for span in _ibans(text))
-            found += (Found("phone", *span) for span in _phones(text))
-    found.sort(key=lambda one: (one.start, -one.end))
-    kept: list[Found] = []
-    for one in found:
-        if not kept or one.start >= kept[-1].end:
-            kept.append(one)
-    return kept
+            pieces += (PersonalData("card", *span) for span in _find_cards(text))
+            pieces += (PersonalData("iban", *span) for span in _find_ibans(text))
+            pieces += (PersonalData("phone", *span) for span in _find_phones(text))
+    pieces.sort(key=lambda piece: (piece.start, -piece.end))
+    disjoint: list[PersonalData] = []
+    for piece in pieces:
+        if not disjoint or piece.start >= disjoint[-1].end:
+            disjoint.append(piece)
+    return disjoint
 
 
 def kinds(text: str) -> set[Kind]:
-    """Which kinds of personal data a text contains."""
-    return {one.kind for one in find(text)}
+    """Returns the kinds of personal data that a text contains."""
+    return {piece.kind for piece in find(text)}
 
 
 class Redactor:
@@ -154,15 +173,16 @@ class Redactor:
         self.counts: dict[Kind, int] = {}
 
     def text(self, text: str) -> str:
-        """The text with its personal data replaced."""
-        parts, at = [], 0
-        for one in find(text):
-            parts += [text[at : one.start], self._name(one.kind, text[one.start : one.end])]
-            at = one.end
-        return "".join([*parts, text[at:]]) if parts else text
+        """Returns the text with its personal data replaced."""
+        parts, position = [], 0
+        for piece in find(text):
+            pseudonym = self._pseudonym(piece.kind, text[piece.start : piece.end])
+            parts += [text[position : piece.start], pseudonym]
+            position = piece.end
+        return "".join([*parts, text[position:]]) if parts else text
 
     def value(self, value: Any) -> Any:
-        """A JSON value with the personal data in all of its texts and names of fields replaced.
+        """Returns a JSON value with the personal data in all of its texts and names of fields replaced.
 
         A text that is JSON itself, such as the arguments of a call, is replaced as a text. Numbers stay.
         """
@@ -174,9 +194,12 @@ class Redactor:
             return [self.value(inner) for inner in value]
         return value
 
-    def _name(self, kind: Kind, found: str) -> str:
-        """The pseudonym; spaces and the case of letters make no difference."""
-        key = kind, re.sub(r"[ ().-]", "", found).lower() if kind != "email" else found.lower()
+    def _pseudonym(self, kind: Kind, data: str) -> str:
+        """Returns the pseudonym of a piece of personal data.
+
+        Case makes no difference, nor do spaces, dots, hyphens and parentheses, except in e-mail addresses.
+        """
+        key = kind, re.sub(r"[ ().-]", "", data).lower() if kind != "email" else data.lower()
         if key not in self._names:
             self.counts[kind] = self.counts.get(kind, 0) + 1
             self._names[key] = f"[{kind} {self.counts[kind]}]"
@@ -184,28 +207,30 @@ class Redactor:
 
 
 def passes_luhn(digits: str) -> bool:
-    """Whether the last digit is the check digit of the others (ISO/IEC 7812-1, annex B)."""
+    """Returns whether the last digit is the check digit of the others (ISO/IEC 7812-1, annex B)."""
     total = 0
-    for place, digit in enumerate(reversed(digits)):
-        value = int(digit) * (1 + place % 2)
+    for position, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + position % 2)
         total += value - 9 * (value > 9)
     return total % 10 == 0
 
 
 def passes_mod97(iban: str) -> bool:
-    """Whether the check digits of an IBAN without spaces are right (ISO 7064, mod 97-10)."""
-    turned = iban[4:] + iban[:4]
-    return int("".join(str(int(char, 36)) for char in turned)) % 97 == 1
+    """Returns whether the check digits of an IBAN without spaces are right (ISO 7064, mod 97-10)."""
+    rotated = iban[4:] + iban[:4]
+    return int("".join(str(int(char, 36)) for char in rotated)) % 97 == 1
 
 
-def _cards(text: str) -> Iterator[tuple[int, int]]:
+def _find_cards(text: str) -> Iterator[tuple[int, int]]:
+    """Yields start and end of each number of a payment card whose check digit is right."""
     for match in _CARD.finditer(text):
         digits = re.sub(r"\D", "", match[0])
         if 13 <= len(digits) <= 19 and len(set(digits)) > 1 and passes_luhn(digits):
             yield match.span()
 
 
-def _ibans(text: str) -> Iterator[tuple[int, int]]:
+def _find_ibans(text: str) -> Iterator[tuple[int, int]]:
+    """Yields start and end of each bank account (IBAN) whose length and check digits are right."""
     for match in _IBAN.finditer(text):
         iban = re.sub(r"[ -]", "", match[0])
         length = _IBAN_LENGTHS.get(iban[:2], 0)
@@ -218,7 +243,8 @@ def _ibans(text: str) -> Iterator[tuple[int, int]]:
             yield match.start(), end
 
 
-def _ips(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+def _find_ips(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Yields start and end of each public IP address that a pattern finds."""
     for match in pattern.finditer(text):
         if _VERSION.search(text, max(0, match.start() - 12), match.start()):
             continue
@@ -231,7 +257,8 @@ def _ips(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
             yield match.span()
 
 
-def _phones(text: str) -> Iterator[tuple[int, int]]:
+def _find_phones(text: str) -> Iterator[tuple[int, int]]:
+    """Yields start and end of each phone number; one number may come twice."""
     for match in _PHONE.finditer(text):
         if len(set(re.sub(r"\D", "", match[0]))) > 2:
             yield match.span()
@@ -241,9 +268,9 @@ def _phones(text: str) -> Iterator[tuple[int, int]]:
 
 
 def replaced_text(counts: Mapping[Kind, int]) -> str:
-    """How many pieces of personal data were replaced, by kind, and what cannot be found."""
-    found = [f"{NAMES[kind]}: {counts[kind]:,}" for kind in KINDS if kind in counts]
+    """Returns sentences on how many pieces of each kind were replaced, and on what cannot be found."""
+    parts = [f"{KIND_NAMES[kind]}: {counts[kind]:,}" for kind in KINDS if kind in counts]
     return (
-        f"Replaced {', '.join(found) or 'nothing'}. Names of people and postal addresses are not found: look before you"
+        f"Replaced {', '.join(parts) or 'nothing'}. Names of people and postal addresses are not found: look before you"
         " hand it on."
     )

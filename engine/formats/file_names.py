@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from engine.base.files import UNFINISHED
+from engine.base.files import UNFINISHED_PREFIX
 from engine.formats.opening.containers import is_other
 
 LOG_SUFFIXES = frozenset((
@@ -29,7 +29,7 @@ def logs_in(folder: str) -> tuple[list[str], list[str]]:
     logs: list[str] = []
     others: list[str] = []
     for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(UNFINISHED)]
+        folders[:] = [name for name in folders if not name.startswith(UNFINISHED_PREFIX)]
         for name in names:
             path = os.path.join(parent, name)
             no_log = is_other(os.path.relpath(path, folder)) or is_special(path)

@@ -1,4 +1,4 @@
-"""The path language of mapping files: where in a record something is.
+"""Defines the path language of mapping files: where in a record something is.
 
     content                  the value under a key; "a key.with dots" in quotes
     author.role              a key within a key
@@ -29,8 +29,8 @@ Trail = tuple[str | int, ...]
 """The keys and positions that lead to a value."""
 
 
-class Found(NamedTuple):
-    """A value that a path found, and where; the trail is None if it lies outside the record."""
+class Target(NamedTuple):
+    """A value to which a path leads, and the trail to it in the record; None if it lies outside the record."""
 
     value: Any
     trail: Trail | None
@@ -42,7 +42,7 @@ class BadPath(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """Keeps the elements whose text at `key` is like `pattern`, or unlike it."""
+    """A step that keeps the elements whose text at `key` is like `pattern`, or unlike it."""
 
     key: Path
     pattern: str
@@ -50,20 +50,28 @@ class _Filter:
 
 
 _Step = str | int | _Filter
+"""A step of a path other than a key: `_EACH_ELEMENT`, `_EACH_VALUE`, the index of one element, or a filter."""
+
 _EACH_ELEMENT, _EACH_VALUE = "[]", "{}"
+
 _MOST_WRAPPED = 3
-"""Times that a text may be JSON within JSON."""
+"""Number of times that a text may be JSON within JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A key of an object, apart from the steps that texts stand for."""
+    """A step to the value under a key; a class of its own, since other steps are texts too."""
 
     name: str
 
 
 class Path:
-    """A path that was read from its text; `choices` are tried in order."""
+    """A path that was read from its text.
+
+    Attributes:
+        text: The path as it was written.
+        choices: The steps of each alternative; the first one that leads to a value counts.
+    """
 
     __slots__ = ("choices", "text")
 
@@ -71,7 +79,7 @@ class Path:
         self.text = text
         self.choices = choices
 
-    def find(self, value: Any, record: Any = None, outer: Any = None) -> list[Found]:
+    def find(self, value: Any, record: Any = None, outer: Any = None) -> list[Target]:
         """Returns what the path leads to, without what is null; [] if nothing is there.
 
         Args:
@@ -81,8 +89,8 @@ class Path:
         """
         for steps in self.choices:
             outside = steps[:1] == (_Key("^"),)
-            found = Found(outer, None) if outside else Found(value, ())
-            reached = list(_follow([found], steps[1:] if outside else steps, record))
+            start = Target(outer, None) if outside else Target(value, ())
+            reached = list(_follow([start], steps[1:] if outside else steps, record))
             if reached:
                 return reached
         return []
@@ -91,72 +99,76 @@ class Path:
         """Returns where it leads in the object from which the record was split; [] if it leads elsewhere."""
         for steps in self.choices:
             if steps[:1] == (_Key("^"),):
-                reached = list(_follow([Found(outer, ())], steps[1:], record))
+                reached = list(_follow([Target(outer, ())], steps[1:], record))
                 if reached:
-                    return [one.trail for one in reached if one.trail]
+                    return [target.trail for target in reached if target.trail]
         return []
 
     def first(self, value: Any, record: Any = None, outer: Any = None) -> Any:
         """Returns the first value that the path leads to; None if there is none."""
-        found = self.find(value, record, outer)
-        return found[0].value if found else None
+        targets = self.find(value, record, outer)
+        return targets[0].value if targets else None
 
 
 def _follow(
-    found: Iterable[Found], steps: tuple[_Key | _Step, ...], record: Any
-) -> Iterator[Found]:
+    starts: Iterable[Target], steps: tuple[_Key | _Step, ...], record: Any
+) -> Iterator[Target]:
+    """Yields the values, except null, to which some steps lead from values."""
+    targets = starts
     for step in steps:
-        found = [after for before in found for after in _step(before, step, record)]
-    for one in found:
-        if one.value is not None:
-            yield one
+        targets = [after for before in targets for after in _take_step(before, step, record)]
+    for target in targets:
+        if target.value is not None:
+            yield target
 
 
-def _step(found: Found, step: _Key | _Step, record: Any) -> Iterator[Found]:
-    value = found.value
+def _take_step(target: Target, step: _Key | _Step, record: Any) -> Iterator[Target]:
+    """Yields the values to which one step leads from a value; none if the value has nothing there."""
+    value = target.value
     if isinstance(value, str):
         value = decoded(value)
-        if value is found.value:
+        if value is target.value:
             return
     if isinstance(step, _Key):
         if isinstance(value, dict) and value.get(step.name) is not None:
-            yield Found(value[step.name], _longer(found, step.name))
+            yield Target(value[step.name], _longer(target, step.name))
     elif step == _EACH_VALUE:
         if isinstance(value, dict):
             for key, entry in value.items():
-                yield Found(entry, _longer(found, key))
+                yield Target(entry, _longer(target, key))
     elif isinstance(value, list):
         if isinstance(step, int):
             if -len(value) <= step < len(value):
-                yield Found(value[step], _longer(found, step % len(value)))
+                yield Target(value[step], _longer(target, step % len(value)))
             return
         for position, entry in enumerate(value):
             if isinstance(step, str) or _passes(step, entry, record):
-                yield Found(entry, _longer(found, position))
+                yield Target(entry, _longer(target, position))
 
 
-def _longer(found: Found, step: str | int) -> Trail | None:
-    """The trail to an entry of a value; it leads through JSON in a text as through the value itself."""
-    return None if found.trail is None else (*found.trail, step)
+def _longer(target: Target, step: str | int) -> Trail | None:
+    """Returns the trail to an entry of a value; it leads through JSON in a text as through the value itself."""
+    return None if target.trail is None else (*target.trail, step)
 
 
 def _passes(test: _Filter, entry: Any, record: Any) -> bool:
+    """Returns whether a filter keeps an element; a pattern that begins with @ names a key of the record."""
     pattern = test.pattern
     if pattern.startswith("@"):
         pattern = as_word((record if isinstance(record, dict) else {}).get(pattern[1:]))
-    here = [as_word(found.value) for found in test.key.find(entry)]
-    return any(fnmatchcase(word, pattern) for word in here) != test.unlike
+    words = [as_word(target.value) for target in test.key.find(entry)]
+    return any(fnmatchcase(word, pattern) for word in words) != test.unlike
 
 
 def as_word(value: Any) -> str:
-    """A value as the path language compares it: text as it is, anything else as in JSON, and null as nothing."""
+    """Returns a value as the path language compares it: text as it is, anything else as JSON, and null as nothing."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def decoded(text: str) -> Any:
-    """The JSON list or object that a text holds, else the text."""
+    """Returns the JSON list or object that a text holds, else the text."""
     if text[:1] not in ("{", "["):
         return text
     try:
@@ -166,7 +178,7 @@ def decoded(text: str) -> Any:
 
 
 def json_within(value: Any) -> Any:
-    """What a text of JSON holds, also if it was written as JSON more than once; else the value."""
+    """Returns what a text of JSON holds, also if it was written as JSON more than once; else the value."""
     for _ in range(_MOST_WRAPPED):
         if not isinstance(value, str):
             return value
@@ -184,19 +196,25 @@ def json_within(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on a record: a path that leads somewhere, or whose value is like a pattern."""
+    """A condition on a record.
+
+    Attributes:
+        path: Leads to the values that it is about.
+        pattern: What one of them must be like; None where it is enough that the path leads to a value.
+        absent: Whether the opposite must hold.
+    """
 
     path: Path
     pattern: str | None
     absent: bool
 
     def holds(self, value: Any, record: Any = None, outer: Any = None) -> bool:
-        """Whether it holds for a value."""
-        found = self.path.find(value, record, outer)
+        """Returns whether it holds for a value; the arguments are those of `Path.find`."""
+        targets = self.path.find(value, record, outer)
         pattern = self.pattern
         if pattern is None:
-            return bool(found) != self.absent
-        return any(fnmatchcase(as_word(one.value), pattern) for one in found) != self.absent
+            return bool(targets) != self.absent
+        return any(fnmatchcase(as_word(target.value), pattern) for target in targets) != self.absent
 
 
 _TOKEN = re.compile(
@@ -213,20 +231,20 @@ _TOKEN = re.compile(
 
 
 def read_path(text: str) -> Path:
-    """Reads a path.
+    """Returns the path that a text stands for.
 
     Raises:
-        BadPath: It is not one.
+        BadPath: The text is no path.
     """
     choices: list[tuple[_Key | _Step, ...]] = []
     steps: list[_Key | _Step] = []
-    at = 0
+    position = 0
     after_name = False
-    while at < len(text):
-        token = _TOKEN.match(text, at)
-        if token is None or token.end() == at:
-            raise BadPath(f"`{text}` cannot be read from {text[at:]!r} on")
-        at = token.end()
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None or token.end() == position:
+            raise BadPath(f"`{text}` cannot be read from {text[position:]!r} on")
+        position = token.end()
         if token["mark"] == "|":
             if not steps:
                 raise BadPath(f"`{text}` has nothing before a |")
@@ -254,10 +272,12 @@ def read_path(text: str) -> Path:
 
 
 def read_condition(text: str) -> Condition:
-    """Reads a condition: `path`, `!path` (is absent), `path=pattern` or `path!=pattern`; `*` in a pattern is any text.
+    """Returns the condition that a text stands for.
+
+    It is `path`, `!path` (is absent), `path=pattern` or `path!=pattern`; `*` in a pattern is any text.
 
     Raises:
-        BadPath: It is not one.
+        BadPath: The text is no condition.
     """
     bare = text.strip()
     absent = bare.startswith("!")
@@ -272,46 +292,50 @@ def read_condition(text: str) -> Condition:
 
 
 def without(value: Any, trails: Iterable[Trail]) -> Any:
-    """Returns a value without what trails lead to, and without the objects and lists that this empties; None if nothing
-    is left. JSON in a text of which something is left becomes a value."""
+    """Returns a value without what trails lead to, and without the objects and lists that this empties.
+
+    It is None if nothing remains. JSON in a text becomes a value if something was taken out of it.
+    """
     tree: dict[str | int, Any] = {}
     for trail in trails:
         if not trail:
             return None
-        at = tree
+        branch = tree
         for step in trail[:-1]:
-            inner = at.setdefault(step, {})
-            if inner is None:
+            inner = branch.setdefault(step, {})
+            if inner is None:  # a shorter trail takes out all of it
                 break
-            at = inner
+            branch = inner
         else:
-            at[trail[-1]] = None
+            branch[trail[-1]] = None
     return _without(value, tree)
 
 
 def _without(value: Any, tree: dict[str | int, Any]) -> Any:
+    """Returns a value without what a tree of steps leads to; None in the tree stands for all below a step."""
     if not tree:
         return value
     if isinstance(value, str):
         value = decoded(value)
     if isinstance(value, dict):
-        kept = {
+        entries = {
             key: rest
             for key, entry in value.items()
             if (rest := _without_entry(entry, key, tree)) is not _GONE
         }
-        return kept or None
+        return entries or None
     if isinstance(value, list):
-        left = [
+        elements = [
             rest
             for position, entry in enumerate(value)
             if (rest := _without_entry(entry, position, tree)) is not _GONE
         ]
-        return left or None
+        return elements or None
     return value
 
 
 _GONE = object()
+"""Stands for an entry of which nothing remains."""
 
 
 def _without_entry(entry: Any, step: str | int, tree: dict[str | int, Any]) -> Any:

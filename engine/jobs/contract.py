@@ -1,4 +1,8 @@
-"""What a stage is, the blocks that it works on, and work on a thread that can be watched and cancelled."""
+"""Defines what a stage is, cuts its conversations into blocks, and runs work on a thread that reports its progress.
+
+A *stage* is one execution of one kind of work, such as an import. A *block* is a few conversations that are worked on
+together.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +21,17 @@ from engine.base.number_format import counted
 from engine.project.project import Project
 
 Lane = Literal["model", "cpu"]
-"""Stages of one lane run one after another."""
+"""The queue in which a stage waits. Stages of one lane run one after another; two lanes run at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a stage after a batch, in its own unit; `total` is None while it is unknown.
+    """Progress of a stage after a batch.
 
     Attributes:
+        done: What is done, in the unit of the stage.
+        total: What there is to do, in that unit; None while it is unknown.
+        note: What is being worked on, a few words.
         share: Share of the whole work that is done, 0 to 1, where the units differ in size; None for `done / total`.
     """
 
@@ -41,8 +48,9 @@ class Stage(Protocol):
         name: Names the kind in run records, e.g. `import`.
         title: Its name on screens and in progress lines, e.g. `Importing star.jsonl.gz`.
         unit: What progress counts, e.g. `bytes`.
-        params, fingerprints: Everything that determines the result, as JSON values.
-        lane: Stages of one lane run one after another.
+        params: The parameters that determine the result, as JSON values.
+        fingerprints: What else determines it, such as the model, as JSON values.
+        lane: The queue in which it waits.
     """
 
     @property
@@ -65,11 +73,11 @@ class Stage(Protocol):
         """Makes `run` raise Cancelled soon, also from a blocking call; called once, from another thread."""
 
     def summary(self) -> str:
-        """The result in one sentence with counts; also called after a cancel."""
+        """Returns the result in one sentence with counts; also called after a cancel."""
 
 
 def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mapping[str, Any]) -> str:
-    """The key under which results are stored: 16 hex digits over everything that determines them."""
+    """Returns the key under which results are stored: 16 hex digits over everything that determines them."""
     canonical = json.dumps(
         [stage_name, dict(params), dict(fingerprints)],
         sort_keys=True,
@@ -80,25 +88,33 @@ def config_hash(stage_name: str, params: Mapping[str, Any], fingerprints: Mappin
 
 
 LEAST_ITEMS, MOST_ITEMS = 4, 16
+"""Numbers of conversations that a block has at least (unless it is the last one) and at most."""
+
 BLOCK_CHARS = 32_000
+"""Number of characters from which a block takes no more conversations, once it has `LEAST_ITEMS`."""
 
 
 def blocks(ids: Sequence[int], chars: Sequence[int]) -> Iterator[list[int]]:
-    """Cuts `ids` into blocks of 4 to 16 with about 32,000 characters, given the length of each."""
+    """Yields ids in blocks of 4 to 16 conversations with about 32,000 characters; the last block may be smaller.
+
+    Args:
+        ids: Ids of conversations, in the order in which they are cut.
+        chars: Number of characters of each.
+    """
     block: list[int] = []
-    held = 0
+    block_chars = 0
     for item, length in zip(ids, chars, strict=True):
         block.append(item)
-        held += length
-        if len(block) == MOST_ITEMS or (len(block) >= LEAST_ITEMS and held >= BLOCK_CHARS):
+        block_chars += length
+        if len(block) == MOST_ITEMS or (len(block) >= LEAST_ITEMS and block_chars >= BLOCK_CHARS):
             yield block
-            block, held = [], 0
+            block, block_chars = [], 0
     if block:
         yield block
 
 
 OnProgress = Callable[[int, str], None]
-"""Gets a count of what is done, and a note on what is being done; either may be empty."""
+"""Takes a count of what is done, and a note on what is being done; they may be 0 and empty."""
 
 
 Result = TypeVar("Result")
@@ -108,7 +124,7 @@ class ThreadedWork(Generic[Result]):
     """Runs blocking work on a thread and passes on its progress reports."""
 
     def __init__(self, work: Callable[[OnProgress], Result]) -> None:
-        """Starts `work`, which is called with a callback for (count, note)."""
+        """Starts `work` on a thread; it is called with the callback to which it reports."""
         self._reports: queue.SimpleQueue[tuple[int, str] | None] = queue.SimpleQueue()
         self._outcome: list[Result] = []
         self._failure: list[BaseException] = []
@@ -125,25 +141,28 @@ class ThreadedWork(Generic[Result]):
         self._thread.start()
 
     def reports(self) -> Iterator[tuple[int, str]]:
-        """Yields progress reports until the work ends."""
+        """Yields the reports (count, note) until the work ends."""
         while (report := self._reports.get()) is not None:
             yield report
 
     def result(self) -> Result:
-        """Waits for the return value of the work; raises its exception."""
+        """Waits for the end of the work, and returns what it returned or raises what it raised."""
         self._thread.join()
         if self._failure:
             raise self._failure[0]
         return self._outcome[0]
 
 
-ADDRESS_SPACE, ADDRESS_SPACE_OF_THREAD = 560 << 20, 80 << 20
-"""Bytes of address space that a computation needs, and more for each thread of OpenBLAS. 460 and 80 MiB were measured;
-with a little less OpenBLAS waits forever for a buffer, or ends the process."""
+ADDRESS_SPACE_BYTES = 560 << 20
+"""Address space that a computation needs, besides that of the threads of OpenBLAS; 460 MiB were measured. With a little
+less OpenBLAS waits forever for a buffer, or ends the process."""
+
+ADDRESS_SPACE_BYTES_PER_THREAD = 80 << 20
+"""Address space that each thread of OpenBLAS needs, as measured."""
 
 
 class CpuStage(ABC):
-    """A stage that needs no model; a `engine.jobs.contract.Stage` once it has a `title`, a `run` and a `summary`."""
+    """A stage that needs no model. A subclass becomes a `Stage` by a `title`, a `run` and a `summary`."""
 
     name: ClassVar[str]
     unit: ClassVar[str] = "conversations"
@@ -161,7 +180,7 @@ class CpuStage(ABC):
 
     @property
     def fingerprints(self) -> Mapping[str, Any]:
-        """Empty: the result depends on the parameters only."""
+        """Nothing: the result depends on the parameters only."""
         return {}
 
     @property
@@ -180,7 +199,7 @@ class CpuStage(ABC):
         if self._interrupted.is_set():
             raise Cancelled("The work was cancelled.")
 
-    def _live(
+    def _run_on_thread(
         self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]
     ) -> Iterator[tuple[int, str]]:
         """Runs `work` on a thread of its own and yields the (count, note) that it reports.
@@ -196,24 +215,25 @@ class CpuStage(ABC):
         """
         _check_address_space()
 
-        def begun(report: OnProgress) -> Result:
+        def run_work(report: OnProgress) -> Result:
             self._wake = report
             self._check()
 
-            def checked(count: int, note: str) -> None:
+            def report_unless_cancelled(count: int, note: str) -> None:
                 self._check()
                 report(count, note)
 
-            return work(checked)
+            return work(report_unless_cancelled)
 
-        running = ThreadedWork(begun)
-        for report in running.reports():
+        threaded_work = ThreadedWork(run_work)
+        for report in threaded_work.reports():
             self._check()
             yield report
-        result(running.result())
+        result(threaded_work.result())
 
 
 def _check_address_space() -> None:
+    """Raises OutOfMemory if the limit on the address space of this process is too low for a computation."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return
@@ -223,7 +243,7 @@ def _check_address_space() -> None:
 
     pools = (pool for pool in threadpool_info() if pool["user_api"] == "blas")
     threads = max((pool["num_threads"] for pool in pools), default=1)
-    needed = ADDRESS_SPACE + threads * ADDRESS_SPACE_OF_THREAD
+    needed = ADDRESS_SPACE_BYTES + threads * ADDRESS_SPACE_BYTES_PER_THREAD
     if limit < needed:
         raise OutOfMemory(
             f"This process may use {limit >> 20:,} MiB of address space; a computation with"

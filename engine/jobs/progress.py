@@ -1,4 +1,4 @@
-"""The rate of a running job, and the time left of work in several steps."""
+"""Measures the rate of a running job, and estimates the seconds left of work in several steps."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 Clock = Callable[[], float]
-"""A monotonic clock, in seconds."""
+"""Returns the time of a monotonic clock, in seconds."""
 
 WINDOW_SECONDS = 20.0
-"""Length of the window over which the rate is measured, where nothing else is said."""
+"""Default length of the window over which a rate is measured."""
 
 
 class RateMeter:
@@ -18,7 +18,7 @@ class RateMeter:
 
     def __init__(self, clock: Clock, window: float = WINDOW_SECONDS) -> None:
         """`window` is the length of the window in seconds, which should hold several batches."""
-        self._clock, self._window = clock, window
+        self._clock, self._window_seconds = clock, window
         self._marks: deque[tuple[float, int]] = deque()
 
     def mark(self, done: int) -> None:
@@ -27,11 +27,11 @@ class RateMeter:
         if self._marks and self._marks[-1][1] == done:
             return  # inside a batch that takes longer than the window the rate sinks, but does not vanish
         self._marks.append((now, done))
-        while len(self._marks) > 2 and self._marks[1][0] <= now - self._window:
+        while len(self._marks) > 2 and self._marks[1][0] <= now - self._window_seconds:
             self._marks.popleft()
 
     def rate(self) -> float | None:
-        """Units a second from the oldest mark in the window until now; None before two marks."""
+        """Returns the units a second from the oldest mark in the window until now; None before two marks."""
         if len(self._marks) < 2:
             return None
         seconds = self._clock() - self._marks[0][0]
@@ -39,7 +39,7 @@ class RateMeter:
         return units / seconds if seconds > 0 else None
 
     def eta(self, done: int, total: int | None) -> float | None:
-        """Seconds left at that rate; None while rate or total is unknown or nothing moves."""
+        """Returns the seconds left at that rate; None while rate or total is unknown, or nothing moves."""
         rate = self.rate()
         if total is None or rate is None or rate <= 0:
             return None
@@ -47,34 +47,44 @@ class RateMeter:
 
 
 PRIOR_SHARE = 0.05
-"""An expectation counts as much as a measurement over this share of the step."""
+"""The expected seconds of a step weigh as much as a measurement over this share of it."""
 
 LEAST_SHARE = 0.02
-"""Share of a step without an expectation that has to be measured before anything is said."""
+"""Share of a step without expected seconds that has to be measured before its time left is estimated."""
 
-STEADY = 1.25
+MIN_GROWTH_SHOWN = 1.25
 """An estimate that grows by less than this factor is not shown: the one shown before stays."""
 
 
 @dataclass(slots=True)
 class _Step:
-    """One step; `origin` is the share that was done before it was measured."""
+    """One step of a plan.
 
-    expected: float | None
+    Attributes:
+        expected_seconds: What it was expected to take; None if nothing was known.
+        share: Share of it that is done, 0 to 1.
+        first_share: Share that was done when it was first measured; None before that.
+        measured_seconds: Time between its measurements.
+        last_time: Time of its last measurement, in seconds; None since it was taken up.
+    """
+
+    expected_seconds: float | None
     share: float = 0.0
-    origin: float | None = None
-    spent: float = 0.0
-    last: float | None = None
+    first_share: float | None = None
+    measured_seconds: float = 0.0
+    last_time: float | None = None
 
-    def left(self) -> float | None:
-        """Seconds left of this step; None while nothing is known."""
-        moved = self.share - (self.origin or 0.0)
-        if self.expected is None:
-            if moved < LEAST_SHARE:
+    def seconds_left(self) -> float | None:
+        """Returns the seconds left of this step; None while nothing is known."""
+        measured_share = self.share - (self.first_share or 0.0)
+        if self.expected_seconds is None:
+            if measured_share < LEAST_SHARE:
                 return 0.0 if self.share >= 1 else None
-            return (1 - self.share) * self.spent / moved
-        pace = (PRIOR_SHARE * self.expected + self.spent) / (PRIOR_SHARE + moved)
-        return (1 - self.share) * pace
+            return (1 - self.share) * self.measured_seconds / measured_share
+        seconds_of_all = (PRIOR_SHARE * self.expected_seconds + self.measured_seconds) / (
+            PRIOR_SHARE + measured_share
+        )
+        return (1 - self.share) * seconds_of_all
 
 
 class TimeLeft:
@@ -92,51 +102,52 @@ class TimeLeft:
         """Adds a step, or changes what it is expected to take; a step that is done is to be done again.
 
         Args:
-            seconds: None where nothing is known of its speed yet.
+            name: Name of the step.
+            seconds: What it is expected to take; None where nothing is known of its speed yet.
         """
         step = self._steps.get(name)
         if step is None or step.share >= 1:
             self._steps[name] = _Step(seconds)
         else:
-            step.expected = seconds
+            step.expected_seconds = seconds
         self._shown = None
 
     def begin(self, name: str) -> None:
-        """A step is taken up; what goes before its first `mark`, such as loading a model, is not measured."""
-        self._steps.setdefault(name, _Step(None)).last = None
+        """Takes up a step; what comes before its first `mark`, such as loading a model, is not measured."""
+        self._steps.setdefault(name, _Step(None)).last_time = None
 
     def mark(self, name: str, share: float, now: float) -> None:
-        """A share of a step (0 to 1) is done at a time in seconds."""
+        """Records that at `now`, in seconds, a share of a step (0 to 1) is done."""
         step = self._steps[name]
-        if step.origin is None:
-            step.origin = share
-        if step.last is not None:
-            step.spent += max(0.0, now - step.last)
-        step.last = now
+        if step.first_share is None:
+            step.first_share = share
+        if step.last_time is not None:
+            step.measured_seconds += max(0.0, now - step.last_time)
+        step.last_time = now
         step.share = min(1.0, max(step.share, share))
 
     def end(self, name: str) -> None:
-        """A step is done, or there is nothing to do for it."""
+        """Records that a step is done, or that there is nothing to do for it."""
         self._steps.setdefault(name, _Step(None)).share = 1.0
 
-    def left(self) -> float | None:
-        """Seconds left; None while the speed of a step that is not done is unknown.
+    def seconds_left(self) -> float | None:
+        """Returns the seconds left of all steps; None while the speed of a step that is not done is unknown.
 
         It goes down with every measurement that says so, and up only when it has to grow by a quarter.
         """
         total = 0.0
         for step in self._steps.values():
-            seconds = step.left()
+            seconds = step.seconds_left()
             if seconds is None:
                 return None
             total += seconds
-        if self._shown is None or not self._shown < total < STEADY * self._shown:
+        if self._shown is None or not self._shown < total < MIN_GROWTH_SHOWN * self._shown:
             self._shown = total
         return self._shown
 
 
-def in_words(seconds: float | None) -> str:
-    """A time left, as rough as it is known: `a few seconds left`, `about 40 s left`, `about 4 min left`."""
+def time_left_text(seconds: float | None) -> str:
+    """Returns a time left in words, as rough as it is known: `a few seconds left`, `about 40 s left`."""
     if seconds is None:
         return "time left not known yet"
     if seconds < 8:

@@ -35,12 +35,13 @@ _log = logging.getLogger(__name__)
 PROGRESS_SECONDS = 0.1
 """Least time between two progress events of one job."""
 
-FINENESS = 1_000_000
-"""Parts in which the rate of a share is measured."""
+PARTS_OF_SHARE = 1_000_000
+"""Number of parts in which a share of work is counted, so that its rate can be measured."""
 
 SHARE_SECONDS = 300.0
-"""Window for the rate of a share. A batch of long logs takes longer than the window of a count, and inside it the share
-is a guess that its end corrects at once; over some batches the two even out."""
+"""Length of the window over which the rate of a share is measured. A batch of long logs takes longer than the window of
+a count. Inside a batch the share is a guess, which the end of the batch corrects; over several batches this evens
+out."""
 
 CHANGED_SECONDS = 1.0
 """Least time between two `DataChanged` events of one job, because open screens read the project again after each."""
@@ -56,7 +57,7 @@ class JobDone:
 
 @dataclass(frozen=True, slots=True)
 class JobCancelled:
-    """The stage was cancelled; what it committed is kept. `done` is that of its last progress."""
+    """The stage was cancelled; what it committed is kept. `done` is what was done by its last progress, in its unit."""
 
     run_id: int
     message: str
@@ -74,15 +75,16 @@ class JobFailed:
 
 
 RunOutcome = JobDone | JobCancelled | JobFailed
+"""How the run of one stage ended."""
 
-_OUTCOME: dict[type[RunOutcome], Outcome] = {
+_OUTCOME_NAMES: dict[type[RunOutcome], Outcome] = {
     JobDone: "done",
     JobCancelled: "cancelled",
     JobFailed: "failed",
 }
 
 
-class _Running:
+class _RunningStage:
     """One stage of a job with its run record."""
 
     def __init__(self, stage: Stage, run_id: int, clock: Clock) -> None:
@@ -97,14 +99,15 @@ class _Running:
         self.last = progress
         self.rate_meter.mark(progress.done)
         if progress.share is not None:
-            self._share_meter.mark(round(progress.share * FINENESS))
+            self._share_meter.mark(round(progress.share * PARTS_OF_SHARE))
 
     def progress(self) -> JobProgress:
+        """Returns the event that reports the last progress."""
         share = self.last.share
         if share is None:
-            left = self.rate_meter.eta(self.last.done, self.last.total)
+            seconds_left = self.rate_meter.eta(self.last.done, self.last.total)
         else:
-            left = self._share_meter.eta(round(share * FINENESS), FINENESS)
+            seconds_left = self._share_meter.eta(round(share * PARTS_OF_SHARE), PARTS_OF_SHARE)
         return JobProgress(
             job_id=self.run_id,
             stage=self.stage.name,
@@ -113,16 +116,24 @@ class _Running:
             total=self.last.total,
             unit=self.stage.unit,
             rate=self.rate_meter.rate(),
-            eta_seconds=left,
+            eta_seconds=seconds_left,
             note=self.last.note,
             share=share,
         )
 
 
 class _Job:
-    """A chain of stages. The run record of the first is made at once, those of the others when they start."""
+    """A chain of stages. The first gets its run record when the job is queued, each other one when it starts.
 
-    def __init__(self, stages: Sequence[Stage], first: _Running) -> None:
+    Attributes:
+        stages: The stages, in order.
+        current: The stage that runs, or the first one while the job waits.
+        run_ids: Ids of the runs of the stages that have a run record.
+        cancelled: Set when the job was cancelled.
+        stopped_by_close: Whether it was cancelled only because the project is closed, so that it can be resumed.
+    """
+
+    def __init__(self, stages: Sequence[Stage], first: _RunningStage) -> None:
         self.stages = stages
         self.current = first
         self.run_ids = {first.run_id}
@@ -130,6 +141,7 @@ class _Job:
         self.stopped_by_close = False
 
     def cancel(self) -> None:
+        """Cancels the current stage, and starts no further one."""
         self.cancelled.set()
         self.current.stage.interrupt()
 
@@ -138,6 +150,7 @@ class JobRunner:
     """Runs stages in the background or while the caller waits, and emits events on them.
 
     Args:
+        project: Project in which the runs are recorded.
         emit: Called with every event, from any thread.
         tables_by_stage: Names of the tables that a stage changes, by its name; `conversation` for other stages.
         code_version: Version of this program, stored in run records.
@@ -180,7 +193,7 @@ class JobRunner:
             if lane not in self._lanes:
                 waiting: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
                 thread = threading.Thread(
-                    target=self._work, args=(waiting,), name=f"jobs-{lane}", daemon=True
+                    target=self._run_jobs, args=(waiting,), name=f"jobs-{lane}", daemon=True
                 )
                 self._lanes[lane] = waiting, thread
                 thread.start()
@@ -204,23 +217,25 @@ class JobRunner:
     def cancel(self, job_id: int) -> None:
         """Cancels the waiting or running job that the run `job_id` belongs to; ignores unknown ids."""
         with self._guard:
-            found = [job for job in self._jobs if job_id in job.run_ids]
-        for job in found:
+            jobs = [job for job in self._jobs if job_id in job.run_ids]
+        for job in jobs:
             job.cancel()
 
     def active(self) -> list[JobProgress]:
-        """Jobs that run or wait, oldest first."""
+        """Returns the progress of the jobs that run or wait, oldest first."""
         with self._guard:
             return [job.current.progress() for job in self._jobs]
 
     def interrupted(self) -> list[RunRow]:
-        """Runs that an earlier process left unfinished and that were not resumed since, newest first."""
+        """Returns the runs that an earlier process left unfinished and that were not resumed since, newest first."""
         with self._project.reading() as conn:
             return runs.interrupted(conn)
 
     def stop(self) -> None:
-        """Starts no more jobs and asks those that run to end, without waiting; their runs are recorded as interrupted,
-        so that they can be resumed."""
+        """Starts no more jobs, and asks those that run to end, without waiting for them.
+
+        Their runs are recorded as interrupted, so that they can be resumed.
+        """
         with self._guard:
             if self._closed:
                 return
@@ -245,7 +260,8 @@ class JobRunner:
             thread.join(max(0.0, deadline - time.monotonic()))
         return not any(thread.is_alive() for _, thread in lanes)
 
-    def _work(self, waiting: queue.SimpleQueue[_Job | None]) -> None:
+    def _run_jobs(self, waiting: queue.SimpleQueue[_Job | None]) -> None:
+        """Runs the jobs of one lane as they come, until None comes; runs on a thread of its own."""
         while (job := waiting.get()) is not None:
             try:
                 for number, stage in enumerate(job.stages):
@@ -259,7 +275,8 @@ class JobRunner:
             finally:
                 self._forget(job)
 
-    def _begin(self, stage: Stage) -> _Running:
+    def _begin(self, stage: Stage) -> _RunningStage:
+        """Makes the run record of a stage."""
         key = config_hash(stage.name, stage.params, stage.fingerprints)
         run_id = self._project.write(
             lambda conn: runs.create(
@@ -271,7 +288,7 @@ class JobRunner:
                 code_version=self._code_version,
             )
         )
-        return _Running(stage, run_id, self._clock)
+        return _RunningStage(stage, run_id, self._clock)
 
     def _execute(self, job: _Job) -> RunOutcome:
         """Runs the current stage of a job to its end, records the outcome and emits the events."""
@@ -279,7 +296,7 @@ class JobRunner:
         stage = running.stage
         self._emit(JobStarted(running.run_id, stage.name, stage.title))
         outcome = self._attempt(job, running)
-        state: RunState = _OUTCOME[type(outcome)]
+        state: RunState = _OUTCOME_NAMES[type(outcome)]
         if job.stopped_by_close and not isinstance(outcome, JobDone):
             state = "interrupted"
         try:
@@ -297,7 +314,7 @@ class JobRunner:
                 job_id=running.run_id,
                 stage=stage.name,
                 title=stage.title,
-                outcome=_OUTCOME[type(outcome)],
+                outcome=_OUTCOME_NAMES[type(outcome)],
                 message=outcome.message,
                 hint=outcome.hint if isinstance(outcome, JobFailed) else "",
                 code=outcome.code if isinstance(outcome, JobFailed) else "",
@@ -305,7 +322,8 @@ class JobRunner:
         )
         return outcome
 
-    def _attempt(self, job: _Job, running: _Running) -> RunOutcome:
+    def _attempt(self, job: _Job, running: _RunningStage) -> RunOutcome:
+        """Runs a stage and returns how it ended, whatever it raises."""
         run_id = running.run_id
         try:
             if self._drive(job, running):
@@ -327,7 +345,7 @@ class JobRunner:
             run_id, f"Cancelled. {running.stage.summary()}".rstrip(), running.last.done
         )
 
-    def _drive(self, job: _Job, running: _Running) -> bool:
+    def _drive(self, job: _Job, running: _RunningStage) -> bool:
         """Runs the batches of the stage; returns False if the job was cancelled."""
         if job.cancelled.is_set():
             return False
@@ -352,6 +370,7 @@ class JobRunner:
         return True
 
     def _tables_of(self, stage: Stage) -> frozenset[str]:
+        """Returns the names of the tables that a stage changes."""
         return self._tables.get(stage.name, frozenset({"conversation"}))
 
     def _forget(self, job: _Job) -> None:

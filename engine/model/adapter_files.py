@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.base.errors import AdapterError, ModelFileError
-from engine.base.files import make_folder, replacing
+from engine.base.files import atomic_replacement, create_private_folder
 from engine.model.gguf_file import BF16, F16, F32, GgufFile, read_gguf
 
 _VERSION = "n1"
@@ -280,9 +280,9 @@ def merge(base: Path, adapter: Path, out: Path) -> None:
     refuse_other_base(adapter, base)
     refuse_without_numbers(adapter)
     weights, file = read_gguf(base), read_gguf(adapter)
-    make_folder(out.parent)
+    create_private_folder(out.parent)
     try:
-        with replacing(out) as part:
+        with atomic_replacement(out) as part:
             shutil.copyfile(base, part)
             for name in file.tensors:
                 if name.endswith(LORA_A):

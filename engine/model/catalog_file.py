@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.base.errors import ModelFileError
-from engine.base.files import make_folder, write_atomically
+from engine.base.files import create_private_folder, write_atomically
 from engine.model.manifest import known_sha256
 
 Measured = Literal["tuning", "speed"]
@@ -53,7 +53,7 @@ class CatalogFile:
 
     def save(self) -> None:
         """Writes the file; raises OSError if it cannot be written."""
-        make_folder(self._path.parent)
+        create_private_folder(self._path.parent)
         write_atomically(self._path, json.dumps(self._content, indent=1, sort_keys=True))
 
     def save_if_possible(self) -> None:

@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from engine.base.files import make_file, make_folder
+from engine.base.files import create_private_file, create_private_folder
 
 MOST_BYTES = 2_000_000_000
 """Size above which the least recently used replies are deleted when the file is opened."""
@@ -27,7 +27,7 @@ class ReplyCache:
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
         """Opens the file; replaces a file that is not such a cache."""
-        make_folder(path.parent)
+        create_private_folder(path.parent)
         self._guard = threading.Lock()
         try:
             self._conn = _open(path)
@@ -67,7 +67,7 @@ class ReplyCache:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    make_file(path)  # what SQLite keeps beside it is for the same people
+    create_private_file(path)  # what SQLite keeps beside it is for the same people
     conn = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=30.0)
     try:
         conn.execute("PRAGMA journal_mode = WAL")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.base.errors import Cancelled, OutOfMemory
-from engine.base.files import make_folder, private_folder
+from engine.base.files import create_private_folder, temporary_private_folder
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS, LoadOptions, Span, TokenModel
 from engine.model.llamacpp import LlamaModel, gpu_offload, quantize
@@ -130,12 +130,12 @@ def tune(
         the rounds agreed on it), `file` (name in `folder`, or None for the file as shipped), `threads`, `gain` (speed
         over the shipped file) and `noise`.
     """
-    make_folder(folder)
+    create_private_folder(folder)
     cores = os.cpu_count() or 1
     is_busy = busy(cores)  # before this program makes load itself
     candidates: list[dict[str, Any]] = []
     files: dict[str, Path] = {"as is": source}
-    with private_folder(folder) as unfinished:
+    with temporary_private_folder(folder) as unfinished:
         reference = unfinished / "f32.gguf"
         expandable = _expandable(source, folder)
         if expandable:

@@ -14,7 +14,7 @@ from engine.base.outcomes import Verdict
 from engine.base.text import as_json
 from engine.model.prompt_files import prompt_texts
 from engine.opener.conversation_forms import ConversationForm, Exported
-from engine.questions.rating_scales import NOTE, RATING_NAMES, RATINGS, VERDICT
+from engine.questions.question_names import ALLOWED_RATINGS, NOTE, RATING_BY_QUESTION, VERDICT
 
 _RATED = "How good is the conversation?"
 _ASKED = "Did the user get what they wanted?"
@@ -39,9 +39,9 @@ def labeling_config(*, ratings: bool) -> str:
             f"""
   <Header value="{name}"/>
   <Choices name="{question}" toName="dialogue" choice="single" showInline="true">
-    {"".join(f'<Choice value="{grade}"/>' for grade in RATINGS[name])}
+    {"".join(f'<Choice value="{grade}"/>' for grade in ALLOWED_RATINGS[name])}
   </Choices>"""
-            for question, name in RATING_NAMES.items()
+            for question, name in RATING_BY_QUESTION.items()
         )
     else:
         questions = f"""
@@ -61,8 +61,10 @@ def argilla_settings(*, ratings: bool) -> dict[str, Any]:
     """The settings of a dataset of Argilla, as `rg.Settings.from_json` reads them, for verdicts or for ratings."""
     questions = (
         [
-            _label_question(question, name, [str(one) for one in RATINGS[name]], required=False)
-            for question, name in RATING_NAMES.items()
+            _label_question(
+                question, name, [str(one) for one in ALLOWED_RATINGS[name]], required=False
+            )
+            for question, name in RATING_BY_QUESTION.items()
         ]
         if ratings
         else [_label_question(VERDICT, _ASKED, [one.value for one in Verdict], required=True)]

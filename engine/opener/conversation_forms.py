@@ -16,7 +16,7 @@ from engine.conversations.tables import conversations
 from engine.formats.messages.times import TIMES
 from engine.opener.table_export import TableColumns, column_type, table_lines
 from engine.project.sql import id_pages, utc_now
-from engine.questions.rating_scales import KNOWN
+from engine.questions.question_names import EXPORT_OBJECT
 
 ConversationForm = Literal[
     "openai", "anthropic", "sharegpt", "inspect", "csv", "parquet", "argilla", "label-studio", "argilla-ratings",
@@ -105,7 +105,7 @@ def about(item: Exported) -> dict[str, Any]:
     if conversation.truth:
         metadata["truth"] = conversation.truth
     if item.known:
-        metadata[KNOWN] = item.known
+        metadata[EXPORT_OBJECT] = item.known
     found: dict[str, Any] = {"metadata": metadata} if metadata else {}
     if conversation.created_at:
         found["created_at"] = conversation.created_at
@@ -328,7 +328,7 @@ def message_rows(items: Iterable[Exported], left_behind: Counter[str]) -> Iterat
         conversation = item.conversation
         left_behind["metadata"] += bool(conversation.meta)
         stated = conversation.truth
-        known = {f"{KNOWN}_{name}": value for name, value in item.known.items()}
+        known = {f"{EXPORT_OBJECT}_{name}": value for name, value in item.known.items()}
         for position, message in enumerate(conversation.messages, 1):
             facts = json.loads(message.facts) if message.facts else {}
             clock = next((key for key in TIMES if facts.get(key) is not None), "")
@@ -360,7 +360,7 @@ def column_types(beside: Collection[Beside], *, truth: bool) -> dict[str, Column
     types["position"] = "integer"
     if truth:
         types["truth"] = "text"
-    return types | {f"{KNOWN}_{name}": column_type(name) for name in known_names(beside)}
+    return types | {f"{EXPORT_OBJECT}_{name}": column_type(name) for name in known_names(beside)}
 
 
 def _text(value: Any) -> str | None:

@@ -125,21 +125,21 @@ def export_lines(
             yield from goal_exports.decision_lines(conn)
     elif kind == "requests":
         from engine.opener.requests import request_conversations
-        from engine.questions.rating_scales import KNOWN
+        from engine.questions.question_names import EXPORT_OBJECT
 
         for part, source, known in request_conversations(conn, wanted):
-            yield {**conversation_line(part, source), KNOWN: known}
+            yield {**conversation_line(part, source), EXPORT_OBJECT: known}
     elif kind == "transcripts":
         from engine.simulate.tables import transcript_lines
 
         yield from transcript_lines(conn, wanted)
     else:
         from engine.opener.conversation_forms import exported
-        from engine.questions.rating_scales import KNOWN
+        from engine.questions.question_names import EXPORT_OBJECT
 
         for item in exported(conn, wanted, beside, truth=True):
             line = conversation_line(item.conversation, item.source)
-            yield {**line, KNOWN: item.known} if item.known else line
+            yield {**line, EXPORT_OBJECT: item.known} if item.known else line
 
 
 def redacted_lines(

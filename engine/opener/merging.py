@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import quote
 
 from engine.base.errors import ProjectDamaged, ProjectError
-from engine.base.files import replacing
+from engine.base.files import atomic_replacement
 from engine.base.number_format import counted
 from engine.completeness.tables import score_sets
 from engine.conversations.tables import facets
@@ -122,7 +122,7 @@ def merge(paths: Sequence[str], target: str) -> list[Taken]:
     for path in paths:
         # says what is wrong with a file, and refuses one of another version
         Project.open(path, read_only=True).close()
-    with translate_file_errors(target), replacing(Path(target)) as made:
+    with translate_file_errors(target), atomic_replacement(Path(target)) as made:
         _copy(paths[0], made)
         with closing(sqlite3.connect(made, isolation_level=None, uri=True)) as conn:
             project_id.renew(conn)

@@ -16,7 +16,7 @@ from engine.base.number_format import counted, figure
 from engine.base.text import one_line
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery
-from engine.conversations.text_checks import KINDS, NAMES
+from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
@@ -62,7 +62,7 @@ QUOTED = 400
 """Characters of a message that are quoted."""
 MOST_POINTS = 600
 BINS = 20
-_KIND_NAMES: Mapping[str, str] = {kind: NAMES[kind] for kind in KINDS}
+_KIND_NAMES: Mapping[str, str] = {kind: KIND_NAMES[kind] for kind in KINDS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from engine.base.conversation import Conversation
-from engine.completeness.records import Request, UndoneMark
-from engine.completeness.requests import FALL, requests_of, starts_by_curve
+from engine.completeness.records import ConversationRequest, UndoneRequestMark
+from engine.completeness.requests import MIN_SCORE_FALL, requests_of, starts_by_curve
 from engine.completeness.tables import requests, scores
 from engine.conversations.tables import conversations
 from engine.goals.tables import clusterings, groups
@@ -22,7 +22,7 @@ _PAGE = 200
 
 def requests_with_goals(
     conn: sqlite3.Connection, wanted: Sequence[int] | None
-) -> Iterator[tuple[int, list[Request]]]:
+) -> Iterator[tuple[int, list[ConversationRequest]]]:
     """Yields each conversation with its requests; the only request of a conversation has the goal of all of it.
 
     Conversations without a message of a user are left out.
@@ -48,12 +48,14 @@ class RequestService:
         """`changed` is called after requests were found or marked."""
         self._project, self._changed = project, changed
 
-    def of_conversation(self, conversation_id: int) -> list[Request]:
+    def of_conversation(self, conversation_id: int) -> list[ConversationRequest]:
         """Quick. The requests of one conversation, in order; none where no user speaks."""
         with self._project.reading() as conn:
             return next((found for _, found in requests_with_goals(conn, [conversation_id])), [])
 
-    def of_conversations(self, wanted: Sequence[int]) -> list[tuple[int, list[Request]]]:
+    def of_conversations(
+        self, wanted: Sequence[int]
+    ) -> list[tuple[int, list[ConversationRequest]]]:
         """The requests of these conversations, of each in order; those where no user speaks are left out."""
         with self._project.reading() as conn:
             return list(requests_with_goals(conn, wanted))
@@ -67,13 +69,13 @@ class RequestService:
         )
         self._changed()
 
-    def undo(self, annotator: str = "") -> UndoneMark | None:
+    def undo(self, annotator: str = "") -> UndoneRequestMark | None:
         """Takes back what a person said last, of any conversation; None when there is nothing to undo."""
         undone = self._project.write(lambda conn: requests.undo(conn, annotator))
         self._changed()
         return undone
 
-    def find_by_curve(self, wanted: Sequence[int], fall: float = FALL) -> int:
+    def find_by_curve(self, wanted: Sequence[int], fall: float = MIN_SCORE_FALL) -> int:
         """Finds requests by the scores in force, without a model, and replaces what was found before; returns how many
         further ones. Conversations without a score are left as they are.
 

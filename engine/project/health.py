@@ -10,12 +10,19 @@ from engine.project import runs
 from engine.project.file.lock import is_running
 from engine.project.project import Project
 
-_FINDINGS = 5
+_MAX_PROBLEMS = 5
+"""Number of problems at which SQLite stops looking for more."""
 
 
 @dataclass(frozen=True, slots=True)
 class SQLiteFacts:
-    """Version and features of the SQLite library that Python uses."""
+    """The SQLite library that Python uses.
+
+    Attributes:
+        version: Its version.
+        full_text: Whether it has full-text search (FTS5).
+        strict: Whether it has strict tables.
+    """
 
     version: str
     full_text: bool
@@ -27,6 +34,7 @@ class ProjectHealth:
     """Result of checking a project file.
 
     Attributes:
+        conversations: Number of conversations.
         problems: At most five messages of SQLite's `quick_check`; empty for a sound file.
         interrupted: Names of the stages whose runs were interrupted and not resumed.
     """
@@ -37,7 +45,7 @@ class ProjectHealth:
 
 
 def sqlite_facts() -> SQLiteFacts:
-    """Tries the features that the project file needs in a database in memory."""
+    """Returns the features of SQLite that a project file needs; tries them in a database in memory."""
     conn = sqlite3.connect(":memory:")
     try:
         full_text = _works(conn, "CREATE VIRTUAL TABLE words USING fts5 (text)")
@@ -48,25 +56,26 @@ def sqlite_facts() -> SQLiteFacts:
 
 
 def examine(path: str | os.PathLike[str]) -> ProjectHealth:
-    """Reads a project file through without changing it.
+    """Returns what reading a whole project file finds; the file is not changed.
 
     Raises:
         ProjectError: The file cannot be opened as a project, or is too damaged to be read through.
     """
     with Project.open(path, read_only=True) as project, project.reading() as conn:
-        found = [row[0] for row in conn.execute(f"PRAGMA quick_check({_FINDINGS})")]
-        problems = tuple(line for line in found if line != "ok")
+        messages = [row[0] for row in conn.execute(f"PRAGMA quick_check({_MAX_PROBLEMS})")]
+        problems = tuple(message for message in messages if message != "ok")
         conversations = conn.execute("SELECT count(*) FROM conversation").fetchone()[0]
-        left = [row.stage for row in runs.interrupted(conn)]
-        left += [
+        interrupted = [row.stage for row in runs.interrupted(conn)]
+        interrupted += [
             stage
             for stage, pid in conn.execute("SELECT stage, pid FROM run WHERE state = 'running'")
             if not is_running(pid)
         ]
-    return ProjectHealth(conversations, problems, tuple(left))
+    return ProjectHealth(conversations, problems, tuple(interrupted))
 
 
 def _works(conn: sqlite3.Connection, statement: str) -> bool:
+    """Returns whether SQLite can run a statement."""
     try:
         conn.execute(statement)
     except sqlite3.OperationalError:

@@ -1,4 +1,4 @@
-"""Sets of conversations as one byte per id: a million take a megabyte and are combined in a millisecond."""
+"""Sets of conversations, as one byte for each id: a million take a megabyte and are combined in a millisecond."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def read_ids(conn: sqlite3.Connection, sql: str, values: Sequence[Any] = ()) -> array[int]:
-    """The integers that a query of one column gives, in its order; never a list of a million rows."""
+    """Returns the integers that a query of one column gives, in its order, without a list of a million rows."""
     return array("q", chain.from_iterable(conn.execute(sql, values)))
 
 
@@ -26,7 +26,7 @@ class IdSet:
 
     @classmethod
     def every(cls, conn: sqlite3.Connection) -> IdSet:
-        """All conversations."""
+        """Returns the set of all conversations."""
         last, count = conn.execute(
             "SELECT (SELECT max(id) FROM conversation), (SELECT count(*) FROM conversation)"
         ).fetchone()
@@ -37,7 +37,7 @@ class IdSet:
         return cls(bytes(1 + last)).of(read_ids(conn, "SELECT id FROM conversation"))
 
     def of(self, ids: Iterable[int]) -> IdSet:
-        """The set of these ids, each of which is a conversation."""
+        """Returns the set of these ids, each of which must be that of a conversation."""
         flags = bytearray(len(self.flags))
         for key in ids:
             flags[key] = 1
@@ -56,13 +56,13 @@ class IdSet:
         return self._from(self._number() & ~other._number())
 
     def condition(self, column: str) -> tuple[str, tuple[bytes, ...]]:
-        """The condition that the id of a conversation in a column is in the set, and its parameters."""
+        """Returns the SQL condition that the conversation id in a column is in the set, and its parameters."""
         if len(self) == len(self.flags) - 1:  # all of them; 0 is no id
             return "TRUE", ()
         return f"substr(?, {column} + 1, 1) = x'01'", (self.flags,)
 
     def ascending(self) -> array[int]:
-        """The ids, smallest first."""
+        """Returns the ids, smallest first."""
         return array("q", compress(range(len(self.flags)), self.flags))
 
     def _number(self) -> int:

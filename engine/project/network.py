@@ -1,4 +1,4 @@
-"""Whether a project stays offline: its setting, which is in force while the project is open."""
+"""Keeps a project offline by a setting of it, which is in force while the project is open."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from engine.base import network_guard
 from engine.project import settings
 from engine.project.project import Project
 
-KEY = "offline"
-"""Setting: true where the project uses no network, not even for endpoints and hubs that were named
+OFFLINE_KEY = "offline"
+"""Name of the setting that is true where the project uses no network, not even for endpoints and hubs that were named
 (`workbench offline`)."""
 
 
@@ -27,14 +27,14 @@ class NetworkService:
         )
         self._turn_off: Callable[[], None] | None = None
         with project.reading() as conn:
-            self._obey(bool(settings.get(conn, KEY, False)))
+            self._obey(bool(settings.get(conn, OFFLINE_KEY, False)))
 
     def stays_offline(self) -> bool:
-        """Quick. Whether this project's own setting is on."""
+        """Returns whether this project's own setting is on; quick."""
         return self._turn_off is not None
 
     def others(self) -> list[str]:
-        """Quick. What else keeps everything from being reached, as in "… is on"; empty where nothing does."""
+        """Returns the names of what else keeps this program offline, as in "… is on"; quick."""
         return [switch.name for switch in network_guard.switches() if switch != self._switch]
 
     def stay_offline(self, on: bool) -> None:
@@ -43,7 +43,7 @@ class NetworkService:
         Raises:
             ProjectReadOnly: The project cannot be written.
         """
-        self._project.write(lambda conn: settings.put(conn, KEY, on))
+        self._project.write(lambda conn: settings.put(conn, OFFLINE_KEY, on))
         self._obey(on)
 
     def close(self) -> None:
@@ -51,6 +51,7 @@ class NetworkService:
         self._obey(False)
 
     def _obey(self, on: bool) -> None:
+        """Applies the setting, or ends its effect."""
         with self._guard:
             if on and self._turn_off is None:
                 self._turn_off = network_guard.turn_on(self._switch)

@@ -12,13 +12,13 @@ import uuid
 from engine.project import settings
 
 PROJECT_ID = "project_id"
-"""Setting: the id, 32 hexadecimal digits."""
+"""Name of the setting with the id, 32 hexadecimal digits."""
 
 
 def get(conn: sqlite3.Connection) -> str | None:
-    """The id of the project; None of a file of an earlier version that was not written since."""
-    known: str | None = settings.get(conn, PROJECT_ID)
-    return known
+    """Returns the id of the project; None for a file of an earlier version that was not written since."""
+    project_id: str | None = settings.get(conn, PROJECT_ID)
+    return project_id
 
 
 def ensure(conn: sqlite3.Connection) -> None:

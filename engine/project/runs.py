@@ -1,4 +1,4 @@
-"""Runs: every execution of every stage, with everything that determines its result."""
+"""Stores the runs of a project: every execution of every stage, with everything that determines its result."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def create(
 
 
 def count(conn: sqlite3.Connection, run_id: int, done: int, total: int | None) -> None:
-    """Sets a run's counter; belongs in the transaction that stores the batch it counts."""
+    """Sets the counter of a run; belongs in the transaction that stores the batch it counts."""
     conn.execute("UPDATE run SET done = ?, total = ? WHERE id = ?", (done, total, run_id))
 
 
@@ -66,18 +66,18 @@ def interrupt_running(conn: sqlite3.Connection) -> int:
 
 
 def get(conn: sqlite3.Connection, run_id: int) -> RunRow | None:
-    """One run."""
+    """Returns one run; None if there is none with this id."""
     row = conn.execute(f"SELECT {_COLUMNS} FROM run WHERE id = ?", (run_id,)).fetchone()
     return None if row is None else _row(row)
 
 
 def all_runs(conn: sqlite3.Connection) -> list[RunRow]:
-    """Every run, newest first."""
+    """Returns every run, newest first."""
     return [_row(row) for row in conn.execute(f"SELECT {_COLUMNS} FROM run ORDER BY id DESC")]
 
 
 def interrupted(conn: sqlite3.Connection) -> list[RunRow]:
-    """Interrupted runs that no later run of the same stage and configuration resumed, newest first."""
+    """Returns the interrupted runs that no later run of the same stage and configuration resumed, newest first."""
     return [
         _row(row)
         for row in conn.execute(

@@ -1,4 +1,4 @@
-"""Helpers for SQL that all modules of the store share."""
+"""Helpers for SQL that all modules with tables share."""
 
 from __future__ import annotations
 
@@ -14,41 +14,46 @@ from engine.base.conversation import MOST_MESSAGES
 K = TypeVar("K")
 
 MESSAGE_BITS = (MOST_MESSAGES - 1).bit_length()
-"""A message's id is its conversation's id, shifted by this, and its index."""
+"""Number of bits of a message's index. The id of a message is its conversation's id, shifted left by so many bits, plus
+its index."""
 
 CHUNK = 500
-"""Keys in one IN list; far below SQLite's limit on variables."""
+"""Number of keys in one IN list, far below SQLite's limit on variables."""
 
 
 def message_ids(conversation_id: int) -> tuple[int, int]:
-    """The first and the last id that a message of a conversation can have."""
+    """Returns the first and the last id that a message of a conversation can have."""
     first = conversation_id << MESSAGE_BITS
     return first, first + MOST_MESSAGES - 1
 
 
 def utc_now() -> str:
-    """The time in UTC with milliseconds, as stored: `2026-07-01T12:00:00.123Z`."""
+    """Returns the time in UTC with milliseconds, as it is stored: `2026-07-01T12:00:00.123Z`."""
     now = datetime.datetime.now(datetime.UTC)
     return now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z"
 
 
 def chunks(keys: Sequence[K]) -> Iterator[Sequence[K]]:
-    """The keys in pieces that fit one IN list."""
+    """Yields the keys in pieces that fit one IN list."""
     for start in range(0, len(keys), CHUNK):
         yield keys[start : start + CHUNK]
 
 
 def id_pages(
-    conn: sqlite3.Connection, wanted: Sequence[int] | None = None, size: int = CHUNK
+    conn: sqlite3.Connection, ids: Sequence[int] | None = None, size: int = CHUNK
 ) -> Iterator[Sequence[int]]:
-    """The ids that are wanted, in their order, or those of all conversations by id; at most `size` at a time.
+    """Yields some ids in their order, or the ids of all conversations ascending, at most `size` at a time.
+
+    Args:
+        ids: The ids; None for all conversations.
+        size: Number of ids in a page.
 
     Raises:
         ValueError: The ids of a damaged file are out of order, so that their pages would never end.
     """
-    if wanted is not None:
-        for start in range(0, len(wanted), size):
-            yield wanted[start : start + size]
+    if ids is not None:
+        for start in range(0, len(ids), size):
+            yield ids[start : start + size]
         return
     last = 0
     while page := conn.execute(
@@ -61,12 +66,12 @@ def id_pages(
 
 
 def placeholders(values: Sequence[object]) -> str:
-    """A placeholder for each value: `?,?,?`."""
+    """Returns a placeholder for each value: `?,?,?`."""
     return ",".join("?" * len(values))
 
 
 to_json = json.JSONEncoder(separators=(",", ":")).encode
-"""JSON as stored; ASCII, so that it is valid text whatever the value holds."""
+"""Returns a value as JSON in the form that is stored; ASCII, so that it is valid text whatever the value holds."""
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.base.files import make_file
+from engine.base.files import create_private_file
 from engine.training.config import LARGEST
 
 State = Literal["new", "running", "interrupted", "stopped", "finished", "failed"]
@@ -128,7 +128,7 @@ class EventLog:
     def __init__(self, path: Path) -> None:
         # A process that was killed may have left half a line.
         _end_line(path)
-        make_file(path)
+        create_private_file(path)
         self._file = path.open("a", encoding="utf-8", newline="\n")
 
     def write(self, event: str, **fields: Any) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.base.files import DISK_FULL, FULL_HINT, is_disk_full
+from engine.base.files import DISK_FULL_MESSAGE, TRAINING_DISK_FULL_HINT, is_disk_full
 from engine.training import process
 from engine.training.config import RETIRED_RECIPE, ConfigError, TrainConfig
 from engine.training.events import (
@@ -219,7 +219,10 @@ class RunHistory:
         if is_out_of_memory(tail):
             return "Out of memory.", LOWER_MEMORY
         if is_disk_full(tail, self.run.path):
-            return f"{DISK_FULL}: {self.run.path.name} could not be written.", FULL_HINT
+            return (
+                f"{DISK_FULL_MESSAGE}: {self.run.path.name} could not be written.",
+                TRAINING_DISK_FULL_HINT,
+            )
         if code == _KILLED:
             return (
                 "The process was killed: by someone, or by the system because memory ran out.",

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.base.errors import UsageError, WorkbenchError
-from engine.base.files import make_file, write_atomically
+from engine.base.files import create_private_file, write_atomically
 from engine.base.network_guard import child_environment
 from engine.base.number_format import counted
 from engine.training.config import ConfigError, TrainConfig
@@ -208,7 +208,7 @@ class Trainers:
                 raise UsageError(f"{run.path.name} is running.", "Stop it first.")
             run.stop.unlink(missing_ok=True)
             try:
-                make_file(run.log)
+                create_private_file(run.log)
                 with run.log.open("ab") as log:
                     child = subprocess.Popen(
                         [*command, str(run.path)],

@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NameTaken, NotFound, NotYet, ProjectError, UsageError
-from engine.base.files import disk_full, is_disk_full, make_folder, private_folder, sync_tree
+from engine.base.files import (
+    create_private_folder,
+    disk_full_error,
+    is_disk_full,
+    sync_tree,
+    temporary_private_folder,
+)
 from engine.base.folders import version
 from engine.base.text import one_line
 from engine.completeness.block import LogItem
@@ -215,8 +221,8 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
     check_data(plan)
     target = runs_folder(home) / name
     try:
-        make_folder(target.parent)
-        with private_folder(target.parent) as folder:
+        create_private_folder(target.parent)
+        with temporary_private_folder(target.parent) as folder:
             part = folder / name
             part.mkdir()
             _write(project, RunDirectory(part), config, plan)
@@ -225,7 +231,7 @@ def create_run(project: Project, name: str, config: TrainConfig, plan: DataPlan)
             part.rename(target)
     except OSError as error:
         if is_disk_full(error):
-            raise disk_full(f"the run {name} in {target.parent}") from error
+            raise disk_full_error(f"the run {name} in {target.parent}") from error
         raise ProjectError(
             f"The run cannot be written to {target}: {error.strerror or error}.",
             "Make room there, or allow writing beside the project file.",
@@ -263,7 +269,7 @@ def delete(run: RunDirectory) -> None:
         if not had:
             raise UsageError(f"{run.path.name} is running.", "Stop it first.")
         try:
-            with private_folder(run.path.parent) as folder:
+            with temporary_private_folder(run.path.parent) as folder:
                 # Renamed first, so that a half-deleted run is never listed.
                 shutil.rmtree(run.path.rename(folder / run.path.name))
         except OSError as error:

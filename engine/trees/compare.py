@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from engine.trees.measures import answers
 from engine.trees.tree import Kind, Tree
 
-_END = 256
+_END_OF_RESPONSE = 256
 """Marks the end of a response, after its bytes."""
 
 
@@ -50,25 +50,27 @@ class TreeComparison:
 
 
 def compare(first: Tree, second: Tree) -> TreeComparison:
-    """Compares two trees of one prompt.
+    """Returns the matching nodes of two trees of one prompt, and bounds on the distance of their distributions.
 
     The mass of an ended leaf belongs to one response. All other mass (cut, too long, not read yet, pruned) belongs to
     unknown responses that begin with a known text. `low` assumes that the unknown mass of both trees is as equal as
     the texts allow, `high` that it is nowhere equal.
     """
     texts = _Texts()
-    one, two = _Placed(texts, first), _Placed(texts, second)
-    shared = one.by_response.keys() & two.by_response.keys()
-    known = one.regions(), two.regions()
+    first_texts, second_texts = _TreeTexts(texts, first), _TreeTexts(texts, second)
+    shared_responses = first_texts.by_response.keys() & second_texts.by_response.keys()
+    regions = first_texts.regions(), second_texts.regions()
     equal = math.fsum(
-        min(p, q) for p, q, byte in zip(*known, texts.byte, strict=True) if byte == _END
+        min(p, q)
+        for p, q, byte in zip(*regions, texts.byte, strict=True)
+        if byte == _END_OF_RESPONSE
     )
-    possible = _could_be_equal(texts, *known)
+    possible = _could_be_equal(texts, *regions)
     return TreeComparison(
-        one.matches_in(two, shared),
-        two.matches_in(one, shared),
-        len(shared),
-        max(0.0, min(math.fsum(known[0]), math.fsum(known[1])) - possible),
+        first_texts.matches_in(second_texts, shared_responses),
+        second_texts.matches_in(first_texts, shared_responses),
+        len(shared_responses),
+        max(0.0, min(math.fsum(regions[0]), math.fsum(regions[1])) - possible),
         max(0.0, 1.0 - equal),
     )
 
@@ -86,59 +88,62 @@ class _Texts:
         """Returns the text extended by these bytes."""
         for byte in data:
             key = text << 9 | byte
-            found = self._longer.get(key)
-            if found is None:
-                found = self._longer[key] = len(self.up)
+            longer = self._longer.get(key)
+            if longer is None:
+                longer = self._longer[key] = len(self.up)
                 self.up.append(text)
                 self.byte.append(byte)
-            text = found
+            text = longer
         return text
 
     def without_begun(self, text: int, stops: Sequence[bytes]) -> int:
         """Returns the text without a possible beginning of a stop text at its end, which is no part of the response."""
-        most = max((len(stop) for stop in stops), default=1) - 1
-        tail, at = b"", text
-        while at and len(tail) < most:
-            tail, at = bytes([self.byte[at]]) + tail, self.up[at]
-        begun = max(
+        max_begun = max((len(stop) for stop in stops), default=1) - 1
+        tail, prefix = b"", text
+        while prefix and len(tail) < max_begun:
+            tail, prefix = bytes([self.byte[prefix]]) + tail, self.up[prefix]
+        begun_bytes = max(
             (size for s in stops for size in range(1, len(s)) if tail.endswith(s[:size])), default=0
         )
-        for _ in range(begun):
+        for _ in range(begun_bytes):
             text = self.up[text]
         return text
 
 
-class _Placed:
+class _TreeTexts:
     """A tree with the text of each of its nodes."""
 
     def __init__(self, texts: _Texts, tree: Tree) -> None:
         self._texts, self._tree = texts, tree
         self._places = array("q", [0])
         for node in tree.nodes[1:]:
-            at = texts.after(self._places[node.parent], tree.spelling(node.token))
+            text = texts.after(self._places[node.parent], tree.spelling(node.token))
             if node.token in tree.stop_tokens:
-                at = texts.after(at, (_END,))
-            self._places.append(at)
+                text = texts.after(text, (_END_OF_RESPONSE,))
+            self._places.append(text)
         self.by_response = {answer.text: answer.leaves for answer in answers(tree)}
-        for at, node in enumerate(tree.nodes):
+        for node_id, node in enumerate(tree.nodes):
             if node.kind is Kind.ENDED:  # computed lazily: regions need the texts of both trees
-                texts.after(texts.after(0, tree.text(at)), (_END,))
+                texts.after(texts.after(0, tree.text(node_id)), (_END_OF_RESPONSE,))
 
     def regions(self) -> list[float]:
-        """For each text, the mass of the responses that are known to begin with it, or to be it where it ends."""
+        """Returns, for each text, the mass of the responses that are known to begin with it, or to be it where it
+        ends."""
         tree, texts = self._tree, self._texts
         stops = [stop.encode() for stop in tree.options.stop if stop]
         masses = [0.0] * len(texts.up)
-        for at, node in enumerate(tree.nodes):
+        for node_id, node in enumerate(tree.nodes):
             if node.kind is Kind.ENDED:
-                masses[texts.after(texts.after(0, tree.text(at)), (_END,))] += node.mass
+                masses[texts.after(texts.after(0, tree.text(node_id)), (_END_OF_RESPONSE,))] += (
+                    node.mass
+                )
             else:
                 mass = node.pruned if node.kind is Kind.INNER else node.mass
-                masses[texts.without_begun(self._places[at], stops)] += mass
+                masses[texts.without_begun(self._places[node_id], stops)] += mass
         return masses
 
-    def matches_in(self, other: _Placed, shared: set[str]) -> NodeMatches:
-        """Finds the matches of this tree's nodes in the other tree."""
+    def matches_in(self, other: _TreeTexts, shared: set[str]) -> NodeMatches:
+        """Returns the matches of this tree's nodes in the other tree."""
         masses = other._spelled()
         twins = [-1] * len(self._texts.up)
         nodes = other._tree.nodes
@@ -155,21 +160,21 @@ class _Placed:
     def _numbered(self) -> Iterable[tuple[int, int]]:
         return enumerate(self._places)
 
-    def _adds(self, at: int) -> bool:
-        """Whether a node's text is not its parent's; a token may spell nothing."""
-        parent = self._tree.nodes[at].parent
-        return parent < 0 or self._places[at] != self._places[parent]
+    def _adds(self, node_id: int) -> bool:
+        """Returns whether a node's text is not its parent's; a token may spell nothing."""
+        parent = self._tree.nodes[node_id].parent
+        return parent < 0 or self._places[node_id] != self._places[parent]
 
     def _spelled(self) -> list[float]:
-        """For each text, the probability of the paths whose last token completes it."""
+        """Returns, for each text, the probability of the paths whose last token completes it."""
         masses = [0.0] * len(self._texts.up)
-        for at, place in self._numbered:
-            if self._adds(at):
-                masses[place] += self._tree.nodes[at].mass
+        for node_id, text in self._numbered:
+            if self._adds(node_id):
+                masses[text] += self._tree.nodes[node_id].mass
         return masses
 
 
-def _could_be_equal(texts: _Texts, one: Sequence[float], two: Sequence[float]) -> float:
+def _could_be_equal(texts: _Texts, first: Sequence[float], second: Sequence[float]) -> float:
     """Returns the greatest mass that two distributions can have in common, given the mass of each region (text prefix).
 
     Two regions share a response exactly when one text is a prefix of the other. So a greedy matching is optimal: each
@@ -177,14 +182,18 @@ def _could_be_equal(texts: _Texts, one: Sequence[float], two: Sequence[float]) -
     matched at shorter prefixes.
     """
     matched = 0.0
-    below = [0.0] * len(texts.up), [0.0] * len(texts.up)
+    unmatched_below = [0.0] * len(texts.up), [0.0] * len(texts.up)
     for text in range(len(texts.up) - 1, -1, -1):
-        p, q = one[text], two[text]
-        p_below, q_below = below[0][text], below[1][text]
-        up, down = min(p, q_below), min(q, p_below)
-        here = min(p - up, q - down)
-        matched += up + down + here
+        p, q = first[text], second[text]
+        p_below, q_below = unmatched_below[0][text], unmatched_below[1][text]
+        first_with_longer, second_with_longer = min(p, q_below), min(q, p_below)
+        equal_texts = min(p - first_with_longer, q - second_with_longer)
+        matched += first_with_longer + second_with_longer + equal_texts
         if text:
-            below[0][texts.up[text]] += p + p_below - up - down - here
-            below[1][texts.up[text]] += q + q_below - up - down - here
+            unmatched_below[0][texts.up[text]] += (
+                p + p_below - first_with_longer - second_with_longer - equal_texts
+            )
+            unmatched_below[1][texts.up[text]] += (
+                q + q_below - first_with_longer - second_with_longer - equal_texts
+            )
     return matched

@@ -1,4 +1,4 @@
-"""Response trees over HTTP: the most probable frontier nodes of all trees are expanded with parallel requests.
+"""Grows response trees over HTTP: the most probable frontier nodes of all trees are expanded with parallel requests.
 
 The choice of nodes depends on the trees alone, so neither speed nor number of endpoints changes a tree. Tokens that an
 endpoint does not list are pruned mass. A node without any listed token is not expanded; its mass stays unexpanded.
@@ -26,10 +26,10 @@ from engine.trees.places import Place
 from engine.trees.record import record, restore
 from engine.trees.tree import Transform, Tree, TreeOptions, lower_below
 
-WIDTH = 64
+NODES_AT_ONCE = 64
 """Number of nodes expanded at the same time."""
 
-VOCABULARY = 1 << 18
+MAX_VOCABULARY = 1 << 18
 """Upper bound of the vocabulary size, for bounds of entropies; no model in use has more tokens."""
 
 
@@ -40,7 +40,7 @@ def refuse_trees(model: EndpointModel, options: TreeOptions) -> None:
 
 
 def options_for(can: Capabilities, options: TreeOptions) -> TreeOptions:
-    """Options that an endpoint can follow: no node gets more children than it lists.
+    """Returns the options that an endpoint can follow: no node gets more children than it lists.
 
     Raises:
         UsageError: The sampler cannot be followed exactly where only the most probable tokens are listed.
@@ -61,7 +61,7 @@ class Spellings:
         self._numbers = {text: number for number, text in known.items()}
 
     def of(self, token: int) -> bytes:
-        """The bytes of a token."""
+        """Returns the bytes of a token; nothing for an unknown one."""
         return self._known.get(token, b"")
 
     def put(self, token: int, text: bytes) -> None:
@@ -69,11 +69,11 @@ class Spellings:
         self._known[token] = text
 
     def unknown(self, tokens: Sequence[int]) -> list[int]:
-        """Those whose bytes are not known yet."""
+        """Returns those whose bytes are not known yet."""
         return [token for token in tokens if token not in self._known]
 
     def number(self, text: bytes) -> int:
-        """The id of a text, a new one where it has none."""
+        """Returns the id of a text, a new one where it has none."""
         if text not in self._numbers:
             self._numbers[text] = number = len(self._numbers)
             self._known[number] = text
@@ -100,7 +100,7 @@ async def begin(
     known: dict[int, bytes],
     context: int,
 ) -> GrowingTree:
-    """Tokenizes the log before a place and makes the tree.
+    """Returns a tree that can grow, after tokenizing the log before its place.
 
     Args:
         tree: Makes the tree, or restores it.
@@ -112,18 +112,18 @@ async def begin(
     """
     can, notes, texts = reader.can, [], list(place.texts)
     if can.controls:
-        found = [without_controls(text) for text in texts]
-        texts, broken = [text for text, _ in found], sum(count for _, count in found)
-        notes = [f"{broken} control tokens broken up"] if broken else []
+        cleaned = [without_controls(text) for text in texts]
+        texts, broken_count = [text for text, _ in cleaned], sum(count for _, count in cleaned)
+        notes = [f"{broken_count} control tokens broken up"] if broken_count else []
     spellings = Spellings(known)
     grown = GrowingTree(tree(spellings), Raw("".join(texts), ()), spellings)
     if can.tokens:
-        await _in_tokens(reader, grown, place, texts, context, notes)
+        await _tokenize_prompt(reader, grown, place, texts, context, notes)
     grown.note = ", ".join(notes) or None
     return grown
 
 
-async def _in_tokens(
+async def _tokenize_prompt(
     reader: Reader,
     grown: GrowingTree,
     place: Place,
@@ -131,26 +131,30 @@ async def _in_tokens(
     context: int,
     notes: list[str],
 ) -> None:
-    around = await reader.known.learn_prompt(None)
+    """Puts the tokens of the log into the prompt of a tree, and the log-probabilities of the recorded answer where the
+    endpoint gives them."""
+    prompt_frame = await reader.known.learn_prompt(None)
     await reader.known.learn_log([*texts, place.answer])
     recorded = reader.known.tokenize(place.answer)
-    room = context - len(around.tokens.head) - max(grown.tree.options.max_tokens, len(recorded))
-    room = max(room, context // 2, SMALLEST_ROOM)
-    tokens, note = log_tokens(reader.known, texts, place.kept, room)
+    token_room = (
+        context - len(prompt_frame.tokens.head) - max(grown.tree.options.max_tokens, len(recorded))
+    )
+    token_room = max(token_room, context // 2, SMALLEST_ROOM)
+    tokens, note = log_tokens(reader.known, texts, place.kept, token_room)
     if note and not reader.can.ids:
         raise RequestRefused(
             "it is longer than the context, and this endpoint takes whole texts only"
         )
     notes += [note] if note else []
-    ids = (*around.tokens.head, *tokens)
+    ids = (*prompt_frame.tokens.head, *tokens)
     grown.prompt = replace(grown.prompt, ids=ids)
     grown.prompt_tokens = len(ids)
     if not (reader.can.ids and reader.can.named):
         return  # tokens have numbers of our own here, so those of the recorded answer say nothing
     grown.answer = tuple(recorded)
     if reader.can.echo and recorded:
-        short = tuple(recorded[:ANSWER_TOKENS])
-        steps = await reader.along(Raw("", (*ids, *short)))
+        answer_start = tuple(recorded[:ANSWER_TOKENS])
+        steps = await reader.along(Raw("", (*ids, *answer_start)))
         grown.answer_log_probs = tuple(
             step.chosen.log_p for step in steps[len(ids) :] if step.chosen is not None
         )
@@ -159,7 +163,7 @@ async def _in_tokens(
 async def grow(
     reader: Reader, jobs: Sequence[GrowingTree], budget: Budget, progress: Callable[[int], None]
 ) -> Work:
-    """Grows trees until none has a node to read or the budget is used up.
+    """Grows trees until none has a node to read or the budget is used up; returns what was read.
 
     Args:
         progress: Gets the nodes read in this call.
@@ -169,48 +173,57 @@ async def grow(
         ModelError: No endpoint is left.
     """
     start = time.perf_counter()
-    read = 0
+    nodes_read = 0
     finished = False
     while True:
-        late = budget.seconds is not None and time.perf_counter() - start >= budget.seconds
-        most = WIDTH if budget.nodes is None else min(WIDTH, budget.nodes - read)
-        if late or most <= 0:
+        out_of_time = budget.seconds is not None and time.perf_counter() - start >= budget.seconds
+        max_nodes = (
+            NODES_AT_ONCE if budget.nodes is None else min(NODES_AT_ONCE, budget.nodes - nodes_read)
+        )
+        if out_of_time or max_nodes <= 0:
             break
-        taken = _most_probable(jobs, most)
-        if not taken:
+        job_nodes = _take_most_probable(jobs, max_nodes)
+        if not job_nodes:
             finished = True
             break
         try:
-            steps = await asyncio.gather(*(reader.after(_path(job, node)) for job, node in taken))
-            await _spell(reader, [job for job, _ in taken], steps)
+            steps = await asyncio.gather(
+                *(reader.after(_path(job, node)) for job, node in job_nodes)
+            )
+            await _spell(reader, [job for job, _ in job_nodes], steps)
         except BaseException:
-            for job, node in taken:
+            for job, node in job_nodes:
                 job.tree.give_back(node)
             raise
-        for (job, node), step in zip(taken, steps, strict=True):
+        for (job, node), step in zip(job_nodes, steps, strict=True):
             _expand(job, node, step)
-        read += len(taken)
-        progress(read)
-    return Work(read, read, read, time.perf_counter() - start, 0.0, finished)
+        nodes_read += len(job_nodes)
+        progress(nodes_read)
+    return Work(nodes_read, nodes_read, nodes_read, time.perf_counter() - start, 0.0, finished)
 
 
-def _most_probable(jobs: Sequence[GrowingTree], most: int) -> list[tuple[GrowingTree, int]]:
-    """The most probable waiting nodes of all trees, of equal ones those of the first tree."""
-    taken: list[tuple[GrowingTree, int]] = []
-    while len(taken) < most:
+def _take_most_probable(
+    jobs: Sequence[GrowingTree], max_nodes: int
+) -> list[tuple[GrowingTree, int]]:
+    """Returns the most probable waiting nodes of all trees, of equal ones those of the first tree."""
+    job_nodes: list[tuple[GrowingTree, int]] = []
+    while len(job_nodes) < max_nodes:
         waiting = [
-            (path, -at) for at, job in enumerate(jobs) if (path := job.tree.next_path) is not None
+            (path, -index)
+            for index, job in enumerate(jobs)
+            if (path := job.tree.next_path) is not None
         ]
         if not waiting:
             break
         job = jobs[-max(waiting)[1]]
         node = job.tree.take()
         assert node is not None  # next_path has found a waiting node
-        taken.append((job, node))
-    return taken
+        job_nodes.append((job, node))
+    return job_nodes
 
 
 def _path(job: GrowingTree, node: int) -> Raw:
+    """Returns the prompt with the tokens and the text from the root to a node."""
     tokens = job.tree.tokens(node)
     text = b"".join(map(job.spellings.of, tokens)).decode("utf-8", "replace")
     return Raw(job.prompt.text + text, (*job.prompt.ids, *tokens))
@@ -221,62 +234,68 @@ async def _spell(reader: Reader, jobs: Sequence[GrowingTree], steps: Sequence[St
     for job, step in zip(jobs, steps, strict=True):
         if step is None:
             continue
-        for one in step.top:
-            if one.token is not None and one.text is not None:
-                job.spellings.put(one.token, one.text)
-        wanted = job.spellings.unknown([one.token for one in step.top if one.token is not None])
-        ended = [token for token in wanted if token in job.tree.stop_tokens]
-        for token in ended:
-            job.spellings.put(token, b"")
-        plain = [token for token in wanted if token not in job.tree.stop_tokens]
-        texts = await asyncio.gather(
-            *(text_of(reader.ask, reader.can.tokens, [token]) for token in plain)
+        for candidate in step.top:
+            if candidate.token is not None and candidate.text is not None:
+                job.spellings.put(candidate.token, candidate.text)
+        unspelled = job.spellings.unknown(
+            [candidate.token for candidate in step.top if candidate.token is not None]
         )
-        for token, text in zip(plain, texts, strict=True):
+        end_tokens = [token for token in unspelled if token in job.tree.stop_tokens]
+        for token in end_tokens:
+            job.spellings.put(token, b"")
+        text_tokens = [token for token in unspelled if token not in job.tree.stop_tokens]
+        texts = await asyncio.gather(
+            *(text_of(reader.ask, reader.can.tokens, [token]) for token in text_tokens)
+        )
+        for token, text in zip(text_tokens, texts, strict=True):
             job.spellings.put(token, text.encode())
 
 
 def _expand(job: GrowingTree, node: int, step: Step | None) -> None:
+    """Adds the children that an endpoint listed to a node; leaves it unread where a listed token may hide a child."""
     if step is None:
         return
-    found: dict[int, float] = {}
-    for one in step.top:
-        if one.token is not None:
-            found[one.token] = one.log_p
-        elif one.text and b"\xef\xbf\xbd" not in one.text:
+    log_probs: dict[int, float] = {}
+    for candidate in step.top:
+        if candidate.token is not None:
+            log_probs[candidate.token] = candidate.log_p
+        elif candidate.text and b"\xef\xbf\xbd" not in candidate.text:
             # An empty or broken text may be any of several tokens, so their mass is pruned.
-            found[job.spellings.number(one.text)] = one.log_p
+            log_probs[job.spellings.number(candidate.text)] = candidate.log_p
     transform = job.tree.options.transform
     if transform.top_k:
-        if len(found) < len(step.top):
+        if len(log_probs) < len(step.top):
             return  # which tokens the sampler keeps is unknown
-        values = transform.apply(np.array(list(found.values()), dtype=np.float32))
-        drawn = [(token, float(v)) for token, v in zip(found, values, strict=True) if v > -np.inf]
-        job.tree.expand_listed(node, drawn, len(drawn))
-    elif found and not _might_hide_a_child(job.tree, node, step, found):
-        job.tree.expand_listed(node, list(found.items()), VOCABULARY)
+        values = transform.apply(np.array(list(log_probs.values()), dtype=np.float32))
+        sampled = [
+            (token, float(v)) for token, v in zip(log_probs, values, strict=True) if v > -np.inf
+        ]
+        job.tree.expand_listed(node, sampled, len(sampled))
+    elif log_probs and not _might_hide_a_child(job.tree, node, step, log_probs):
+        job.tree.expand_listed(node, list(log_probs.items()), MAX_VOCABULARY)
 
 
-def _might_hide_a_child(tree: Tree, node: int, step: Step, found: dict[int, float]) -> bool:
-    """Whether a node would be a leaf only because an unidentified token may be a child of it."""
-    if len(found) == len(step.top):
+def _might_hide_a_child(tree: Tree, node: int, step: Step, log_probs: dict[int, float]) -> bool:
+    """Returns whether a node would be a leaf only because an unidentified token may be a child of it."""
+    if len(log_probs) == len(step.top):
         return False
     mass = tree.nodes[node].mass
-    hidden = 1.0 - math.fsum(map(math.exp, found.values()))
-    best = math.exp(max(found.values()))
-    path = tree.options.mode == "path"
-    return path and mass * best < tree.options.alpha <= mass * hidden
+    hidden_mass = 1.0 - math.fsum(map(math.exp, log_probs.values()))
+    best_probability = math.exp(max(log_probs.values()))
+    by_path = tree.options.mode == "path"
+    return by_path and mass * best_probability < tree.options.alpha <= mass * hidden_mass
 
 
 def _grow(
     model: EndpointModel, request: Grow, report: Callable[[int], None]
 ) -> tuple[list[GrownTree], Work]:
     # Children that the endpoint does not list are pruned mass.
+    """Returns the trees that a request asks for and the work that they took."""
     refuse_trees(model, request.options)
     options = options_for(model.can, request.options)
     # Where tokens have numbers of our own, none of them is the end token.
-    named = model.can.end_token if model.can.named else None
-    stops = frozenset() if named is None else frozenset({named})
+    end_token = model.can.end_token if model.can.named else None
+    stops = frozenset() if end_token is None else frozenset({end_token})
 
     async def work() -> tuple[list[GrowingTree], Work]:
         reader = model.reader()
@@ -288,47 +307,54 @@ def _grow(
         ]
         return jobs, await grow(reader, jobs, request.budget, report)
 
-    jobs, done = model.run(work)
-    return [_grown(job) for job in jobs], done
+    jobs, work_done = model.run(work)
+    return [_grown(job) for job in jobs], work_done
 
 
 def _grow_on(
     model: EndpointModel, request: GrowOn, report: Callable[[int], None]
 ) -> tuple[GrownTree, Work]:
+    """Returns a stored tree after it has grown further, and the work that it took; the tree so far if it was
+    cancelled."""
     stored = request.tree
     refuse_trees(model, restore(stored).options)
     jobs: list[GrowingTree] = []
-    read = 0
+    nodes_read = 0
 
-    def make(known: Spellings) -> Tree:
+    def restore_tree(known: Spellings) -> Tree:
         tree = restore(stored)
         tree.spelling = known.of
         if request.below is not None and request.alpha is not None:
             lower_below(tree, request.alpha, request.below)
         return tree
 
-    def note(nodes: int) -> None:
-        nonlocal read
-        read = nodes
+    def report_nodes(nodes: int) -> None:
+        nonlocal nodes_read
+        nodes_read = nodes
         report(nodes)
 
     async def work() -> Work:
         reader = model.reader()
-        spelled = {int(token): bytes.fromhex(text) for token, text in stored.spellings.items()}
-        bare = replace(request.place, answer="")
-        jobs.append(await begin(reader, bare, make, spelled, model.context))
-        return await grow(reader, jobs, request.budget, note)
+        known_spellings = {
+            int(token): bytes.fromhex(text) for token, text in stored.spellings.items()
+        }
+        place_without_answer = replace(request.place, answer="")
+        jobs.append(
+            await begin(reader, place_without_answer, restore_tree, known_spellings, model.context)
+        )
+        return await grow(reader, jobs, request.budget, report_nodes)
 
     try:
-        done = model.run(work)
+        work_done = model.run(work)
     except Cancelled:
         if not jobs:
             raise
-        done = Work(read, read, read, 0.0, 0.0, False)
-    return _grown(jobs[0]), done
+        work_done = Work(nodes_read, nodes_read, nodes_read, 0.0, 0.0, False)
+    return _grown(jobs[0]), work_done
 
 
 def _grown(job: GrowingTree) -> GrownTree:
+    """Returns a tree as it is handed to the caller."""
     return GrownTree(
         record(job.tree), job.answer, job.answer_log_probs, job.prompt_tokens, job.note
     )

@@ -25,7 +25,7 @@ Predicate = Callable[[str, bool], bool | None]
 property (True), none has it (False), or it depends on the rest (None)."""
 
 
-PROVES_NOTHING = 0.99
+MIN_USELESS_WIDTH = 0.99
 """Distance of two bounds from which on they say nothing."""
 
 
@@ -39,7 +39,7 @@ class ProbabilityBounds:
 
 
 def guarantee(tree: Tree, predicate: Predicate) -> ProbabilityBounds:
-    """Computes bounds on the probability that a response has a property.
+    """Returns bounds on the probability that a response has a property.
 
     Args:
         predicate: Its answer for a beginning must hold for every response that begins so.
@@ -48,29 +48,29 @@ def guarantee(tree: Tree, predicate: Predicate) -> ProbabilityBounds:
     fails: list[float] = []
     stops = [stop.encode() for stop in tree.options.stop if stop]
 
-    def note(mass: float, settled: bool | None) -> None:
+    def count_mass(mass: float, settled: bool | None) -> None:
         if settled is not None:
             (holds if settled else fails).append(mass)
 
-    for at, node in enumerate(tree.nodes):
-        data = tree.text(at)
+    for node_id, node in enumerate(tree.nodes):
+        data = tree.text(node_id)
         ended = node.kind is Kind.ENDED
         text = data.decode("utf-8", "replace") if ended else _whole(_without_stop(data, stops))
         settled = predicate(text, ended)
         # A child left out might be an end token, so its parent's text settles it only when ending there agrees.
         if node.kind is Kind.INNER:
-            note(node.pruned, settled if settled == predicate(text, True) else None)
+            count_mass(node.pruned, settled if settled == predicate(text, True) else None)
         else:
-            note(node.mass, settled)
+            count_mass(node.mass, settled)
     return ProbabilityBounds(min(1.0, math.fsum(holds)), max(0.0, 1.0 - math.fsum(fails)))
 
 
 def contains(part: str) -> Predicate:
     """Returns the predicate: the response contains `part`, ignoring case."""
-    wanted = part.casefold()
+    folded_part = part.casefold()
 
     def settle(text: str, ended: bool) -> bool | None:
-        if wanted in text.casefold():
+        if folded_part in text.casefold():
             return True
         return False if ended else None
 
@@ -79,12 +79,12 @@ def contains(part: str) -> Predicate:
 
 def equals(whole: str) -> Predicate:
     """Returns the predicate: the response equals `whole`, ignoring white space at both ends."""
-    wanted = whole.strip()
+    stripped = whole.strip()
 
     def settle(text: str, ended: bool) -> bool | None:
         if ended:
-            return text.strip() == wanted
-        return None if wanted.startswith(text.lstrip()) or text.strip() == wanted else False
+            return text.strip() == stripped
+        return None if stripped.startswith(text.lstrip()) or text.strip() == stripped else False
 
     return settle
 
@@ -116,17 +116,19 @@ def json_has(path: str, value: str | None = None) -> Predicate:
         if not ended:
             return None
         try:
-            at: Any = json.loads(text)
+            current: Any = json.loads(text)
         except (ValueError, RecursionError):
             return False
         for step in steps:
-            if isinstance(at, dict) and step in at:
-                at = at[step]
-            elif isinstance(at, list) and step.isdigit() and int(step) < len(at):
-                at = at[int(step)]
+            if isinstance(current, dict) and step in current:
+                current = current[step]
+            elif isinstance(current, list) and step.isdigit() and int(step) < len(current):
+                current = current[int(step)]
             else:
                 return False
-        return value is None or (at if isinstance(at, str) else json.dumps(at)) == value
+        return (
+            value is None or (current if isinstance(current, str) else json.dumps(current)) == value
+        )
 
     return settle
 
@@ -156,7 +158,7 @@ def parse_predicate(text: str) -> Predicate:
 
 def _without_stop(data: bytes, stops: Sequence[bytes]) -> bytes:
     """Returns the text without a possible beginning of a stop text at its end, which is removed from the response."""
-    begun = max(
+    begun_bytes = max(
         (
             size
             for stop in stops
@@ -165,7 +167,7 @@ def _without_stop(data: bytes, stops: Sequence[bytes]) -> bytes:
         ),
         default=0,
     )
-    return data[: len(data) - begun]
+    return data[: len(data) - begun_bytes]
 
 
 def _whole(data: bytes) -> str:
@@ -183,7 +185,7 @@ TOO_WIDE = (
     "The bounds are too wide to be useful: no complete answer decides the property."
     " Try a lower --alpha."
 )
-"""Said of bounds that prove nothing (`PROVES_NOTHING`)."""
+"""Said of bounds that prove nothing (`MIN_USELESS_WIDTH`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,17 +206,17 @@ class OverConversations:
 
     @classmethod
     def of(cls, text: str, trees: Sequence[tuple[str, ProbabilityBounds]]) -> OverConversations:
-        """Computes them from the bounds of each conversation, of which there is at least one."""
-        lows, highs = [one.low for _, one in trees], [one.high for _, one in trees]
-        exactly = ProbabilityBounds(sum(lows) / len(lows), sum(highs) / len(highs))
-        return cls(text, trees, exactly, ProbabilityBounds(*mean_limits(lows, highs)))
+        """Returns the bounds over conversations from those of each, of which there is at least one."""
+        lows, highs = [bounds.low for _, bounds in trees], [bounds.high for _, bounds in trees]
+        sample = ProbabilityBounds(sum(lows) / len(lows), sum(highs) / len(highs))
+        return cls(text, trees, sample, ProbabilityBounds(*mean_limits(lows, highs)))
 
     @property
     def lines(self) -> list[str]:
         """The bounds as text."""
         sample, population = self.sample, self.population
-        likely = sum(one.low > 0.5 for _, one in self.trees)
-        unlikely = sum(one.high < 0.5 for _, one in self.trees)
+        likely = sum(bounds.low > 0.5 for _, bounds in self.trees)
+        unlikely = sum(bounds.high < 0.5 for _, bounds in self.trees)
         lines = [
             f"P({self.text}) over the first answers of {counted(len(self.trees), 'conversation')}",
             f"  of these conversations      {figure_range(sample.low, sample.high)}, exact bounds",
@@ -223,16 +225,16 @@ class OverConversations:
             f"  by conversation             {likely:,} above .5, {unlikely:,} below,"
             f" {len(self.trees) - likely - unlikely:,} undecided",
         ]
-        if sample.high - sample.low >= PROVES_NOTHING:
+        if sample.high - sample.low >= MIN_USELESS_WIDTH:
             lines.append(f"  {TOO_WIDE}")
         return lines
 
     def as_json(self) -> dict[str, Any]:
-        """The bounds as JSON values."""
+        """Returns the bounds as JSON values."""
         return {
             "text": self.text,
             "n": len(self.trees),
             "sample": asdict(self.sample),
             "population": asdict(self.population),
-            "conversations": [{"id": name, **asdict(one)} for name, one in self.trees],
+            "conversations": [{"id": name, **asdict(bounds)} for name, bounds in self.trees],
         }

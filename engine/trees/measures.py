@@ -72,13 +72,13 @@ class Measures:
 
 
 def measure(tree: Tree) -> Measures:
-    """Computes all measures of a tree, which may be unfinished. Without leaves `max_log_prob` is -inf."""
+    """Returns all measures of a tree, which may be unfinished. Without leaves `max_log_prob` is -inf."""
     account = tree.account()
     leaves = tree.leaves()
     best = tree.nodes[leaves[0]] if leaves else None
-    masses = [tree.nodes[at].mass for at in leaves]
-    known = math.fsum(map(bits, masses))
-    rest, finest = left_out(tree)
+    masses = [tree.nodes[leaf].mass for leaf in leaves]
+    leaf_entropy = math.fsum(map(bits, masses))
+    outside_mass, outside_entropy = left_out(tree)
     return Measures(
         leaves=len(leaves),
         max_log_prob=best.path if best else -math.inf,
@@ -86,8 +86,8 @@ def measure(tree: Tree) -> Measures:
         covered=account.covered,
         pruned=account.pruned,
         unexpanded=account.unexpanded,
-        entropy_low=known + bits(rest),
-        entropy_high=known + finest,
+        entropy_low=leaf_entropy + bits(outside_mass),
+        entropy_high=leaf_entropy + outside_entropy,
         first_fork=first_fork(tree),
         answers=len(answers(tree)),
     )
@@ -95,35 +95,39 @@ def measure(tree: Tree) -> Measures:
 
 def first_fork(tree: Tree) -> Fork | None:
     """Returns the first node with several children on the way down from the root; None when the tree has one branch."""
-    at = ROOT
+    node_id = ROOT
     while True:
-        node = tree.nodes[at]
+        node = tree.nodes[node_id]
         if len(node.children) > 1 and node.entropy is not None:
             return Fork(node.depth, node.entropy, len(node.children))
         if not node.children:
             return None
-        at = node.children[0]
+        node_id = node.children[0]
 
 
 def answers(tree: Tree) -> list[Answer]:
-    """Merges the leaves of equal text, since different tokens may spell the same; most probable first."""
+    """Returns the leaves of equal text as one answer each, since different tokens may spell the same; most probable
+    first."""
     merged: dict[str, list[int]] = {}
-    for at in tree.leaves():
-        merged.setdefault(tree.text(at).decode("utf-8", "replace"), []).append(at)
-    found = [
+    for leaf in tree.leaves():
+        merged.setdefault(tree.text(leaf).decode("utf-8", "replace"), []).append(leaf)
+    answer_list = [
         Answer(
-            text, math.fsum(tree.nodes[at].mass for at in ids), tuple(ids), tree.nodes[ids[0]].kind
+            text,
+            math.fsum(tree.nodes[leaf].mass for leaf in ids),
+            tuple(ids),
+            tree.nodes[ids[0]].kind,
         )
         for text, ids in merged.items()
     ]
-    return sorted(found, key=lambda answer: (-answer.probability, answer.leaves))
+    return sorted(answer_list, key=lambda answer: (-answer.probability, answer.leaves))
 
 
 def subtree_mass(tree: Tree) -> list[float]:
     """Returns for each node the probability of the leaves at or below it."""
     masses = [node.mass if node.kind in LEAVES else 0.0 for node in tree.nodes]
-    for at in range(len(tree.nodes) - 1, ROOT, -1):
-        masses[tree.nodes[at].parent] += masses[at]
+    for node_id in range(len(tree.nodes) - 1, ROOT, -1):
+        masses[tree.nodes[node_id].parent] += masses[node_id]
     return masses
 
 

@@ -58,7 +58,7 @@ class TreeRuns:
         self._setup = setup
 
     def stages(self, request: TreeRequest) -> list[Stage]:
-        """The stages of a run: tuning if the model was never tuned on this machine, then the trees.
+        """Returns the stages of a run: tuning if the model was never tuned on this machine, then the trees.
 
         Raises:
             ModelFileError: The model or its adapter cannot be read.
@@ -80,15 +80,15 @@ class TreeRuns:
         return [*setup.tuning.before(model), trees]
 
     def model_names(self) -> list[str]:
-        """Names of the models that can grow a tree, the one that the project uses for trees first."""
+        """Returns the names of the models that can grow a tree, the one that the project uses for trees first."""
         names = [entry.name for entry in self._setup.catalog.entries()]
         names += [entry.name for entry in self._setup.endpoints.book.entries()]
         first = self._setup.models.for_work(None, "trees")
         return sorted(names, key=lambda name: name != first)
 
     def model_of(self, run: RunRow) -> RunnableModel:
-        """The model of a recorded run, as the catalog has it or as it was before it was tuned, with the adapter of
-        the run; or the endpoints of the run.
+        """Returns the model of a recorded run, as the catalog has it or as it was before it was tuned, with the adapter
+        of the run; or the endpoints of the run.
 
         Raises:
             UsageError: The catalog holds it no more.
@@ -96,26 +96,29 @@ class TreeRuns:
         context = LoadOptions(context=run.params.get("context"))
         if remote := self._setup.endpoints.book.that_gave(run.fingerprints, context):
             return remote
-        wanted = run.fingerprints.get("adapter_sha256")
-        adapter = None if wanted is None else self._setup.catalog.adapter_with(wanted)
-        found = [] if wanted is not None and adapter is None else self._setup.catalog.entries()
-        for entry in found:
-            for known in (entry, replace(entry, tuning=None)):
-                model = self._setup.catalog.runnable(known, adapter)
+        adapter_hash = run.fingerprints.get("adapter_sha256")
+        adapter = None if adapter_hash is None else self._setup.catalog.adapter_with(adapter_hash)
+        entries = (
+            [] if adapter_hash is not None and adapter is None else self._setup.catalog.entries()
+        )
+        for entry in entries:
+            for entry_variant in (entry, replace(entry, tuning=None)):
+                model = self._setup.catalog.runnable(entry_variant, adapter)
                 if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
                     options = replace(model.options, context=run.params.get("context"))
                     return replace(model, options=options)
-        named = [run.fingerprints.get(key) for key in ("model", "adapter")]
-        named += run.fingerprints.get("endpoints", [])
-        words = " with the adapter ".join(str(name) for name in named if name)
+        model_and_adapter = [run.fingerprints.get(key) for key in ("model", "adapter")]
+        model_and_adapter += run.fingerprints.get("endpoints", [])
+        words = " with the adapter ".join(str(name) for name in model_and_adapter if name)
         raise NotFound(
             f"The tree was grown with {words}, which the catalog does not hold.",
             "Add what is missing with `workbench models add`, or grow new trees.",
         )
 
 
-KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
-CACHED_TREES = 3
+NODE_KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
+"""The names of the kinds of nodes, by the value of `engine.trees.tree.Kind`."""
+MAX_CACHED_TREES = 3
 """Trees that are kept in memory, so that the answers and properties of an open tree need no second decoding."""
 
 NAME_BATCH = 500
@@ -152,8 +155,8 @@ class TreeService:
         with self._project.reading() as conn:
             rows = trees.measures(conn)
             if query.filter:
-                wanted = frozenset(selecting.ids(conn, query))
-                rows = [row for row in rows if row.conversation_id in wanted]
+                matching_ids = frozenset(selecting.ids(conn, query))
+                rows = [row for row in rows if row.conversation_id in matching_ids]
             ids = sorted({row.conversation_id for row in rows})
             external_ids, states = names(conn, ids), scores.states(conn, ids)
             goals = self._first_goals(conn, ids)
@@ -168,7 +171,7 @@ class TreeService:
         ]
 
     def steps(self, conversation_id: int) -> list[int]:
-        """Quick. Steps of a conversation at which there is a tree, in order."""
+        """Quick. Returns the steps of a conversation at which there is a tree, in order."""
         with self._project.reading() as conn:
             return [row.step for row in trees.trees(conn, conversation_id) if row.reason is None]
 
@@ -188,27 +191,28 @@ class TreeService:
         return OpenTree(item, columns(*self._tree(row)))
 
     def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
-        """The texts of a tree's leaves, most probable first; only those of kind `ended` are whole answers."""
+        """Returns the texts of a tree's leaves, most probable first; only those of kind `ended` are whole answers."""
         tree, _ = self._find(conversation_id, step, config_hash)
         return [answer_row(answer) for answer in answers(tree)]
 
     def meanings(
         self, conversation_id: int, step: int, config_hash: str, threshold: float
     ) -> GroupedAnswers:
-        """The texts of a tree's leaves grouped by meaning; raises UsageError where texts cannot be compared."""
+        """Returns the texts of a tree's leaves grouped by meaning; raises UsageError where texts cannot be compared."""
         tree, _ = self._find(conversation_id, step, config_hash)
-        answers_by_p, found = self._meanings.of(tree, threshold)
+        answers_by_p, grouping = self._meanings.of(tree, threshold)
         rows = [
-            answer_row(answers_by_p[at], number)
-            for number, group in enumerate(found.groups)
-            for at in group.answers
+            answer_row(answers_by_p[index], number)
+            for number, group in enumerate(grouping.groups)
+            for index in group.answers
         ]
         return GroupedAnswers(
-            rows, threshold, found.entropy_low, found.entropy_high, self._meanings.by
+            rows, threshold, grouping.entropy_low, grouping.entropy_high, self._meanings.by
         )
 
     def compare(self, conversation_id: int, step: int, first: str, second: str) -> TreeComparison:
-        """Compares the trees of two configurations at one step; raises UsageError when one of them is not there."""
+        """Returns the comparison of the trees of two configurations at one step; raises UsageError when one of them is
+        not there."""
         return compare(
             self._find(conversation_id, step, first)[0],
             self._find(conversation_id, step, second)[0],
@@ -217,15 +221,16 @@ class TreeService:
     def bounds(
         self, conversation_id: int, step: int, config_hash: str, text: str
     ) -> PropertyBounds:
-        """Bounds on the probability of a property such as `contains two years`; raises UsageError for a text that names
-        no property."""
+        """Returns bounds on the probability of a property such as `contains two years`; raises UsageError for a text
+        that names no property."""
         predicate = parse_predicate(text)
         tree, _ = self._find(conversation_id, step, config_hash)
-        found = guarantee(tree, predicate)
-        return PropertyBounds(text, found.low, found.high)
+        bounds = guarantee(tree, predicate)
+        return PropertyBounds(text, bounds.low, bounds.high)
 
     def bounds_of_all(self, items: Sequence[TreeItem], text: str) -> OverConversations:
-        """Bounds on the probability of a property over the first answers of conversations: of the first tree of each.
+        """Returns bounds on the probability of a property over the first answers of conversations: of the first tree of
+        each.
 
         Args:
             items: Of `items`, those that were grown; at least one.
@@ -234,17 +239,17 @@ class TreeService:
             UsageError: The text names no property.
         """
         predicate = parse_predicate(text)
-        first: dict[int, TreeItem] = {}
+        first_trees: dict[int, TreeItem] = {}
         for item in items:
-            first.setdefault(item.row.conversation_id, item)
-        found = []
-        for item in first.values():
+            first_trees.setdefault(item.row.conversation_id, item)
+        named_bounds = []
+        for item in first_trees.values():
             tree, _ = self._tree(item.row)
-            found.append((item.name, guarantee(tree, predicate)))
-        return OverConversations.of(text, found)
+            named_bounds.append((item.name, guarantee(tree, predicate)))
+        return OverConversations.of(text, named_bounds)
 
     def configs(self, place: tuple[int, int] | None = None) -> list[TreeConfig]:
-        """The configurations that have trees, or have one at this conversation and step; oldest first."""
+        """Returns the configurations that have trees, or have one at this conversation and step; oldest first."""
         with self._project.reading() as conn:
             return trees.configs(conn, place)
 
@@ -259,12 +264,14 @@ class TreeService:
         self._changed()
 
     def _find(self, conversation_id: int, step: int, config_hash: str) -> tuple[Tree, list[int]]:
+        """Returns the tree at a step and the tokens of its recorded answer; raises NotFound when there is none."""
         with self._project.reading() as conn:
             row = _row(trees.trees(conn, conversation_id, config_hash), step)
         return self._tree(row)
 
     def _tree(self, row: TreeRow) -> tuple[Tree, list[int]]:
-        """A tree and the tokens of its recorded answer; kept by the row, since a tree that grows gets another row."""
+        """Returns a tree and the tokens of its recorded answer; kept by the row, since a tree that grows gets another
+        row."""
         with self._guard:
             if row in self._tree_cache:
                 self._tree_cache.move_to_end(row)
@@ -273,17 +280,17 @@ class TreeService:
             frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
         if frame is None:
             raise NotFound("There is no tree here.", row.reason or "")
-        found = restore(TreeRecord.from_frame(frame)), list(frame.get("answer", ()))
+        tree_and_answer = restore(TreeRecord.from_frame(frame)), list(frame.get("answer", ()))
         with self._guard:
-            self._tree_cache[row] = found
-            while len(self._tree_cache) > CACHED_TREES:
+            self._tree_cache[row] = tree_and_answer
+            while len(self._tree_cache) > MAX_CACHED_TREES:
                 self._tree_cache.popitem(last=False)
-        return found
+        return tree_and_answer
 
     # Work
 
     def estimate(self, request: TreeRequest) -> Estimate:
-        """Estimates how many conversations a run would still grow trees for, and how long that takes: at the speed of
+        """Returns how many conversations a run would still grow trees for, and how long that takes: at the speed of
         earlier trees of the same configuration, None without any.
 
         Raises:
@@ -291,28 +298,37 @@ class TreeService:
         """
         stage = self._runs.stages(request)[-1]
         assert isinstance(stage, TreeStage)
-        asked = stage.params
+        params = stage.params
         with self._project.reading() as conn:
-            wanted = request.only or selecting.ids(conn, ListQuery(request.filter))
-            left = len(set(wanted).intersection(trees.ids_without_tree(conn, stage.config_hash)))
-            known = trees.seconds(conn, asked["alpha"], asked["mode"], asked["at"])
-        named = [stage.fingerprints.get(key) for key in ("model", "adapter")]
-        model = " + ".join(str(name) for name in named if name)
-        return Estimate(left, None, None, None if known is None else known * left, model)
+            selected_ids = request.only or selecting.ids(conn, ListQuery(request.filter))
+            missing_count = len(
+                set(selected_ids).intersection(trees.ids_without_tree(conn, stage.config_hash))
+            )
+            seconds_per_tree = trees.seconds(conn, params["alpha"], params["mode"], params["at"])
+        model_and_adapter = [stage.fingerprints.get(key) for key in ("model", "adapter")]
+        model = " + ".join(str(name) for name in model_and_adapter if name)
+        return Estimate(
+            missing_count,
+            None,
+            None,
+            None if seconds_per_tree is None else seconds_per_tree * missing_count,
+            model,
+        )
 
     def start(self, request: TreeRequest) -> int:
         """Grows trees in the background; returns the job id. Raises as `estimate` does."""
         return self._runner.start(self._runs.stages(request))
 
     def models(self) -> list[str]:
-        """Quick. Names of the models that can grow a tree, the one that the project uses for trees first."""
+        """Quick. Returns the names of the models that can grow a tree, the one that the project uses for trees
+        first."""
         return self._runs.model_names()
 
     def request_like(
         self, item: TreeItem, alpha: float, model: str | None, adapter: str | None
     ) -> TreeRequest:
-        """A request for the trees of one conversation with another model, adapter or alpha, to be compared with a tree.
-        All other options are the tree's own, and the selected configuration does not change.
+        """Returns a request for the trees of one conversation with another model, adapter or alpha, to be compared with
+        a tree. All other options are the tree's own, and the selected configuration does not change.
 
         Raises:
             UsageError: Alpha is not in (0, 1], or the run of the tree is not recorded.
@@ -335,7 +351,8 @@ class TreeService:
         return self._runner.start([self.growing_on(item.row, node, alpha)])
 
     def growing_on(self, row: TreeRow, node: int | None, alpha: float | None) -> GrowOnStage:
-        """The stage that continues to grow a tree: below a node to a lower alpha, or everywhere to its own alpha.
+        """Returns the stage that continues to grow a tree: below a node to a lower alpha, or everywhere to its own
+        alpha.
 
         Raises:
             UsageError: The model that it was grown with is not in the catalog.
@@ -345,6 +362,7 @@ class TreeService:
         return GrowOnStage(self._project, self._process, RunModel(model), row, below)
 
     def _run(self, row: TreeRow) -> RunRow:
+        """Returns the run that grew a tree; raises UsageError when it is not recorded."""
         with self._project.reading() as conn:
             run = runs.get(conn, row.run_id)
         if run is None:
@@ -361,6 +379,7 @@ class TreeService:
 
 
 def _row(rows: Sequence[TreeRow], step: int) -> TreeRow:
+    """Returns the row of the tree at a step; raises NotFound, with the reason why it is missing, when there is none."""
     for row in rows:
         if row.step == step and row.reason is None:
             return row
@@ -368,28 +387,28 @@ def _row(rows: Sequence[TreeRow], step: int) -> TreeRow:
 
 
 def answer_row(answer: Answer, group: int | None = None) -> AnswerRow:
-    """An answer as a row for screens; `group` as in `AnswerRow`."""
+    """Returns an answer as a row for screens; `group` as in `AnswerRow`."""
     return AnswerRow(
         answer.text,
         answer.probability,
         len(answer.leaves),
         answer.leaves[0],
-        KINDS[answer.end],
+        NODE_KINDS[answer.end],
         group,
     )
 
 
 def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
-    """The columns of a tree, and the path of the recorded answer's tokens as far as it is in the tree."""
+    """Returns the columns of a tree, and the path of the recorded answer's tokens as far as it is in the tree."""
     nodes = tree.nodes
     recorded: list[int] = []
-    at = ROOT
+    node_id = ROOT
     for token in answer:
-        found = [child for child in nodes[at].children if nodes[child].token == token]
-        if not found:
+        matching = [child for child in nodes[node_id].children if nodes[child].token == token]
+        if not matching:
             break
-        at = found[0]
-        recorded.append(at)
+        node_id = matching[0]
+        recorded.append(node_id)
     return NodeColumns(
         parent=[n.parent for n in nodes],
         token=[n.token for n in nodes],
@@ -397,7 +416,7 @@ def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
         log_p=[n.log_p for n in nodes],
         path=[n.path for n in nodes],
         below=subtree_mass(tree),
-        kind=[KINDS[n.kind] for n in nodes],
+        kind=[NODE_KINDS[n.kind] for n in nodes],
         entropy=[n.entropy for n in nodes],
         recorded=recorded,
     )

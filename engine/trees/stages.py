@@ -91,7 +91,8 @@ class TreeStage(BlockStage[int, TreeEntry]):
         }
 
     def run(self, run_id: int) -> Iterator[Progress]:
-        """Grows block by block; each is one transaction, with the run's counter.
+        """Grows block by block; each is one transaction, with the run's counter. Yields how many conversations are
+        done.
 
         Raises:
             ModelError: The model cannot be loaded or cannot fork sequences.
@@ -99,9 +100,9 @@ class TreeStage(BlockStage[int, TreeEntry]):
         """
         key = self.config_hash
         with self._project.reading() as conn:
-            every = self._only or self._selection.ids(conn)
-            missing = set(trees.ids_without_tree(conn, key)).intersection(every)
-            chars = conversations.chars(conn, every)
+            selected_ids = self._only or self._selection.ids(conn)
+            missing = set(trees.ids_without_tree(conn, key)).intersection(selected_ids)
+            chars = conversations.chars(conn, selected_ids)
         total = len(missing)
         yield Progress(0, total, "loading the model")
         self._work.load()
@@ -111,10 +112,10 @@ class TreeStage(BlockStage[int, TreeEntry]):
             key, self._options.alpha, self._options.mode, self._at, model.label, adapter
         )
         self._project.write(lambda conn: trees.register(conn, config, show=self._only is None))
-        yield from self._in_blocks(run_id, blocks(every, chars), missing)
+        yield from self._in_blocks(run_id, blocks(selected_ids, chars), missing)
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Grew {self.grown:,} response trees with {self._work.model.label}"
         text += f"; {self.without:,} conversations have none." if self.without else "."
         return text + self._work.spent()
@@ -135,9 +136,10 @@ class TreeStage(BlockStage[int, TreeEntry]):
         return Progress(done, total, f"{self._read + count:,} nodes read")
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[TreeEntry]:
+        """Returns the entries of a block: its trees, and the reasons of conversations that have none."""
         with self._project.reading() as conn:
-            found = conversations.conversations_for(conn, block)
-        spots = [spot for key_, messages in found for spot in self._spots(key_, messages)]
+            block_messages = conversations.conversations_for(conn, block)
+        spots = [spot for key_, messages in block_messages for spot in self._spots(key_, messages)]
         growable = [spot.place for spot in spots if spot.place is not None]
         results = iter(
             self._work.each(
@@ -153,22 +155,25 @@ class TreeStage(BlockStage[int, TreeEntry]):
         return entries
 
     def _spots(self, conversation_id: int, messages: Sequence[Any]) -> list[_Spot]:
+        """Returns a spot for each place in a log where a tree is to grow, or one that says why there is none."""
         try:
-            found = places(render_log(messages), self._at)
+            log_places = places(render_log(messages), self._at)
         except UsageError as error:
             return [_Spot(conversation_id, None, error.message)]
-        return [_Spot(conversation_id, place) for place in found]
+        return [_Spot(conversation_id, place) for place in log_places]
 
     def _ask(
-        self, wanted: Sequence[Place], report: OnProgress
+        self, growable: Sequence[Place], report: OnProgress
     ) -> list[tuple[GrownTree, float] | str]:
-        budget = Budget(None if self._nodes is None else self._nodes * len(wanted))
-        grown, work = self._work.process.ask(Grow(wanted, self._options, budget), report)
-        nodes = sum(len(one.tree.nodes) for one in grown)
-        return [(one, work.seconds * len(one.tree.nodes) / nodes) for one in grown]
+        """Returns a tree for each place with its share of the seconds, or a reason."""
+        budget = Budget(None if self._nodes is None else self._nodes * len(growable))
+        grown, work = self._work.process.ask(Grow(growable, self._options, budget), report)
+        nodes = sum(len(result.tree.nodes) for result in grown)
+        return [(result, work.seconds * len(result.tree.nodes) / nodes) for result in grown]
 
 
 def _entry(spot: _Spot, result: tuple[GrownTree, float] | str) -> TreeEntry:
+    """Returns the tree of a spot, or the reason why it has none, as it is stored."""
     step = spot.place.step if spot.place else 0
     if isinstance(result, str):
         none = tree_row(spot.conversation_id, step, None, 0.0)
@@ -179,7 +184,7 @@ def _entry(spot: _Spot, result: tuple[GrownTree, float] | str) -> TreeEntry:
 
 
 def answer_frame(grown: GrownTree) -> dict[str, Any]:
-    """The recorded answer in the JSON of a stored tree: its tokens, whose path screens show, and their natural
+    """Returns the recorded answer in the JSON of a stored tree: its tokens, whose path screens show, and their natural
     log-probabilities, which validation compares with the measures."""
     log_probs = grown.answer_log_probs
     values = list(grown.answer[: len(log_probs)]), list(log_probs)
@@ -187,6 +192,7 @@ def answer_frame(grown: GrownTree) -> dict[str, Any]:
 
 
 NO_TREE = GrownTree(record(Tree(TreeOptions(1.0), frozenset(), lambda token: b"")), (), (), 0, None)
+"""Stands for a conversation without a tree, so that its row has figures of an empty one."""
 
 
 def tree_row(
@@ -197,11 +203,11 @@ def tree_row(
     run_id: int = 0,
     key: str = "",
 ) -> TreeRow:
-    """The row of measures of a grown tree; all figures are None or 0 if `grown` is None."""
+    """Returns the row of measures of a grown tree; all figures are None or 0 if `grown` is None."""
     grown = grown or NO_TREE
     tree = grown.tree
-    found = measure(tree)
-    fork = found.first_fork
+    measures = measure(tree)
+    fork = measures.first_fork
     exists = grown is not NO_TREE
     return TreeRow(
         conversation_id=conversation_id,
@@ -211,16 +217,16 @@ def tree_row(
         reason=None,
         prompt_tokens=grown.prompt_tokens,
         note=grown.note,
-        leaves=found.leaves,
-        answers=found.answers,
+        leaves=measures.leaves,
+        answers=measures.answers,
         nodes=len(tree.nodes) if exists else 0,
-        max_log_prob=_finite(found.max_log_prob),
-        max_log_prob_per_token=_finite(found.max_log_prob_per_token),
-        covered=found.covered,
-        pruned=found.pruned,
-        unexpanded=found.unexpanded if exists else 0.0,
-        entropy_low=found.entropy_low,
-        entropy_high=found.entropy_high,
+        max_log_prob=_finite(measures.max_log_prob),
+        max_log_prob_per_token=_finite(measures.max_log_prob_per_token),
+        covered=measures.covered,
+        pruned=measures.pruned,
+        unexpanded=measures.unexpanded if exists else 0.0,
+        entropy_low=measures.entropy_low,
+        entropy_high=measures.entropy_high,
         fork_depth=fork.depth if fork else None,
         fork_entropy=fork.entropy if fork else None,
         answer_log_prob=sum(grown.answer_log_probs) if grown.answer_log_probs else None,
@@ -236,14 +242,15 @@ def tree_row(
 
 
 def _finite(value: float) -> float | None:
+    """Returns a number, or None for an infinite one."""
     return value if math.isfinite(value) else None
 
 
-FIRST_NODES = 32
+NODES_IN_FIRST_PART = 32
 """Nodes read before the tree is stored for the first time. Each later part is twice as long, because the prompt is read
 again for each part."""
 
-MOST_NODES = 4096
+MAX_NODES_PER_PART = 4096
 """Most nodes in one part, so that the stored tree is never far behind."""
 
 
@@ -307,7 +314,7 @@ class GrowOnStage(ModelStage):
         place, frame = self._stored()
         yield Progress(0, None, "loading the model")
         self._work.load()
-        nodes, finished = FIRST_NODES, False
+        nodes, finished = NODES_IN_FIRST_PART, False
         while not finished:
             self._work.check()
             part = ThreadedWork(partial(self._ask, place, frame, nodes))
@@ -323,22 +330,23 @@ class GrowOnStage(ModelStage):
                 self._project.write(
                     partial(self._commit, run_id=run_id, grown=grown, frame=frame, work=work)
                 )
-            finished, nodes = work.finished, min(2 * nodes, MOST_NODES)
+            finished, nodes = work.finished, min(2 * nodes, MAX_NODES_PER_PART)
             yield Progress(self._read, None, f"{len(grown.tree.nodes):,} in the tree")
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         return f"Read {self._read:,} more nodes; what has grown is kept."
 
     def _stored(self) -> tuple[Place, dict[str, Any]]:
+        """Returns the place and the JSON of the stored tree; raises NotFound or UsageError if one of them is gone."""
         row = self._row
         with self._project.reading() as conn:
-            found = conversations.conversations_for(conn, [row.conversation_id])
+            messages = conversations.conversations_for(conn, [row.conversation_id])
             frame = trees.frame(conn, row.conversation_id, row.step, row.config_hash)
-        if not found or frame is None:
+        if not messages or frame is None:
             raise NotFound("The tree is no longer in the project.")
-        wanted = places(render_log(found[0][1]), cast(At, row.place))
-        at_step = [place for place in wanted if place.step == row.step]
+        log_places = places(render_log(messages[0][1]), cast(At, row.place))
+        at_step = [place for place in log_places if place.step == row.step]
         if not at_step:
             raise UsageError("The conversation has changed where the tree was grown.")
         return at_step[0], {"answer": [], **frame}
@@ -346,6 +354,7 @@ class GrowOnStage(ModelStage):
     def _ask(
         self, place: Place, frame: dict[str, Any], nodes: int, report: OnProgress
     ) -> tuple[GrownTree, Work]:
+        """Returns the tree after so many more nodes, and the work that they took."""
         below = self._below
         request = GrowOn(
             place,
@@ -365,12 +374,13 @@ class GrowOnStage(ModelStage):
         frame: dict[str, Any],
         work: Work,
     ) -> None:
+        """Stores the tree as it has grown."""
         row = self._row
         seconds = row.seconds + work.seconds
         grown = replace(grown, answer=tuple(frame["answer"]))
-        found = tree_row(row.conversation_id, row.step, grown, seconds, run_id, row.config_hash)
+        new_row = tree_row(row.conversation_id, row.step, grown, seconds, run_id, row.config_hash)
         self._row = replace(
-            found, answer_log_prob=row.answer_log_prob, answer_tokens=row.answer_tokens
+            new_row, answer_log_prob=row.answer_log_prob, answer_tokens=row.answer_tokens
         )
         trees.add(conn, row.config_hash, [TreeEntry(self._row, frame)])
         runs.count(conn, run_id, self._read, None)

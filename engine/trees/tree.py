@@ -55,16 +55,17 @@ class Transform:
             raise ValueError(f"not a sampler: {self}")
 
     def apply(self, logits: Logits) -> LogProbs:
-        """Natural log-probabilities of all tokens, shape (vocabulary,); -inf for those that cannot be drawn."""
+        """Returns the natural log-probabilities of all tokens, shape (vocabulary,); -inf for those that cannot be
+        drawn."""
         values = logits.astype(np.float64)
         if self.top_k and self.top_k < len(values):
             # A stable order, so that of equal tokens those with the lower id are kept.
             values[np.argsort(-values, kind="stable")[self.top_k :]] = -np.inf
         if self.top_p < 1:
             order = np.argsort(-values, kind="stable")
-            before = np.cumsum(np.exp(_normalised(values)[order]))
+            cumulative = np.cumsum(np.exp(_normalised(values)[order]))
             # Keep a token while the cumulative probability before it is below top_p; the best one is always kept.
-            values[order[1:][before[:-1] >= self.top_p]] = -np.inf
+            values[order[1:][cumulative[:-1] >= self.top_p]] = -np.inf
         if self.min_p:
             values[values < values.max() + np.log(self.min_p)] = -np.inf
         if self.temperature != 1:
@@ -73,21 +74,24 @@ class Transform:
 
 
 def _normalised(values: LogProbs) -> LogProbs:
-    top = values.max()
-    return np.asarray(values - (top + np.log(np.exp(values - top).sum())), dtype=np.float64)
+    """Returns log-probabilities that sum to 1 as probabilities."""
+    maximum = values.max()
+    return np.asarray(values - (maximum + np.log(np.exp(values - maximum).sum())), dtype=np.float64)
 
 
 ROOT = 0
-RESERVE = 16.0
+"""Node id of the root."""
+RESERVE_FACTOR = 16.0
 """Children below alpha are stored down to alpha / RESERVE, so that alpha can be lowered without the model."""
 
-LEAST = -745.0
+MIN_LOG_PROB = -745.0
 """Natural logarithm below which a probability is zero in double precision."""
 
-MOST_RESERVED = 64
+MAX_RESERVED_CHILDREN = 64
 """Most children below alpha that one node stores."""
 
 Growth = Literal["path", "token"]
+"""How alpha bounds a tree; see `TreeOptions.alpha`."""
 
 ALPHA_HELP = (
     "least probability: what is less probable is cut off, so a lower alpha grows larger trees"
@@ -108,6 +112,7 @@ class Kind(IntEnum):
 
 
 LEAVES = (Kind.ENDED, Kind.CUT, Kind.LONG)
+"""The kinds of nodes that are leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +188,7 @@ class Node:
 
     @property
     def mass(self) -> float:
-        """Probability of the path."""
+        """The probability of the path."""
         return math.exp(self.path)
 
 
@@ -216,7 +221,9 @@ class Tree:
     def put(self, nodes: list[Node]) -> None:
         """Replaces the nodes by those of an earlier growth; nodes without a distribution wait for it again."""
         self.nodes = nodes
-        self._waiting = [(-n.path, at) for at, n in enumerate(nodes) if n.kind is Kind.FRONTIER]
+        self._waiting = [
+            (-n.path, node_id) for node_id, n in enumerate(nodes) if n.kind is Kind.FRONTIER
+        ]
         heapq.heapify(self._waiting)
 
     # Growth
@@ -235,7 +242,8 @@ class Tree:
         heapq.heappush(self._waiting, (-self.nodes[node_id].path, node_id))
 
     def expand(self, node_id: int, distribution: LogProbs) -> list[int]:
-        """Adds the children of a node that was taken.
+        """Adds the children of a node that was taken, and returns the ids of those whose distributions are wanted, most
+        probable first.
 
         Args:
             distribution: Natural log-probabilities of all tokens after its path, transformed, shape (vocabulary,).
@@ -244,24 +252,26 @@ class Tree:
             Ids of the new children whose distributions are wanted, most probable first.
         """
         node = self.nodes[node_id]
-        odds = np.exp(distribution)
+        probabilities = np.exp(distribution)
         # A token that cannot be drawn is then 0 times a number, not 0 times infinity.
-        terms = odds * np.maximum(distribution, LEAST)
+        terms = probabilities * np.maximum(distribution, MIN_LOG_PROB)
         node.entropy = -float(terms.sum()) / math.log(2)
-        near = np.flatnonzero(distribution >= self._lowest - node.path)
+        near_tokens = np.flatnonzero(distribution >= self._lowest - node.path)
         if self.options.mode == "token":
-            near = np.union1d(near, np.flatnonzero(distribution >= self._floor))
-            near = np.union1d(near, [int(distribution.argmax())])
+            near_tokens = np.union1d(near_tokens, np.flatnonzero(distribution >= self._floor))
+            near_tokens = np.union1d(near_tokens, [int(distribution.argmax())])
         # Most probable first, of equal ones the lower id: the order does not depend on how numpy sorts.
-        order = near[np.lexsort((near, -distribution[near]))]
-        added = self._take_in(
+        order = near_tokens[np.lexsort((near_tokens, -distribution[near_tokens]))]
+        added = self._add_near(
             node_id, [(int(token), float(distribution[token])) for token in order]
         )
-        inside = np.array([self.nodes[child].token for child in node.children], dtype=np.int64)
+        child_tokens = np.array(
+            [self.nodes[child].token for child in node.children], dtype=np.int64
+        )
         # The pruned part is the total minus the kept part, so one pass over the vocabulary is enough.
-        left = max(0.0, float(odds.sum() - odds[inside].sum()))
-        surprise = float(terms.sum() - terms[inside].sum())
-        self._leave_out(node, left, surprise)
+        pruned_share = max(0.0, float(probabilities.sum() - probabilities[child_tokens].sum()))
+        pruned_terms = float(terms.sum() - terms[child_tokens].sum())
+        self._leave_out(node, pruned_share, pruned_terms)
         return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
 
     def expand_listed(
@@ -277,60 +287,73 @@ class Tree:
         """
         node = self.nodes[node_id]
         # A server rounds, so the listed probabilities may sum to a millionth above 1.
-        over = max(0.0, math.log(math.fsum(math.exp(log_p) for _, log_p in listed) or 1.0))
+        excess = max(0.0, math.log(math.fsum(math.exp(log_p) for _, log_p in listed) or 1.0))
         order = sorted(
-            ((token, log_p - over) for token, log_p in listed), key=lambda t: (-t[1], t[0])
+            ((token, log_p - excess) for token, log_p in listed), key=lambda t: (-t[1], t[0])
         )
-        odds = {token: math.exp(log_p) for token, log_p in order}
-        hidden = max(0.0, 1.0 - math.fsum(odds.values()))
-        rest = hidden * math.log(hidden / max(1, vocabulary - len(order))) if hidden else 0.0
-        terms = {token: odds[token] * max(log_p, LEAST) for token, log_p in order}
-        node.entropy = -(math.fsum(terms.values()) + rest) / math.log(2)
-        near = [
-            found
-            for at, found in enumerate(order)
-            if found[1] >= self._lowest - node.path
-            or (self.options.mode == "token" and (at == 0 or found[1] >= self._floor))
+        probabilities = {token: math.exp(log_p) for token, log_p in order}
+        hidden_mass = max(0.0, 1.0 - math.fsum(probabilities.values()))
+        hidden_terms = (
+            hidden_mass * math.log(hidden_mass / max(1, vocabulary - len(order)))
+            if hidden_mass
+            else 0.0
+        )
+        terms = {token: probabilities[token] * max(log_p, MIN_LOG_PROB) for token, log_p in order}
+        node.entropy = -(math.fsum(terms.values()) + hidden_terms) / math.log(2)
+        near_tokens = [
+            token_and_log_p
+            for rank, token_and_log_p in enumerate(order)
+            if token_and_log_p[1] >= self._lowest - node.path
+            or (self.options.mode == "token" and (rank == 0 or token_and_log_p[1] >= self._floor))
         ]
-        added = self._take_in(node_id, near)
-        inside = [self.nodes[child].token for child in node.children]
-        left = max(0.0, 1.0 - math.fsum(odds[token] for token in inside))
-        surprise = math.fsum(terms.values()) + rest - math.fsum(terms[token] for token in inside)
-        self._leave_out(node, left, surprise)
+        added = self._add_near(node_id, near_tokens)
+        child_tokens = [self.nodes[child].token for child in node.children]
+        pruned_share = max(0.0, 1.0 - math.fsum(probabilities[token] for token in child_tokens))
+        pruned_terms = (
+            math.fsum(terms.values())
+            + hidden_terms
+            - math.fsum(terms[token] for token in child_tokens)
+        )
+        self._leave_out(node, pruned_share, pruned_terms)
         return [child for child in added if self.nodes[child].kind is Kind.FRONTIER]
 
     @property
     def _lowest(self) -> float:
         """Returns the least path log-probability of a stored child."""
-        return max(self._floor - math.log(RESERVE), LEAST)
+        return max(self._floor - math.log(RESERVE_FACTOR), MIN_LOG_PROB)
 
-    def _take_in(self, node_id: int, near: Sequence[tuple[int, float]]) -> list[int]:
-        """Adds the children that reach alpha and stores the most probable others in `reserve`.
+    def _add_near(self, node_id: int, near_tokens: Sequence[tuple[int, float]]) -> list[int]:
+        """Adds the children that reach alpha, stores the most probable others in `reserve`, and returns the ids of the
+        added ones.
 
         Args:
-            near: Tokens with their log-probabilities, most probable first.
+            near_tokens: Tokens with their log-probabilities, most probable first.
         """
         node = self.nodes[node_id]
-        known = {self.nodes[child].token for child in node.children}
-        candidates = list(near[: self.options.widest or None])
+        child_tokens = {self.nodes[child].token for child in node.children}
+        candidates = list(near_tokens[: self.options.widest or None])
         limit = self._limit(node, candidates)
-        kept = [c for c in candidates if c[1] >= limit and c[0] not in known]
-        rest = [c for c in candidates if c[1] < limit]
-        node.reserve = rest[:MOST_RESERVED]
+        added = [c for c in candidates if c[1] >= limit and c[0] not in child_tokens]
+        reserved = [c for c in candidates if c[1] < limit]
+        node.reserve = reserved[:MAX_RESERVED_CHILDREN]
         node.complete_to = (
-            self._lowest if len(rest) <= MOST_RESERVED else node.path + rest[MOST_RESERVED - 1][1]
+            self._lowest
+            if len(reserved) <= MAX_RESERVED_CHILDREN
+            else node.path + reserved[MAX_RESERVED_CHILDREN - 1][1]
         )
-        return [self._add(node_id, token, log_p) for token, log_p in kept]
+        return [self._add(node_id, token, log_p) for token, log_p in added]
 
-    def _leave_out(self, node: Node, left: float, surprise: float) -> None:
+    def _leave_out(self, node: Node, pruned_share: float, pruned_terms: float) -> None:
         """Accounts for the children that are not in the tree.
 
         Args:
-            left: Their probability after the node.
-            surprise: Sum of p ln p over them.
+            pruned_share: Their probability after the node.
+            pruned_terms: Sum of p ln p over them.
         """
-        node.pruned = node.mass * left
-        node.pruned_entropy = max(0.0, -node.mass * (surprise + node.path * left) / math.log(2))
+        node.pruned = node.mass * pruned_share
+        node.pruned_entropy = max(
+            0.0, -node.mass * (pruned_terms + node.path * pruned_share) / math.log(2)
+        )
         node.kind = Kind.INNER if node.children else Kind.CUT
 
     def lower(self, alpha: float, below: int = ROOT) -> None:
@@ -359,13 +382,14 @@ class Tree:
                 node.kind = Kind.INNER
 
     def _limit(self, node: Node, candidates: list[tuple[int, float]]) -> float:
-        """The conditional log-probability from which on children are in the tree."""
+        """Returns the conditional log-probability from which on children are in the tree."""
         if self.options.mode == "path":
             return self._floor - node.path
         best = candidates[0][1] if candidates else 0.0
         return min(self._floor, best)
 
     def _add(self, parent_id: int, token: int, log_p: float) -> int:
+        """Adds one child as a leaf or as a waiting node, and returns its id."""
         parent = self.nodes[parent_id]
         node = Node(parent_id, token, log_p, parent.path + log_p, parent.depth + 1)
         node_id = len(self.nodes)
@@ -380,14 +404,15 @@ class Tree:
         return node_id
 
     def _stopped(self, node_id: int) -> bool:
+        """Returns whether a node completes a stop text."""
         if not self._stops:
             return False
         longest = max(map(len, self._stops))
-        tail, at = b"", node_id
+        tail, current = b"", node_id
         newest = len(self.spelling(self.nodes[node_id].token))
-        while at != ROOT and len(tail) < longest + newest:
-            tail = self.spelling(self.nodes[at].token) + tail
-            at = self.nodes[at].parent
+        while current != ROOT and len(tail) < longest + newest:
+            tail = self.spelling(self.nodes[current].token) + tail
+            current = self.nodes[current].parent
         return any(text in tail for text in self._stops)
 
     # Reading
@@ -400,12 +425,12 @@ class Tree:
         return Account(covered, pruned, unexpanded)
 
     def leaves(self) -> list[int]:
-        """Ids of all leaves, most probable first, of equal ones the oldest."""
-        found = [at for at, node in enumerate(self.nodes) if node.kind in LEAVES]
-        return sorted(found, key=lambda at: (-self.nodes[at].path, at))
+        """Returns the ids of all leaves, most probable first, of equal ones the oldest."""
+        leaf_ids = [node_id for node_id, node in enumerate(self.nodes) if node.kind in LEAVES]
+        return sorted(leaf_ids, key=lambda node_id: (-self.nodes[node_id].path, node_id))
 
     def tokens(self, node_id: int) -> list[int]:
-        """Tokens from the root to a node."""
+        """Returns the tokens from the root to a node."""
         tokens = []
         while node_id != ROOT:
             tokens.append(self.nodes[node_id].token)
@@ -413,32 +438,35 @@ class Tree:
         return tokens[::-1]
 
     def text(self, node_id: int) -> bytes:
-        """Bytes from the root to a node: whole paths are decoded, because a character may straddle tokens."""
+        """Returns the bytes from the root to a node: whole paths are decoded, because a character may straddle
+        tokens."""
         data = b"".join(map(self.spelling, self.tokens(node_id)))
         if self.nodes[node_id].kind is Kind.ENDED:
-            found = [at for text in self._stops if (at := data.find(text)) >= 0]
-            data = data[: min(found)] if found else data
+            stop_offsets = [offset for text in self._stops if (offset := data.find(text)) >= 0]
+            data = data[: min(stop_offsets)] if stop_offsets else data
         return data
 
     def follow(self, tokens: list[int]) -> int:
-        """How many of these tokens, from the first, are in the tree."""
-        at = ROOT
+        """Returns how many of these tokens, from the first, are in the tree."""
+        node_id = ROOT
         for count, token in enumerate(tokens):
-            found = [c for c in self.nodes[at].children if self.nodes[c].token == token]
-            if not found:
+            matching = [c for c in self.nodes[node_id].children if self.nodes[c].token == token]
+            if not matching:
                 return count
-            at = found[0]
+            node_id = matching[0]
         return len(tokens)
 
     def _below(self, node_id: int) -> Iterator[int]:
+        """Yields the ids of a node and all nodes below it, parents first."""
         stack = [node_id]
         while stack:
-            at = stack.pop()
-            yield at
-            stack.extend(reversed(self.nodes[at].children))
+            current = stack.pop()
+            yield current
+            stack.extend(reversed(self.nodes[current].children))
 
 
 def _plog(mass: float) -> float:
+    """Returns -p log2 p of a mass p; 0 for no mass."""
     return mass * math.log2(mass) if mass > 0 else 0.0
 
 
@@ -448,10 +476,10 @@ def lower_below(tree: Tree, alpha: float, below: int) -> None:
     Nodes elsewhere that an earlier budget left unread wait no longer: the lower alpha is not theirs.
     """
     inside = {below}
-    for at in range(below + 1, len(tree.nodes)):
-        if tree.nodes[at].parent in inside:
-            inside.add(at)
+    for other_id in range(below + 1, len(tree.nodes)):
+        if tree.nodes[other_id].parent in inside:
+            inside.add(other_id)
     waiting = iter(tree.take, None)
-    for at in [at for at in waiting if at in inside]:
-        tree.give_back(at)
+    for other_id in [other_id for other_id in waiting if other_id in inside]:
+        tree.give_back(other_id)
     tree.lower(alpha, below)

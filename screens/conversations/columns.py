@@ -55,7 +55,7 @@ class ListColumns:
         self.hits = hits
 
     def chosen(self, keys: Sequence[str]) -> list[Column[ConversationRow]]:
-        """The columns with these keys, from left to right; during a search also the number of hits."""
+        """Returns the columns with these keys, from left to right; during a search also the number of hits."""
         every = {column.key: column for column in self._every()}
         columns = [every[key] for key in COLUMN_TITLES if key in keys or key == FIXED]
         if self.found is not None:
@@ -106,7 +106,7 @@ class ListColumns:
 
 
 def highlighted(text: str, found: re.Pattern[str] | None, tone: str = "") -> list[Piece]:
-    """The text in pieces; the matches of `found` have the tone of a hit."""
+    """Returns the text in pieces; the matches of `found` have the tone of a hit."""
     if found is None:
         return [(text, tone)]
     pieces: list[Piece] = []

@@ -87,7 +87,7 @@ def read_counts(services: OpenProject, query: ListQuery) -> ListCounts:
 
 
 def next_state(query: ListQuery) -> ListQuery:
-    """The query with the next state filter of the cycle."""
+    """Returns the query with the next state filter of the cycle."""
     now = query.filter.of("state")
     at = STATE_CYCLE.index(State(now[0].values[0]) if now else None)
     after = STATE_CYCLE[(at + 1) % len(STATE_CYCLE)]
@@ -95,21 +95,21 @@ def next_state(query: ListQuery) -> ListQuery:
 
 
 def toggle_sort(query: ListQuery, key: SortKey) -> ListQuery:
-    """The query sorted by a column, the other way round when it is sorted by it already."""
+    """Returns the query sorted by a column, the other way round when it is sorted by it already."""
     if query.sort == key:
         return replace(query, descending=not query.descending)
     return replace(query, sort=key, descending=key in ("turns", "messages", "length", "date"))
 
 
 def sort_of_column(column: str) -> SortKey | None:
-    """The sort key of a column; None for a column that cannot be sorted by."""
+    """Returns the sort key of a column; None for a column that cannot be sorted by."""
     if column == "state":
         return "p"
     return next((key for key in SORT_TITLES if key == column), None)
 
 
 def searched(wanted: Filter) -> Filter:
-    """The words and phrases that a filter searches for, without terms on fields and negated terms."""
+    """Returns the words and phrases that a filter searches for, without terms on fields and negated terms."""
     return Filter(tuple(term for term in wanted.of(WORD_FIELD) if not term.negated))
 
 
@@ -136,7 +136,7 @@ class HitCounts:
         self._wanted.clear()
 
     def of(self, conversation_id: int) -> int | None:
-        """The number, or None while it is not known: it is counted then."""
+        """Returns the number, or None while it is not known: it is counted then."""
         if conversation_id not in self._known:
             self._known[conversation_id] = None
             self._wanted[conversation_id] = None
@@ -185,7 +185,7 @@ def format_counts(shown: int, counts: ListCounts) -> str:
 
 
 def summary_content(listing: Listing, marked: int) -> Content:
-    """How many conversations are marked and listed, and how many of those that match have each state."""
+    """Returns how many conversations are marked and listed, and how many of those that match have each state."""
     parts: list[Content | tuple[str, str] | str] = []
     if marked:
         parts.append((f"{marked:,} marked · ", "bold $tone-accent"))
@@ -208,7 +208,7 @@ def summary_content(listing: Listing, marked: int) -> Content:
 
 
 def no_match(total: int, query: ListQuery) -> EmptyState:
-    """That nothing matches the filter, of so many conversations."""
+    """Returns the sentence that nothing matches the filter, of so many conversations."""
     shown = one_line(str(query.filter), 80)
     return EmptyState(
         f"None of {total:,} conversations matches: {shown}",

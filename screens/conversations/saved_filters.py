@@ -39,7 +39,7 @@ class SavedFiltersDialog(Dialog[str | None]):
         self._filters = dict(filters)
 
     def compose(self) -> ComposeResult:
-        """The list, or how to fill it, and the keys."""
+        """Yields the list, or how to fill it, and the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = "Saved filters"
             yield Choices(markup=False)

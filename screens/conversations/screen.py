@@ -129,7 +129,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         )
 
     def compose_body(self) -> ComposeResult:
-        """Counts, filter line, table and preview, or what to do when there is nothing to list."""
+        """Yields the counts, filter line, table and preview, or what to do when there is nothing to list."""
         yield Static(id="summary")
         yield FilterLine(id="filter")
         with Horizontal(id="main"):
@@ -309,7 +309,7 @@ class ConversationsScreen(Marking, WorkbenchScreen[None]):
         self.table.focus()
 
     def listed(self) -> Filter:
-        """The filter of the list."""
+        """Returns the filter of the list."""
         return self.query_shown.filter
 
     def filter_by(self, wanted: Filter) -> None:

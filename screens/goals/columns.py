@@ -31,7 +31,7 @@ class Order:
 
 
 def rate_of(group: GoalGroup) -> float | None:
-    """The rate of complete conversations among the members with a score; None where none has one."""
+    """Returns the rate of complete conversations among the members with a score; None where none has one."""
     rate = group.states.rate
     return None if rate is None else rate.value
 
@@ -50,7 +50,7 @@ ORDERS: dict[str, Order] = {
 
 
 def ordered(groups: Sequence[GoalGroup], key: str, descending: bool) -> list[GoalGroup]:
-    """The groups in one of `ORDERS`."""
+    """Returns the groups in one of `ORDERS`."""
     return ordered_by(groups, ORDERS[key].value, descending=descending)
 
 
@@ -59,7 +59,7 @@ Listed = tuple[int, GoalGroup]
 
 
 def group_columns(largest: Callable[[], float]) -> list[Column[Listed]]:
-    """The columns of the list of groups; `largest` gives the largest share, whose bar is full."""
+    """Returns the columns of the list of groups; `largest` gives the largest share, whose bar is full."""
 
     def label(row: Listed) -> Sequence[Piece]:
         pin = f"{GLYPHS['pin']} " if row[1].pinned else ""
@@ -115,7 +115,7 @@ _NONE: Sequence[Piece] = [("–", "tone--muted")]
 
 
 def member_columns(*, alike: bool = False) -> list[Column[MemberRow]]:
-    """The columns of the members of a group.
+    """Returns the columns of the members of a group.
 
     Args:
         alike: For conversations similar to one instead: without the columns that compare groups.

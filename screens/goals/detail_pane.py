@@ -58,7 +58,7 @@ class DetailPane(VerticalScroll):
         self._detail: GroupDetail | None = None
 
     def compose(self) -> ComposeResult:
-        """One text."""
+        """Yields one text."""
         yield Static(id="about")
 
     def show(self, detail: GroupDetail) -> None:
@@ -81,7 +81,9 @@ class DetailPane(VerticalScroll):
 
 
 def detail_content(detail: GroupDetail, width: int) -> Content:
-    """The figures of a group, its description, what it was made of, its members; lines of at most `width` cells."""
+    """Returns the figures of a group, its description, what it was made of, its members; lines of at most `width`
+    cells.
+    """
     group = detail.group
     lines = [group_line(group)]
     if group.description.strip():

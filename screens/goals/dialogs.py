@@ -35,7 +35,7 @@ class MergeDialog(Dialog[str | None]):
         self._proposal = proposal
 
     def compose(self) -> ComposeResult:
-        """Both groups, the label, the evidence, the keys."""
+        """Yields both groups, the label, the evidence, the keys."""
         proposal = self._proposal
         with Vertical(classes="dialog") as box:
             box.border_title = "Merge by hand"
@@ -78,7 +78,7 @@ class SimilarDialog(Dialog[ReadingOrder | None]):
         )
 
     def compose(self) -> ComposeResult:
-        """The table, why it is empty, the keys."""
+        """Yields the table, why it is empty, the keys."""
         with Vertical(classes="dialog tall") as box:
             box.border_title = Content(f"More like {one_line(self._external_id, 60)}")
             yield self.table

@@ -61,8 +61,9 @@ class Drift:
 def drifts(
     periods: Sequence[GroupPeriod], groups: Sequence[GoalGroup]
 ) -> tuple[list[str], list[Drift]]:
-    """The names of the periods, oldest first, and the drift of each group: the surest change first, of equally sure
-    ones the largest."""
+    """Returns the names of the periods, oldest first, and the drift of each group: the surest change first, of equally
+    sure ones the largest.
+    """
     names = list(dict.fromkeys(period.period for period in periods))[-MOST_PERIODS:]
     found = {(period.period, period.group): period for period in periods}
     if not names:
@@ -84,7 +85,7 @@ def drifts(
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """A character for each value, its height relative to the largest value; a blank for 0."""
+    """Returns a character for each value, its height relative to the largest value; a blank for 0."""
     most = max(values, default=0.0)
     if not most:
         return " " * len(values)
@@ -128,7 +129,7 @@ class GoalDriftScreen(WorkbenchScreen[None]):
         )  # fmt: skip
 
     def compose_body(self) -> ComposeResult:
-        """The summary and the table; or, where there are no periods, why."""
+        """Yields the summary and the table; or, where there are no periods, why."""
         yield Static(id="summary")
         yield self.table
         yield Static(classes="empty")

@@ -44,8 +44,8 @@ class Dot:
 def plot(
     dots: Sequence[Dot], lettered: Sequence[str], here: str | None, width: int, height: int
 ) -> list[list[Cell]]:
-    """The map as `height` lines of `width` cells, the top line first. A cell has the colour of the group with most dots
-    in it; each cell has two by four dots.
+    """Returns the map as `height` lines of `width` cells, the top line first. A cell has the colour of the group with
+    most dots in it; each cell has two by four dots.
 
     Args:
         lettered: Ids of the groups that have a colour and a letter, in order.
@@ -160,7 +160,7 @@ class GroupMap(Keyed, Widget, can_focus=True):
         self.post_message(self.Stepped(by))
 
     def render_line(self, y: int) -> Strip:
-        """One line of dots or of the legend."""
+        """Returns one line of dots or of the legend."""
         size, base = self.size, self.rich_style
         across = max(1, size.width // LEGEND_WIDTH)
         legend = -(-len(self._groups) // across)

@@ -92,7 +92,7 @@ class GoalMembersScreen(Marking, DecisionScreen):
         )
 
     def compose_body(self) -> ComposeResult:
-        """The group's figures, its members, the whole text of the member under the cursor."""
+        """Yields the group's figures, its members, the whole text of the member under the cursor."""
         yield Static(id="summary")
         yield self.table
         yield Static(id="whole")

@@ -46,7 +46,8 @@ def tree_lines(
     found: Callable[[str], GoalGroup | None],
     decisions: dict[int, GoalDecision],
 ) -> list[TreeLine]:
-    """The lines of the tree: the groups that exist now, those made by decisions first, each followed by its parts.
+    """Returns the lines of the tree: the groups that exist now, those made by decisions first, each followed by its
+    parts.
 
     Args:
         found: Gives a group by id, also one that was merged away.
@@ -97,7 +98,7 @@ class GoalTreeScreen(WorkbenchScreen[None]):
         )
 
     def compose_body(self) -> ComposeResult:
-        """The summary and the tree."""
+        """Yields the summary and the tree."""
         yield Static(id="summary")
         yield self.table
 

@@ -141,7 +141,7 @@ class GoalsScreen(DecisionScreen):
         )
 
     def compose_body(self) -> ComposeResult:
-        """The summary, the list, detail and map, the search line; or how to make a first clustering."""
+        """Yields the summary, the list, detail and map, the search line; or how to make a first clustering."""
         yield Static(id="summary")
         yield FilterLine(id="filter")
         with Horizontal(id="main"):
@@ -215,14 +215,14 @@ class GoalsScreen(DecisionScreen):
         return None if key is None else self._by_key.get(key)
 
     def _is_clustered(self) -> bool:
-        """Whether there is a clustering; says what makes one where there is none."""
+        """Returns whether there is a clustering; says what makes one where there is none."""
         if self.has_class("-empty"):
             key = self._key_of("goals.run-clustering")
             self.notify(f"No clustering was made yet; {key} makes one.", markup=False)
         return self.clustering is not None
 
     def _chosen(self) -> GoalGroup | None:
-        """The group under the cursor; without a clustering, says what makes one."""
+        """Returns the group under the cursor; without a clustering, says what makes one."""
         return self.group if self._is_clustered() else None
 
     # Detail and map
@@ -276,7 +276,7 @@ class GoalsScreen(DecisionScreen):
             self._open(self.group.id)
 
     def _of(self, group: GoalGroup) -> Filter:
-        """The conversations of a group that the filter matches."""
+        """Returns the conversations of a group that the filter matches."""
         value = goal_value(group, self.groups)
         return Filter((*self.filter.terms, Term("goal", ":", (value,))))
 
@@ -515,7 +515,7 @@ class GoalsScreen(DecisionScreen):
 
 
 def clustering_line(row: ClusteringRow) -> str:
-    """When a clustering was made, with which settings, and its number of groups."""
+    """Returns when a clustering was made, with which settings, and its number of groups."""
     return one_line(
         f"{date_and_minute(row.created_at)} · {row.text} · {row.embedder} · k {row.k}"
         f" · seed {row.seed} · {number_format.counted(row.groups, 'group')}"
@@ -525,8 +525,9 @@ def clustering_line(row: ClusteringRow) -> str:
 def summary_content(
     shown: ClusteringRow, groups: Sequence[GoalGroup], *, filtered: bool = False
 ) -> Content:
-    """The number of groups, the conversations in none, how many groups are unstable, the settings; where a filter
-    leaves conversations out, how many are in the groups."""
+    """Returns the number of groups, the conversations in none, how many groups are unstable, the settings; where a
+    filter leaves conversations out, how many are in the groups.
+    """
     count = sum(group.size for group in groups) if filtered else shown.conversations
     parts: list[Content | tuple[str, str] | str] = [
         (number_format.counted(len(groups), "goal"), "bold"),

@@ -42,7 +42,7 @@ class ShownProposal:
     b: SideMembers
 
     def shares_group(self, pair: Pair) -> bool:
-        """Whether one of its groups is in `pair`. Such a proposal is void once the pair is merged."""
+        """Returns whether one of its groups is in `pair`. Such a proposal is void once the pair is merged."""
         return bool({*self.proposal.pair} & {*pair})
 
 
@@ -154,8 +154,9 @@ def read_review(goals: GoalService, skipped: Sequence[Pair], wanted: Pair | None
 
 
 def _proposal_of(goals: GoalService, pair: Pair | None) -> Proposal | None:
-    """The proposal of a pair, with the largest part in place of a group that was split; None where a group no longer
-    exists."""
+    """Returns the proposal of a pair, with the largest part in place of a group that was split; None where a group no
+    longer exists.
+    """
     if pair is None:
         return None
     a, b = (goals.largest_part(key) for key in pair)

@@ -56,11 +56,11 @@ class BulkDialog(Dialog[ListedPairs | None]):
         self._pairs: Sequence[Proposal] = ()
 
     def listed(self, probability: float) -> Sequence[Proposal]:
-        """The pairs that would be decided on; not quick."""
+        """Returns the pairs that would be decided on; not quick."""
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:
-        """The probability, the pairs, the keys."""
+        """Yields the probability, the pairs, the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = self.TITLE_LINE
             yield LineInput(number_format.probability(self._probability), placeholder=".90")
@@ -141,7 +141,7 @@ class MergeAllDialog(BulkDialog):
     DOES = "merges all"
 
     def listed(self, probability: float) -> Sequence[Proposal]:
-        """The pairs to merge, most probable first."""
+        """Returns the pairs to merge, most probable first."""
         return self._goals.above(probability)
 
 
@@ -161,12 +161,12 @@ class RefuseAllDialog(BulkDialog):
     DOES = "refuses all"
 
     def listed(self, probability: float) -> Sequence[Proposal]:
-        """The pairs to refuse, most probable first, because those deserve a second look."""
+        """Returns the pairs to refuse, most probable first, because those deserve a second look."""
         return self._goals.below(probability)
 
 
 def probability_from(text: str) -> float | None:
-    """The probability in (0, 1] that was typed, `.9` or `90%`; None where the text is none."""
+    """Returns the probability in (0, 1] that was typed, `.9` or `90%`; None where the text is none."""
     text = text.strip()
     try:
         value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
@@ -190,7 +190,7 @@ class SettleDialog(Dialog[bool | None]):
         self._any = False
 
     def compose(self) -> ComposeResult:
-        """What would move, the groups, the keys."""
+        """Yields what would move, the groups, the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = "Move conversations to the group of their neighbors"
             yield Static(id="count")
@@ -272,7 +272,7 @@ class SideDialog(Dialog[Letter | None]):
         self._title, self._groups = title, (a, b)
 
     def compose(self) -> ComposeResult:
-        """Both groups, the keys."""
+        """Yields both groups, the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content(one_line(self._title))
             options = [

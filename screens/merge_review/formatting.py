@@ -23,7 +23,7 @@ ORDERS: Mapping[MergeOrder, tuple[str, str]] = {
 
 
 def counts_content(progress: ReviewProgress, skipped: int) -> Content:
-    """How many pairs were decided, how many are left, how many were skipped."""
+    """Returns how many pairs were decided, how many are left, how many were skipped."""
     parts: list[Piece] = [f"{progress.merged:,} merged, {progress.refused:,} refused"]
     if progress.asking:
         parts.append((" · asking …", "$tone-accent"))
@@ -34,7 +34,7 @@ def counts_content(progress: ReviewProgress, skipped: int) -> Content:
 
 
 def _left_pieces(progress: ReviewProgress) -> list[Piece]:
-    """The pairs that are left, between which numbers those to merge lie, and how many R refuses."""
+    """Returns the pairs that are left, between which numbers those to merge lie, and how many R refuses."""
     unlikely = progress.left - progress.likely
     low, high = (round(end) for end in progress.to_merge_range)
     expected = f"{low:,} to {high:,}" if low < high else f"{low:,}"
@@ -48,7 +48,9 @@ def _left_pieces(progress: ReviewProgress) -> list[Piece]:
 
 
 def status_content(progress: ReviewProgress) -> Content:
-    """Order, least similarity where there is one, agreement of model and person, model calls that are left."""
+    """Returns the order, least similarity where there is one, agreement of model and person, model calls that are
+    left.
+    """
     parts: list[Piece] = [
         (ORDERS[progress.order][0], "bold"),
     ]
@@ -75,7 +77,7 @@ def _least_similarity(progress: ReviewProgress) -> str:
 
 
 def near_line(near: Sequence[tuple[str, float]], other: str) -> Content:
-    """The groups nearest to a side with their cosines, `near: Change a date .74 · …`, without the other side.
+    """Returns the groups nearest to a side with their cosines, `near: Change a date .74 · …`, without the other side.
 
     Args:
         other: Label of the other side.
@@ -89,7 +91,7 @@ def near_line(near: Sequence[tuple[str, float]], other: str) -> Content:
 
 
 def recent_content(decisions: Sequence[GoalDecision]) -> Content:
-    """The latest decisions, a line each; those that were undone are dimmed."""
+    """Returns the latest decisions, a line each; those that were undone are dimmed."""
     lines = []
     for decision in decisions:
         tone = "" if decision.active else "$tone-muted"
@@ -100,7 +102,7 @@ def recent_content(decisions: Sequence[GoalDecision]) -> Content:
 
 
 def empty_state(shown: ClusteringRow | None, progress: ReviewProgress | None) -> EmptyState:
-    """Why there is no proposal, and what to do."""
+    """Returns why there is no proposal, and what to do."""
     if shown is None or progress is None:
         return replace(
             CLUSTER, message="Nothing to merge: the conversations are not in groups yet."

@@ -79,7 +79,7 @@ class MergeHistoryScreen(DecisionScreen):
         )
 
     def compose_body(self) -> ComposeResult:
-        """The counts, the decisions, the groups after the one under the cursor."""
+        """Yields the counts, the decisions, the groups after the one under the cursor."""
         yield Static(id="summary")
         with Horizontal(id="main"):
             yield self.table
@@ -228,7 +228,7 @@ class ReplayedState:
 
 
 def replay(groups: Sequence[GoalGroup], history: Sequence[GoalDecision]) -> list[ReplayedState]:
-    """The groups after each decision, in the order of `history`, which is newest first.
+    """Returns the groups after each decision, in the order of `history`, which is newest first.
 
     Goes backwards from `groups`: removes what a decision made and restores what it was made of, with the labels that
     the decision stores. Decisions that were undone changed nothing.

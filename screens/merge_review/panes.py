@@ -55,7 +55,7 @@ class SidePane(Vertical):
         self._page_size = FEWEST
 
     def compose(self) -> ComposeResult:
-        """Figures, members, nearest groups."""
+        """Yields the figures, members, nearest groups."""
         yield Static(classes="head")
         with VerticalScroll():
             yield Static(classes="members")
@@ -103,7 +103,7 @@ class SidePane(Vertical):
         return members[self._page * self._page_size : (self._page + 1) * self._page_size]
 
     def _doubtful_on_page(self) -> list[DistinctMember]:
-        """The doubtful members of the page, without those shown as central above them."""
+        """Returns the doubtful members of the page, without those shown as central above them."""
         central = {found.member.conversation_id for found in self._on_page(self._central)}
         return [
             found
@@ -120,7 +120,7 @@ class SidePane(Vertical):
             self.query_one(".members", Static).update(self._content(width))
 
     def _fitting(self, width: int, height: int) -> int:
-        """The most members of either kind that fit on the first page, at least `FEWEST`."""
+        """Returns the most members of either kind that fit on the first page, at least `FEWEST`."""
         central = [len(member_lines(m, width, doubtful=False, copies=n)) for m, n in self._central]
         doubtful = {
             one.member.conversation_id: len(
@@ -195,7 +195,7 @@ class MergedPane(VerticalScroll):
         self._editing: Pair | None = None
 
     def compose(self) -> ComposeResult:
-        """Label, its input, evidence."""
+        """Yields the label, its input, evidence."""
         yield Static(id="label")
         yield LabelInput(id="edit")
         yield Static(id="evidence")

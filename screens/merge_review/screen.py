@@ -107,7 +107,7 @@ class MergeDeskScreen(DecisionScreen):
         self._wanted: Pair | None = None
 
     def compose_body(self) -> ComposeResult:
-        """Counts, status, both groups, the evidence; or why there is no proposal."""
+        """Yields the counts, status, both groups, the evidence; or why there is no proposal."""
         yield Static(id="summary")
         yield Static(id="status")
         with Container(id="main"):

@@ -47,12 +47,12 @@ Item = ModelRow | PullRow
 
 
 def name_of(row: ModelRow | PullRow, limit: int = NAME_CHARACTERS) -> str:
-    """A name on one line, display-safe."""
+    """Returns a name on one line, display-safe."""
     return one_line(row.name, limit)
 
 
 def look_of(row: ModelRow) -> Look:
-    """How the state of a model is shown."""
+    """Returns how the state of a model is shown."""
     if row.problem:
         return BROKEN
     if row.kind != "model":
@@ -61,7 +61,7 @@ def look_of(row: ModelRow) -> Look:
 
 
 def state_word(row: ModelRow) -> str:
-    """The state in a word or two: of a model that can be used, the format that it runs as."""
+    """Returns the state in a word or two: of a model that can be used, the format that it runs as."""
     look = look_of(row)
     if look is not READY:
         return look.word
@@ -69,23 +69,23 @@ def state_word(row: ModelRow) -> str:
 
 
 def share(row: PullRow) -> float:
-    """How much of a pull is done, from 0 to 1."""
+    """Returns how much of a pull is done, from 0 to 1."""
     return min(1.0, row.done / row.total) if row.total else 0.0
 
 
 def pull_word(row: PullRow) -> str:
-    """The state of a pull with its share."""
+    """Returns the state of a pull with its share."""
     look = PULLS[row.state]
     return look.word if row.state in ("done", "waiting") else f"{look.word} {100 * share(row):.0f}%"
 
 
 def speed(value: float | None) -> str:
-    """Tokens a second; a dash for None."""
+    """Returns the tokens a second; a dash for None."""
     return DASH if value is None else f"{value:,.0f} t/s"
 
 
 def headline(row: PullRow) -> Content:
-    """The state of a pull in one line."""
+    """Returns the state of a pull in one line."""
     look = PULLS[row.state]
     parts: list[tuple[str, str] | str] = [
         (f"{look.glyph} {pull_word(row)} ", f"bold {look.tone_variable}"),
@@ -102,7 +102,7 @@ def headline(row: PullRow) -> Content:
 
 
 def pull_content(row: PullRow) -> Content:
-    """Everything about a pull."""
+    """Returns everything about a pull."""
     blocks = [headline(row)]
     if row.problem:
         blocks.append(
@@ -129,19 +129,19 @@ def pull_content(row: PullRow) -> Content:
 
 
 def model_content(facts: Sequence[Fact]) -> Content:
-    """The facts about a model as a table."""
+    """Returns the facts about a model as a table."""
     return facts_table([(fact.name, one_line(fact.value, FACT_CHARACTERS)) for fact in facts])
 
 
 def format_works(works: Sequence[Work]) -> str:
-    """The kinds of work that a model is used for, in words; empty if there are none."""
+    """Returns the kinds of work that a model is used for, in words; empty if there are none."""
     if not works:
         return ""
     return "for all work" if len(works) == len(WORKS) else f"for {', '.join(works)}"
 
 
 def works_to_choose(rows: Sequence[ModelRow]) -> list[tuple[tuple[Work, ...], str]]:
-    """The kinds of work that a model can be chosen for, each with the model in use."""
+    """Returns the kinds of work that a model can be chosen for, each with the model in use."""
     now = {work: [name_of(row, 24) for row in rows if work in row.works] for work in WORKS}
     each: list[tuple[tuple[Work, ...], str]] = [
         ((work,), f"{what} · now {', '.join(now[work]) or 'one that is gone'}")
@@ -151,13 +151,13 @@ def works_to_choose(rows: Sequence[ModelRow]) -> list[tuple[tuple[Work, ...], st
 
 
 def format_use(name: str, works: Sequence[Work]) -> str:
-    """The notice after a model was chosen."""
+    """Returns the notice after a model was chosen."""
     text = "everything" if len(works) == len(WORKS) else ", ".join(WORKS[work] for work in works)
     return f"{one_line(name, 60)} does {text} of this project; --model still names another."
 
 
 def summary(rows: Sequence[ModelRow], pulls: Sequence[PullRow], busy: str) -> Content:
-    """The line above the list."""
+    """Returns the line above the list."""
     kinds = Counter(row.kind for row in rows)
     parts: list[tuple[str, str] | str] = [
         (number_format.counted(kinds["model"], "model"), "bold"),
@@ -183,7 +183,7 @@ def summary(rows: Sequence[ModelRow], pulls: Sequence[PullRow], busy: str) -> Co
 
 
 def recommended_content(row: Recommendation) -> Content:
-    """A recommended model in one line."""
+    """Returns a recommended model in one line."""
     return Content.assemble(
         (f"{row.memory / 1e9:>3.0f} GB ", "bold $tone-accent" if row.here else "$tone-muted"),
         f"{one_line(row.role, 9):<9} {one_line(row.repository, 38):<38}",
@@ -192,13 +192,13 @@ def recommended_content(row: Recommendation) -> Content:
 
 
 def note_content(row: Recommendation) -> Content:
-    """Why a model is recommended."""
+    """Returns why a model is recommended."""
     text = f"license {one_line(row.licence, 40)}. {one_line(row.note, 200)}"
     return Content.styled(text, "$tone-muted")
 
 
 def found_content(row: HubRow) -> Content:
-    """A repository that was found in one line."""
+    """Returns a repository that was found in one line."""
     return Content.assemble(
         f"{one_line(row.name, 42):<42}",
         (f" {number_format.amount(row.downloads):>6}  ", "$tone-muted"),
@@ -208,7 +208,7 @@ def found_content(row: HubRow) -> Content:
 
 
 def file_content(row: HubFileRow) -> Content:
-    """A file of a repository in one line."""
+    """Returns a file of a repository in one line."""
     parts = f"  {row.parts} parts" if row.parts > 1 else ""
     large = "  too large" if row.fits is False else ""
     name = one_line(row.name, 1_000)
@@ -222,7 +222,7 @@ def file_content(row: HubFileRow) -> Content:
 
 
 def page_content(page: HubPage) -> Content:
-    """The facts about a repository."""
+    """Returns the facts about a repository."""
     lines = [
         Content.assemble(
             ("license ", "$tone-muted"),
@@ -241,12 +241,12 @@ def page_content(page: HubPage) -> Content:
 
 
 def as_text(row: ModelRow, facts: Sequence[Fact]) -> str:
-    """A model as tab-separated lines, for the clipboard."""
+    """Returns a model as tab-separated lines, for the clipboard."""
     return "\n".join([row.name, *(f"{fact.name}\t{fact.value}" for fact in facts)])
 
 
 def model_columns() -> list[Column[Item]]:
-    """Name, state, sizes, speed, and where it is from."""
+    """Returns the name, state, sizes, speed, and where it is from."""
 
     def of_model(cell: Callable[[ModelRow], Piece]) -> Callable[[Item], Sequence[Piece]]:
         dash = (DASH, "tone--muted")

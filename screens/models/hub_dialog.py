@@ -65,7 +65,7 @@ class HubDialog(Dialog[HubRequest | None]):
         self._heading = Content("")
 
     def compose(self) -> ComposeResult:
-        """Search line, list, details, keys."""
+        """Yields the search line, list, details, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Pull a model")
             yield LineInput(

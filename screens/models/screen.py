@@ -61,7 +61,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         self.table = ItemTable(model_columns(), lambda item: (type(item), item.name), id="models")
 
     def compose_body(self) -> ComposeResult:
-        """Summary, list, and the facts about the item under the cursor."""
+        """Yields the summary, list, and the facts about the item under the cursor."""
         yield Static(id="summary")
         yield self.table
         with VerticalScroll(id="about"):
@@ -189,7 +189,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         self.in_background(work, ended, group="act", failed=failed)
 
     def _idle(self) -> bool:
-        """Whether no other work runs; shows which if one does."""
+        """Returns whether no other work runs; shows which if one does."""
         if self._busy:
             self.notify(f"Still {self._busy}", markup=False)
         return not self._busy
@@ -252,7 +252,7 @@ class ModelsScreen(WorkbenchScreen[None]):
         ask(self, TextDialog("Add models", placeholder=placeholder), chosen)
 
     def _model_here(self, what: str) -> ModelRow | None:
-        """The model or adapter under the cursor, or None if nothing can be done with it now."""
+        """Returns the model or adapter under the cursor, or None if nothing can be done with it now."""
         item = self.here
         if isinstance(item, PullRow):
             self.notify(f"It is not here yet; it can be {what} once it has arrived.", markup=False)

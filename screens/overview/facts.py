@@ -87,7 +87,7 @@ class Part:
 
 
 def load_parts(services: OpenProject) -> list[Part]:
-    """The saved filters and, where there are several, the sources, at most `MOST_PARTS`; one count for each."""
+    """Returns the saved filters and, where there are several, the sources, at most `MOST_PARTS`; one count for each."""
     filters = [(name, _saved(text)) for name, text in services.saved.filters().items()]
     sources = services.conversations.sources()
     if len(sources) > 1:
@@ -100,7 +100,7 @@ def load_parts(services: OpenProject) -> list[Part]:
 
 
 def _saved(text: str) -> Filter | None:
-    """A filter as it was saved; None where it can no longer be read."""
+    """Returns a filter as it was saved; None where it can no longer be read."""
     try:
         return parse_filter(text)
     except FilterError:
@@ -108,7 +108,7 @@ def _saved(text: str) -> Filter | None:
 
 
 def parts_content(parts: list[Part]) -> Content:
-    """A line for each part: its name, the rate of complete ones with its interval, how many are scored."""
+    """Returns a line for each part: its name, the rate of complete ones with its interval, how many are scored."""
     lines = [
         Content.assemble(
             (f"{_short_name(part.name):<24} ", "bold"),
@@ -126,14 +126,14 @@ def parts_content(parts: list[Part]) -> Content:
 
 
 def _short_name(name: str) -> str:
-    """The end of a source's path, or the beginning of a filter's name."""
+    """Returns the end of a source's path, or the beginning of a filter's name."""
     return end_of_path(name, 24) if "/" in name else one_line(name, 24)
 
 
 def figures_of(
     services: OpenProject, card: str, overview: Overview, parts: Sequence[Part]
 ) -> list[Figure]:
-    """The figures of a card, each with the filter of the conversations behind it."""
+    """Returns the figures of a card, each with the filter of the conversations behind it."""
     values = services.conversations.values
     if card == "parts":
         return [Figure(part.name, part.filter, part.counts.conversations) for part in parts]
@@ -164,7 +164,7 @@ _DIFFERS = {
 
 
 def _bin(index: int, count: int) -> Figure:
-    """One bar of the histogram; the last has its upper end."""
+    """Returns one bar of the histogram; the last has its upper end."""
     low, high = index / BINS, (index + 1) / BINS
     label = f"score {number_format.probability(low)} to {number_format.probability(high)}"
     below = "" if index == BINS - 1 else f" p<{high:g}"
@@ -220,7 +220,7 @@ def load_trees(services: OpenProject) -> TreesOverview:
 
 
 def trees_content(trees: TreesOverview, *, brief: bool) -> Content:
-    """How many trees, and where the model was least sure, or how to grow some; `brief` in one line."""
+    """Returns how many trees, and where the model was least sure, or how to grow some; `brief` in one line."""
     split = "  " if brief else "\n"
     if not trees.trees:
         return Content.assemble(
@@ -260,8 +260,9 @@ def load_training(services: OpenProject) -> TrainingOverview:
 
 
 def goals_content(goals: GoalsOverview, *, brief: bool) -> Content:
-    """How many goals and how stable, then a bar, a label and a size for each, the largest first; `brief` in one line,
-    with the three largest."""
+    """Returns how many goals and how stable, then a bar, a label and a size for each, the largest first; `brief` in one
+    line, with the three largest.
+    """
     if goals.shown is None:
         split = "  " if brief else "\n"
         return Content.assemble(
@@ -290,7 +291,7 @@ def goals_content(goals: GoalsOverview, *, brief: bool) -> Content:
 
 
 def _goals_line(goals: GoalsOverview) -> Content:
-    """The number of goals, and the three largest with their sizes."""
+    """Returns the number of goals, and the three largest with their sizes."""
     names = [f"“{label_of(group, 28)}” {group.size:,}" for group in goals.groups[:3]]
     return Content.assemble(
         (number_format.counted(len(goals.groups), "goal"), "bold"),
@@ -299,8 +300,9 @@ def _goals_line(goals: GoalsOverview) -> Content:
 
 
 def project_content(overview: Overview, *, narrow_card: bool) -> Content:
-    """How much there is, where it comes from, and what was kept out; two lines, four in a narrow card;
-    and one more where a source was badly read, or conversations share text."""
+    """Returns how much there is, where it comes from, and what was kept out; two lines, four in a narrow card; and one
+    more where a source was badly read, or conversations share text.
+    """
     counts = overview.counts
     sources = number_format.counted(counts.sources or len(overview.sources), "source")
     if len(overview.sources) == 1:
@@ -343,7 +345,7 @@ def project_content(overview: Overview, *, narrow_card: bool) -> Content:
 
 
 def _shared_pieces(shared: SharedText) -> list[Piece]:
-    """How many conversations contain the most widespread shared text, and how that text begins."""
+    """Returns how many conversations contain the most widespread shared text, and how that text begins."""
     first = shared.shown[0]
     return [
         (f"{first.conversations:,} of {shared.looked_at:,}", "bold"),
@@ -355,7 +357,7 @@ def _shared_pieces(shared: SharedText) -> list[Piece]:
 
 
 def _span(first: str, last: str) -> str:
-    """Two days as one span, `2026-10-01 to 10-31`."""
+    """Returns two days as one span, `2026-10-01 to 10-31`."""
     first, last = one_line(first[:10]), one_line(last[:10])
     if first == last:
         return first
@@ -363,7 +365,7 @@ def _span(first: str, last: str) -> str:
 
 
 def rate_content(overview: Overview) -> Content:
-    """The rate of complete conversations with interval, threshold and coverage, and the states; two lines.
+    """Returns the rate of complete conversations with interval, threshold and coverage, and the states; two lines.
 
     The rate is dim where the scores mean little.
     """
@@ -398,7 +400,9 @@ def rate_content(overview: Overview) -> Content:
 
 
 def set_content(sets: list[ScoreSet], *, brief: bool) -> Content:
-    """Mode, model and adapter of the scores in force and how far they can be relied on; `brief` in one line."""
+    """Returns the mode, model and adapter of the scores in force and how far they can be relied on; `brief` in one
+    line.
+    """
     now = in_force(sets)
     if now is None:
         return Content("")
@@ -421,7 +425,7 @@ def set_content(sets: list[ScoreSet], *, brief: bool) -> Content:
 
 
 def set_choices(sets: list[ScoreSet]) -> list[tuple[str, Content]]:
-    """The sets of scores to choose from: config hash, and name, size and test in two lines."""
+    """Returns the sets of scores to choose from: config hash, and name, size and test in two lines."""
     return [
         (
             score_set.config_hash,
@@ -436,7 +440,7 @@ def set_choices(sets: list[ScoreSet]) -> list[tuple[str, Content]]:
 
 
 def corrected_content(report: CalibrationReport | None) -> Content:
-    """The rate without the classifier's errors and its interval, or why there is none; one line."""
+    """Returns the rate without the classifier's errors and its interval, or why there is none; one line."""
     if report is None:
         return Content.styled("corrected for the model's errors: needs verdicts", "$tone-muted")
     rate = report.rate.corrected
@@ -452,7 +456,7 @@ def corrected_content(report: CalibrationReport | None) -> Content:
 
 
 def verdicts_content(overview: Overview, per_hour: float | None, *, brief: bool) -> Content:
-    """The verdicts, and how often the model agrees with them; two lines, one where `brief`."""
+    """Returns the verdicts, and how often the model agrees with them; two lines, one where `brief`."""
     given = sum(overview.tally.values())
     split = "  " if brief else "\n"
     if not given:

@@ -125,8 +125,9 @@ class ProjectProgress:
 
 
 def next_steps(now: ProjectProgress) -> list[Step]:
-    """The steps that can be done now, the next one first, then those that wait for another, then those that are done;
-    of the path and what comes up beside it. Never empty."""
+    """Returns the steps that can be done now, the next one first, then those that wait for another, then those that are
+    done; of the path and what comes up beside it. Never empty.
+    """
     resumed = {work_of(run.stage) for run in now.interrupted}
     steps = [_resume(run) for run in _latest_of_each_work(now.interrupted)]
     steps += [step for step in _all_steps(now) if _work(step.kind) not in resumed or step.done]
@@ -136,17 +137,17 @@ def next_steps(now: ProjectProgress) -> list[Step]:
 
 
 def done_of_path(steps: Sequence[Step]) -> int:
-    """How many steps of `PATH` are done."""
+    """Returns how many steps of `PATH` are done."""
     return sum(step.done for step in steps if step.kind in PATH)
 
 
 def _work(kind: Kind) -> str:
-    """The work of jobs that a step starts, as `work_of` names it; empty for steps that start none."""
+    """Returns the work of jobs that a step starts, as `work_of` names it; empty for steps that start none."""
     return {"score": "scoring", "cluster": "clustering"}.get(kind, "")
 
 
 def _all_steps(now: ProjectProgress) -> Iterator[Step]:
-    """The steps of the path in its order, each with what comes up beside it."""
+    """Yields the steps of the path in its order, each with what comes up beside it."""
     yield _import(now.counts)
     yield from _score(now)
     if now.better is not None:
@@ -195,7 +196,7 @@ def _score(now: ProjectProgress) -> Iterator[Step]:
 
 
 def _check(now: ProjectProgress) -> Step:
-    """The first verdicts: whether the scores are right."""
+    """Returns the step of giving the first verdicts, which shows whether the scores are right."""
     given = sum(now.tally.values())
     needed = min(FIRST_VERDICTS, now.counts.conversations)
     if not now.counts.scored:
@@ -214,7 +215,9 @@ def _verdict_time(now: ProjectProgress, verdicts: int) -> str:
 
 
 def _goals(now: ProjectProgress) -> Iterator[Step]:
-    """Clustering, merging, and the goal that does worst; nothing while it is not known whether there are goals."""
+    """Yields the steps of clustering, of merging, and of the goal that does worst; nothing while it is not known
+    whether there are goals.
+    """
     if now.goals is None:
         return
     if not now.goals:
@@ -263,7 +266,9 @@ def _lowest(now: ProjectProgress, goal: LowestGoal) -> Iterator[Step]:
 
 
 def _more_verdicts(now: ProjectProgress) -> Iterator[Step]:
-    """Verdicts beyond the first ones, for the rate that is corrected for the model's errors."""
+    """Yields the step of giving verdicts beyond the first ones, for the rate that is corrected for the model's
+    errors.
+    """
     given = sum(now.tally.values())
     decided = now.tally.get(Verdict.COMPLETE, 0) + now.tally.get(Verdict.INCOMPLETE, 0)
     left = now.counts.conversations - given
@@ -282,7 +287,7 @@ def _more_verdicts(now: ProjectProgress) -> Iterator[Step]:
 
 
 def tightened(width: float, verdicts: int, more: int) -> float:
-    """The width of an interval that rests on `verdicts` after so many more: it shrinks with `1 / √n`."""
+    """Returns the width of an interval that rests on `verdicts` after so many more: it shrinks with `1 / √n`."""
     return width * math.sqrt(verdicts / (verdicts + more))
 
 

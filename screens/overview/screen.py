@@ -152,7 +152,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self._reported_for: object = None
 
     def compose_body(self) -> ComposeResult:
-        """The cards."""
+        """Yields the cards."""
         with Vertical(id="cards"):
             with Card("What is here", id="project"):
                 yield Static("reading …", id="project-text")
@@ -360,7 +360,7 @@ class OverviewScreen(WorkbenchScreen[None]):
         self.query_one("#next-card").border_title = Content(title)
 
     def _progress(self, overview: Overview) -> ProjectProgress:
-        """What is known of the project's state."""
+        """Returns what is known of the project's state."""
         goals = self._goals or GoalsOverview()
         training = self._training or TrainingOverview()
         seen = self.services.saved.seen()
@@ -556,7 +556,7 @@ def _lowest_key(goals: GoalsOverview) -> str:
 
 
 def _sets_key(sets: list[ScoreSet]) -> str:
-    """Names a comparison of these sets of scores."""
+    """Returns the key under which a comparison of these sets of scores is remembered."""
     return " ".join(["compare", *sorted(score_set.config_hash for score_set in sets)])
 
 

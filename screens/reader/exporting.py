@@ -84,13 +84,13 @@ _FALLBACKS: Mapping[ProgramKind, Sequence[str]] = {
 
 
 def message_text(message: MessageRow) -> str:
-    """One message as imported, its calls below it."""
+    """Returns one message as imported, its calls below it."""
     text = message.content
     return without_surrogates(with_calls(text, message.tool_calls) if message.tool_calls else text)
 
 
 def log_text(messages: Sequence[MessageRow]) -> str:
-    """A conversation as a log with everything as imported, also what is kept from the model."""
+    """Returns a conversation as a log with everything as imported, also what is kept from the model."""
     plain = [
         Message(row.role, row.content, row.name, row.tool_calls, row.tool_call_id)
         for row in messages
@@ -99,7 +99,7 @@ def log_text(messages: Sequence[MessageRow]) -> str:
 
 
 def find_command(kind: ProgramKind, environment: Mapping[str, str]) -> list[str]:
-    """The words of the command that the environment names, else of a usual program that is there.
+    """Returns the words of the command that the environment names, else of a usual program that is there.
 
     Raises:
         WorkbenchError: There is none, or what the environment names cannot be run.

@@ -48,7 +48,7 @@ class ProvenanceDialog(Dialog[None]):
         self._sections = [score_lines(facts), kept_lines(facts)]
 
     def compose(self) -> ComposeResult:
-        """One line for each fact."""
+        """Yields one line for each fact."""
         with Vertical(classes="dialog tall") as box:
             box.border_title = "Where this number comes from"
             with VerticalScroll():
@@ -116,7 +116,7 @@ class OriginalDialog(ReadingDialog):
         self._conversation_id = conversation_id
 
     def title_line(self) -> Content:
-        """What it is."""
+        """Returns what the dialog shows, for the title on its border."""
         return Content("The record as imported")
 
     def on_mount(self) -> None:
@@ -131,7 +131,7 @@ class OriginalDialog(ReadingDialog):
 
 
 def record_text(conversations: ConversationService, conversation_id: int) -> str:
-    """The record as imported, and each earlier text with the time of its end, its source and its score."""
+    """Returns the record as imported, and each earlier text with the time of its end, its source and its score."""
     texts = [conversations.original(conversation_id).decode("utf-8", errors="replace")]
     for state in conversations.earlier_states(conversation_id):
         score = "" if state.score is None else f", score {number_format.probability(state.score)}"
@@ -149,7 +149,7 @@ def record_text(conversations: ConversationService, conversation_id: int) -> str
 
 
 def score_lines(facts: Facts) -> Lines:
-    """Names and values of what made the score."""
+    """Returns the names and values of what made the score."""
     score = facts.score
     if score is None:
         return [("score", "none yet: no run has reached this conversation")]
@@ -188,7 +188,7 @@ def score_lines(facts: Facts) -> Lines:
 
 
 def reliability_lines(config_hash: str, sets: Sequence[ScoreSet]) -> Lines:
-    """How far scores of this set can be relied on, and what would help; nothing where the set is gone."""
+    """Returns how far scores of this set can be relied on, and what would help; nothing where the set is gone."""
     one = next((one for one in sets if one.config_hash == config_hash), None)
     if one is None:
         return []
@@ -202,7 +202,7 @@ def reliability_lines(config_hash: str, sets: Sequence[ScoreSet]) -> Lines:
 
 
 def run_lines(run: RunRow) -> Lines:
-    """Names and values of the run that made the score: when, with what code and model, asked what."""
+    """Returns the names and values of the run that made the score: when, with what code and model, asked what."""
     lines = [
         ("run", f"{run.id}, {run.stage}, {run.state}"),
         ("started", one_line(run.started_at)),
@@ -228,7 +228,7 @@ def _value(value: Any) -> str:
 
 
 def format_noise(noise: float | None, mode: SetMode) -> str:
-    """The noise of a score, where it comes from, and what follows for the figures."""
+    """Returns the noise of a score, where it comes from, and what follows for the figures."""
     if noise is None:
         return "not measured on this model"
     between = "repeats of the fit" if mode == "probe" else "batch sizes"
@@ -236,7 +236,7 @@ def format_noise(noise: float | None, mode: SetMode) -> str:
 
 
 def kept_lines(facts: Facts) -> Lines:
-    """What the leak guard kept from the model."""
+    """Returns what the leak guard kept from the model."""
     return [
         (
             "kept from the model" if number == 0 else "",

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.text import end_of_path, one_line
-from engine.completeness.records import CurvePoint, UndoneMark
+from engine.completeness.records import CurvePoint, UndoneRequestMark
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
 from screens.reader.exporting import ProgramKind, copy_log, copy_message, open_in_program
@@ -164,7 +164,7 @@ class ReaderScreen(WorkbenchScreen[int]):
         return self._order[self._at]
 
     def compose_body(self) -> ComposeResult:
-        """Summary, turns, curve, find line."""
+        """Yields the summary, turns, curve, find line."""
         yield Static(id="summary")
         with Horizontal(id="main"):
             yield Transcript(id="text")
@@ -405,7 +405,7 @@ class ReaderScreen(WorkbenchScreen[int]):
             return
         shown, services = self.conversation_id, self.services
 
-        def undone(mark: UndoneMark | None) -> None:
+        def undone(mark: UndoneRequestMark | None) -> None:
             if mark is None:
                 self.notify("No mark of a request is left to undo.", markup=False)
             elif mark.conversation_id != shown:
@@ -467,7 +467,7 @@ class ReaderScreen(WorkbenchScreen[int]):
 
 
 def _summary(facts: Facts) -> Content:
-    """State, figure, name and source on one line; the goals follow on the next."""
+    """Returns the state, figure, name and source on one line; the goals follow on the next."""
     row = facts.row
     look = STATE_LOOKS[row.state]
     p = row.p_end_normalised
@@ -485,7 +485,7 @@ def _summary(facts: Facts) -> Content:
 
 
 def _before(row: ConversationRow) -> str:
-    """That an import replaced an earlier text; `o` shows it."""
+    """Returns the remark that an import replaced an earlier text; `o` shows it."""
     if row.messages_before is None:
         return ""
     return f" · had {number_format.counted(row.messages_before, 'message')} (o)"

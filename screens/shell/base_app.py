@@ -186,5 +186,7 @@ def _suspect(text: str) -> bool:
 
 
 def _flat(text: str) -> str:
-    """The text made safe, in as many cells as were measured for it, so that the rest of the line does not shift."""
+    """Returns the text made safe, in as many cells as were measured for it, so that the rest of the line does not
+    shift.
+    """
     return set_cell_size(display_safe(text.replace("\n", " ").replace("\t", " ")), cell_len(text))

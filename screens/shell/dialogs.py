@@ -72,7 +72,7 @@ def confirm(
 
 
 def hint_line(*pairs: tuple[str, str]) -> Content:
-    """Keys and what they do, as the last line of a dialog."""
+    """Returns keys and what they do, as the last line of a dialog."""
     parts: list[tuple[str, str]] = []
     for key, meaning in pairs:
         parts += [(key, "bold $tone-accent"), (f" {meaning}   ", "$tone-muted")]
@@ -93,7 +93,7 @@ class TextDialog(Dialog[str | None]):
         self._title, self._value, self._placeholder = title, value, placeholder
 
     def compose(self) -> ComposeResult:
-        """Title, input, keys."""
+        """Yields the title, input, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content(one_line(self._title))
             # The value may come from a file that another program wrote.
@@ -118,7 +118,7 @@ class ChoiceDialog(Dialog[T | None], Generic[T]):
         self._title, self._choices, self._chosen = title, choices, chosen
 
     def compose(self) -> ComposeResult:
-        """Title, list, keys."""
+        """Yields the title, list, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content(one_line(self._title))
             prompts = [
@@ -200,7 +200,7 @@ class TicksDialog(Dialog[list[T] | None], Generic[T]):
         self._ticked = set(ticked)
 
     def compose(self) -> ComposeResult:
-        """Title, list, keys."""
+        """Yields the title, list, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content(one_line(self._title))
             yield Choices(
@@ -244,7 +244,7 @@ class ErrorDialog(Dialog[None]):
         self._error, self._title = error, title
 
     def compose(self) -> ComposeResult:
-        """Title, message, hint, keys."""
+        """Yields the title, message, hint, keys."""
         with Vertical(classes="dialog error") as box:
             box.border_title = Content(one_line(self._title))
             yield Static(Content(display_safe(self._error.message[:MOST_CHARACTERS])))

@@ -92,7 +92,7 @@ class DecisionScreen(WorkbenchScreen[None]):
 
 
 def group_content(group: GoalGroup) -> Content:
-    """A group as a line of a choice."""
+    """Returns a group as a line of a choice."""
     return Content.assemble(
         (f"{group.size:>7,}  ", "$tone-muted"),
         (label_of(group), ""),
@@ -118,7 +118,7 @@ class GroupPicker(Dialog[str | None]):
         self._ids: list[str] = []
 
     def compose(self) -> ComposeResult:
-        """The words, the list, the keys."""
+        """Yields the words, the list, the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content(one_line(self._title))
             yield LineInput(placeholder="words of its label")
@@ -208,7 +208,7 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
         self._parts: list[SplitPart] | None = None
 
     def compose(self) -> ComposeResult:
-        """The number of parts, the parts, the keys."""
+        """Yields the number of parts, the parts, the keys."""
         with Vertical(classes="dialog tall") as box:
             box.border_title = Content(f"Split “{label_of(self._group, 60)}”")
             yield Static(id="count")
@@ -293,7 +293,9 @@ def split_group(
 
 
 def proposal_content(proposal: SplitProposal) -> Content:
-    """A proposed split as a line of a choice: label, sizes, how far apart its parts are, the model's word, words."""
+    """Returns a proposed split as a line of a choice: label, sizes, how far apart its parts are, the model's word,
+    words.
+    """
     sizes = " + ".join(f"{len(part):,}" for part in proposal.parts)
     answer = (
         f" · one goal {figure(proposal.same)}, says the model" if proposal.same is not None else ""
@@ -346,7 +348,7 @@ class SecondGoalsDialog(Dialog[None]):
         self._least = LEAST_SHARE
 
     def compose(self) -> ComposeResult:
-        """The list, or that there is none, and the keys."""
+        """Yields the list, or that there is none, and the keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = "Second goals"
             yield Choices(markup=False)

@@ -39,12 +39,12 @@ class PathSuggester(Suggester):
         super().__init__(use_cache=False, case_sensitive=True)
 
     async def get_suggestion(self, value: str) -> str | None:
-        """The completed path as it is typed, with `~` kept; None when nothing begins so."""
+        """Returns the completed path as it is typed, with `~` kept; None when nothing begins so."""
         return await in_thread(lambda: completed(value))
 
 
 def completed(value: str) -> str | None:
-    """The path that completes what is typed; None when nothing begins so, or when it has no safe name."""
+    """Returns the path that completes what is typed; None when nothing begins so, or when it has no safe name."""
     folder, begun = os.path.split(value)
     if not begun:
         return None
@@ -84,7 +84,7 @@ class ImportDialog(Dialog[tuple[str, str | None] | None]):
         self._refused: str | None = None
 
     def compose(self) -> ComposeResult:
-        """Path, what is wrong with it, what is read, keys."""
+        """Yields the path, what is wrong with it, what is read, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Import conversations")
             yield LineInput(
@@ -179,7 +179,7 @@ class FileTree(DirectoryTree):
     """Files and folders, with names of one line; of a long name both ends are shown, which tell it from others."""
 
     def process_label(self, label: TextType) -> Text:
-        """The name as it is shown."""
+        """Returns the name as it is shown."""
         name = display_safe(str(label))
         if len(name) > _LONGEST_NAME:
             end = name[_SHOWN_OF_BEGINNING + 1 - _LONGEST_NAME :]
@@ -203,7 +203,7 @@ class BrowseDialog(Dialog[str | None]):
         self._folder = folder.absolute()
 
     def compose(self) -> ComposeResult:
-        """The tree, keys."""
+        """Yields the tree, keys."""
         with Vertical(classes="dialog browse") as box:
             box.border_title = self._title()
             tree = FileTree(self._folder)
@@ -251,7 +251,7 @@ class MappingDialog(Dialog[str | None]):
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """The mapping file, what is read with it, keys."""
+        """Yields the mapping file, what is read with it, keys."""
         with Vertical(classes="dialog tall mapping") as box:
             box.border_title = Content("Where are the messages?")
             yield TextArea(id="mapping", compact=True)
@@ -334,7 +334,7 @@ class MappingDialog(Dialog[str | None]):
 
 
 def trial_content(trial: Trial) -> Content:
-    """What is read with the draft: counts, what looks wrong, where the text goes, two conversations."""
+    """Returns what is read with the draft: counts, what looks wrong, where the text goes, two conversations."""
     parts: list[Content | str | tuple[str, str]] = [(trial.counts, "bold")]
     parts += [("\n" + one_line(doubt, 200), "$tone-incomplete") for doubt in trial.doubts]
     shares = [

@@ -95,7 +95,7 @@ class Place:
 
 
 def key_table(app: type[Keyed], keymap: Mapping[str, str] | None = None) -> list[Place]:
-    """All places of the program: the app, the modes, then the others by name.
+    """Returns all places of the program: the app, the modes, then the others by name.
 
     Args:
         app: The class of the app, which this floor does not import.
@@ -156,7 +156,7 @@ def _normal_key(key: str) -> str:
 
 
 def is_key(key: str) -> bool:
-    """Whether this is the name of a key, as `normal_keys` gives it."""
+    """Returns whether this is the name of a key, as `normal_keys` gives it."""
     *modifiers, last = key.split("+")
     if not set(modifiers) <= _MODIFIERS:
         return False
@@ -166,7 +166,7 @@ def is_key(key: str) -> bool:
 
 
 def markdown(places: Iterable[Place]) -> str:
-    """The table as a page of the documentation."""
+    """Returns the table as a page of the documentation."""
     parts = [_HEAD]
     for place in places:
         parts.append(
@@ -258,7 +258,7 @@ class _Reader:
         self.keys[action] = ",".join(keys)
 
     def _taken(self, action: str, keys: tuple[str, ...]) -> tuple[str, str] | None:
-        """Another action with one of the keys, in the same place or, for what works everywhere, in any."""
+        """Returns another action with one of the keys, in the same place or, for what works everywhere, in any."""
         here = action.partition(".")[0]
         for place in self._places:
             if place.name not in (here, "app") and here != "app":

@@ -64,7 +64,7 @@ class Marks:
         self._last = None
 
     def chosen(self, order: array[int]) -> array[int]:
-        """The marked ids: those of this order as they stand in it, then the others by id."""
+        """Returns the marked ids: those of this order as they stand in it, then the others by id."""
         shown = array("q", filter(self._ids.__contains__, order))
         if len(shown) < len(self._ids):
             shown.extend(sorted(self._ids.difference(shown)))
@@ -113,7 +113,7 @@ class Marking:
         self.marks_changed()
 
     def _meant(self) -> array[int]:
-        """The marked rows, else the one under the cursor."""
+        """Returns the marked rows, else the one under the cursor."""
         if self.marks:
             return self.marks.chosen(self.table.ids)
         return array("q", [] if self.table.cursor_id is None else [self.table.cursor_id])
@@ -146,7 +146,9 @@ class TagDialog(TextDialog):
 
 
 def tags_text(tags: Sequence[tuple[str, int]]) -> str:
-    """The tags, those of most conversations first, each with its number; what tags are for where there are none."""
+    """Returns the tags, those of most conversations first, each with its number; what tags are for where there are
+    none.
+    """
     if not tags:
         return NO_TAGS
     shown = sorted(tags, key=lambda tag: -tag[1])[:MOST_TAGS]

@@ -126,7 +126,7 @@ class WorkbenchCommands(Provider):
             self.app.screen.filter_by(filter)
 
     async def discover(self) -> Hits:
-        """All commands, before anything is typed."""
+        """Returns all commands, before anything is typed."""
         for command in self._commands:
             yield DiscoveryHit(
                 _shown(Content(command.title), command),
@@ -136,7 +136,7 @@ class WorkbenchCommands(Provider):
             )
 
     async def search(self, query: str) -> Hits:
-        """The commands that match."""
+        """Returns the commands that match."""
         matcher = self.matcher(query)
         for command in self._commands:
             score = matcher.match(command.title)
@@ -151,7 +151,7 @@ class WorkbenchCommands(Provider):
 
 
 def _highlighted(matcher: Matcher, title: str) -> Content:
-    """The title with what matched; `Matcher.highlight` would read it as markup."""
+    """Returns the title with what matched; `Matcher.highlight` would read it as markup."""
     content = Content(title)
     for offset in matcher.fuzzy_search.match(matcher.query, title)[1]:
         content = content.stylize(matcher.match_style, offset, offset + 1)
@@ -163,8 +163,9 @@ def _shown(title: Content, command: Command) -> Content:
 
 
 def binding_commands(screen: Screen[Any]) -> list[Command]:
-    """The actions with a key that works now, each once with all its keys: those of the screen, then those of the app,
-    then those that move the focus."""
+    """Returns the actions with a key that works now, each once with all its keys: those of the screen, then those of
+    the app, then those that move the focus.
+    """
     commands: dict[tuple[int, str], tuple[str, list[str], Callable[[], Any]]] = {}
     for active in sorted(screen.active_bindings.values(), key=_rank):
         binding, node = active.binding, active.node
@@ -212,7 +213,7 @@ class HelpScreen(Dialog[None]):
         self._sections = sections(screen.active_bindings.values(), first)
 
     def compose(self) -> ComposeResult:
-        """The list."""
+        """Yields the list."""
         with VerticalScroll(classes="dialog help", can_focus=False) as box:
             box.border_title = Content("Keys")
             for title, lines in self._sections:
@@ -247,7 +248,7 @@ class HelpScreen(Dialog[None]):
 def sections(
     bindings: Iterable[ActiveBinding], first: Sequence[str] = ()
 ) -> list[tuple[str, list[tuple[list[str], str]]]]:
-    """Titles with keys and meanings: keys with the same effect are shown together.
+    """Returns the titles with keys and meanings: keys with the same effect are shown together.
 
     Args:
         first: Ids of the bindings that come before all others, in this order; those that do not work now are left out.
@@ -290,7 +291,7 @@ LETTERS = "asdfjklghqwertyuiopzxcvbnm"
 
 
 def targets(screen: Screen[Any]) -> list[Widget]:
-    """The visible widgets that can be focused, from top to bottom, at most as many as there are letters."""
+    """Returns the visible widgets that can be focused, from top to bottom, at most as many as there are letters."""
     seen = screen.region
     widgets = [widget for widget in screen.focus_chain if seen.overlaps(widget.region)]
     widgets.sort(key=lambda widget: (widget.region.y, widget.region.x))
@@ -319,7 +320,7 @@ class JumpScreen(Dialog[Widget | None]):
         self._targets = dict(zip(LETTERS, targets(screen), strict=False))
 
     def compose(self) -> ComposeResult:
-        """A letter at the upper left corner of each target."""
+        """Yields a letter at the upper left corner of each target."""
         for letter, widget in self._targets.items():
             label = Static(Content(f" {letter} "), classes="letter")
             label.styles.offset = (max(0, widget.region.x), max(0, widget.region.y))

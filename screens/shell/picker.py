@@ -89,7 +89,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         self.set_keymap(shell.keymap)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """The colours of the tones, needed before the theme is set."""
+        """Returns the colours of the tones, needed before the theme is set."""
         return DARK_TONES if self.current_theme.dark else LIGHT_TONES
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -97,7 +97,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         return [*super().get_line_filters(), CONTROL_GUARD]
 
     def compose(self) -> ComposeResult:
-        """What the program is for, ways to begin, recent projects."""
+        """Yields what the program is for, ways to begin, recent projects."""
         yield Static(
             Content.assemble(
                 (" Conversation Workbench", "bold"),
@@ -146,7 +146,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
         choices.focus()
 
     def _project_at(self, index: int) -> RecentProject | None:
-        """The project of a line of the list; None for a way to begin."""
+        """Returns the project of a line of the list; None for a way to begin."""
         nth = index - (len(self.query_one("#projects", Choices).options) - len(self._projects))
         return self._projects[nth] if nth >= 0 else None
 
@@ -235,7 +235,7 @@ class PickerApp(Keyed, BaseApp[Beginning | None], inherit_bindings=False):
 
 
 def project_content(project: RecentProject) -> Content:
-    """Name, folder, size and day of a project, or that its file is gone."""
+    """Returns the name, folder, size and day of a project, or that its file is gone."""
     path = Path(project.path)
     name = one_line(path.name, 60)
     gone = project.size is None

@@ -59,11 +59,11 @@ class ReadingDialog(Dialog[None]):
     """Keys and meanings that this dialog adds to the last line."""
 
     def title_line(self) -> Content:
-        """The title on the border."""
+        """Returns the title on the border."""
         return Content(self.TITLE)
 
     def compose(self) -> ComposeResult:
-        """The text, a line to find in it, keys."""
+        """Yields the text, a line to find in it, keys."""
         with Vertical(classes="dialog tall") as box:
             box.border_title = self.title_line()
             yield TextPane()
@@ -142,7 +142,7 @@ class QuarantineDialog(ReadingDialog):
 
 
 def quarantine_text(rows: Sequence[QuarantineRow], count: int) -> str:
-    """File, line, reason and text of each record, and how many of the `count` ones are not shown."""
+    """Returns the file, line, reason and text of each record, and how many of the `count` ones are not shown."""
     if not rows:
         return "The quarantine is empty: every record that was read is a conversation."
     parts = []
@@ -174,7 +174,7 @@ class SharedTextDialog(ReadingDialog):
 
 
 def shared_text_text(shared: SharedText) -> str:
-    """Each text, and how many of the conversations looked at contain it."""
+    """Returns each text, and how many of the conversations looked at contain it."""
     if not shared:
         return "There is no text that many conversations share."
     looked_at = counted(shared.looked_at, "conversation")

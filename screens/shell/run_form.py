@@ -246,7 +246,7 @@ SCORING_MODES: tuple[tuple[Mode, str], ...] = (
 
 
 class RunDialog(Dialog[tuple[Mode, Filter] | None]):
-    """Asks in which mode to score, and whether all conversations or only the listed ones; shows the cost beforehand.
+    """Asks in which mode to score, and of a filtered list whether only that; shows the cost before anything starts.
 
     The dialog is dismissed with the mode and the filter, or with None if the person leaves.
     """

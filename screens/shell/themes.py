@@ -174,5 +174,5 @@ def register_themes(app: App[Any]) -> None:
 
 
 def theme_name(theme: Theme) -> str | None:
-    """The name a person uses for a theme of this program; None for a theme of another origin."""
+    """Returns the name a person uses for a theme of this program; None for a theme of another origin."""
     return next((name for name, known in THEMES.items() if known.name == theme.name), None)

@@ -107,12 +107,12 @@ class TitleLine(Widget):
         return Content.assemble(tabs, middle, " " * (room - middle.cell_length), right)
 
     def _right(self, width: int) -> Content:
-        """The right end: offline, read-only with the reason, and the project's name."""
+        """Returns the right end: offline, read-only with the reason, and the project's name."""
         name = one_line(self._project.name, NAME_WIDTH)
         return Content.assemble(self._badges(width), (f" {name} ", "$tone-muted"))
 
     def _badges(self, width: int) -> Content:
-        """Offline, and read-only with the reason."""
+        """Returns the badges: offline, and read-only with the reason."""
         offline = Content("")
         if reason_of(self._network) is not None:
             offline = Content.styled(" offline ", "bold $tone-accent")
@@ -126,7 +126,7 @@ class TitleLine(Widget):
         return Content.assemble(offline, warning)
 
     def _least(self, right: Content) -> int:
-        """Cells of the right end that are always shown: all but the end of a long name."""
+        """Returns how many cells of the right end are always shown: all but the end of a long name."""
         name = cell_len(one_line(self._project.name, NAME_WIDTH))
         return right.cell_length - max(0, name - LEAST_NAME)
 
@@ -149,7 +149,7 @@ class TitleLine(Widget):
 
 
 def titles_of(mode: str, length: Length) -> list[str]:
-    """The titles of the tabs; `key` leaves of other modes only their keys."""
+    """Returns the titles of the tabs; `key` leaves of other modes only their keys."""
     titles = []
     for name, key, title in TABS:
         if length == "whole" or (length == "key" and name == mode):
@@ -169,13 +169,13 @@ OWN = "this project's setting"
 
 
 def reason_of(network: NetworkService) -> str | None:
-    """Why no network connection is made, in one sentence; None where connections are allowed."""
+    """Returns why no network connection is made, in one sentence; None where connections are allowed."""
     on = [*([OWN] if network.stays_offline() else []), *network.others()]
     return f"No network is used, by {' and '.join(on)}." if on else None
 
 
 def offline_notice(network: NetworkService) -> str:
-    """The notice after the project's setting was changed."""
+    """Returns the notice after the project's setting was changed."""
     reason = reason_of(network)
     if reason is None:
         return "The network may be used, only for endpoints and hubs that you named, while you ask for them."

@@ -66,7 +66,7 @@ TOUR = (
 
 
 def keys_of(screen: Screen[Any], action: str) -> list[str]:
-    """The keys that run an action now on a screen; empty where it does not work."""
+    """Returns the keys that run an action now on a screen; empty where it does not work."""
     bindings = screen.active_bindings.items()
     return [key for key, each in bindings if each.enabled and each.binding.id == action]
 
@@ -95,7 +95,7 @@ class TourLine(Widget):
         self.refresh(layout=True)
 
     def render(self) -> RenderResult:
-        """The step, its key, and how to leave."""
+        """Returns the step, its key, and how to leave."""
         if self._at is None:
             return Content("")
         step = TOUR[self._at]

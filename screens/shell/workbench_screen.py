@@ -90,7 +90,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         self._empty_state: EmptyState | None = None
 
     def compose(self) -> ComposeResult:
-        """Title line, the screen's own widgets, footer, jobs bar."""
+        """Yields the title line, the screen's own widgets, footer, jobs bar."""
         yield TitleLine(self.services, self.services.network, self.MODE)
         yield from self.compose_body()
         if cast(RoutedApp, self.app).tour_at is not None:
@@ -99,7 +99,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         yield JobsBar(self.services.jobs, self.feed)
 
     def compose_body(self) -> ComposeResult:
-        """The widgets between the title line and the footer."""
+        """Yields the widgets between the title line and the footer."""
         raise NotImplementedError
 
     def refresh_data(self) -> None:
@@ -169,7 +169,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             self.in_background(self.services.conversations.counts, counted, group="empty")
 
     def _key_of(self, action: str) -> str:
-        """The key of an action as a person reads it: their own, else that of the program."""
+        """Returns the key of an action as a person reads it: their own, else that of the program."""
         keymap = cast(RoutedApp, self.app).shell.keymap
         classes = (*type(self).__mro__, *type(self.app).__mro__)
         every = (
@@ -198,7 +198,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             await self.run_action(self._empty_state.action)
 
     def may_write(self) -> bool:
-        """Whether the project can be written; says why not when it cannot."""
+        """Returns whether the project can be written; says why not when it cannot."""
         reason = self.services.read_only
         if reason is None:
             return True
@@ -275,7 +275,7 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
         ask(self, RunDialog(self.services.jobs, first, listed), chosen)
 
     def listed(self) -> Filter | None:
-        """The filter of what the screen lists; None where it is no list."""
+        """Returns the filter of what the screen lists; None where it is no list."""
         return None
 
     def action_import_files(self) -> None:

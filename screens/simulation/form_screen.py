@@ -61,7 +61,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
         self._offers = offers
 
     def compose(self) -> ComposeResult:
-        """Fields and keys."""
+        """Yields the fields and keys."""
         offers = self._offers
         forms = [f"{name}: {what}" for name, what in offers.forms]
         fields = (
@@ -130,7 +130,7 @@ class FormScreen(WorkbenchScreen[None]):
         self._drawn = False
 
     def compose_body(self) -> ComposeResult:
-        """The dialogue, the modules, what it waits for, the line of the answer."""
+        """Yields the dialogue, the modules, what it waits for, the line of the answer."""
         with Vertical(id="panes"):
             with VerticalScroll(id="dialogue", can_focus=False):
                 yield Static(id="messages")
@@ -220,7 +220,7 @@ class FormScreen(WorkbenchScreen[None]):
 
 
 def dialogue_content(state: SessionState, width: int) -> Content:
-    """Questions and answers, and the question that is open, in lines of so many cells."""
+    """Returns the questions and answers, and the question that is open, in lines of so many cells."""
     parts: list[tuple[str, str, str]] = []
     question = ""
     for line in state.lines:
@@ -240,14 +240,14 @@ def dialogue_content(state: SessionState, width: int) -> Content:
 
 
 def format_field(field: AskedField) -> str:
-    """A field with its label, type and options."""
+    """Returns a field with its label, type and options."""
     kind = "" if field.required else " (optional)"
     options = f": {' | '.join(field.options)}" if field.options else ""
     return f"{field.label}{kind}{options}"
 
 
 def question_of(line: LiveLine) -> str:
-    """The question that a module wrote, or nothing."""
+    """Returns the question that a module wrote, or nothing."""
     try:
         value = json.loads(line.text)
     except (ValueError, RecursionError):
@@ -257,14 +257,14 @@ def question_of(line: LiveLine) -> str:
 
 
 def _message(who: str, text: str, style: str, width: int) -> Content:
-    """A message beside the name of its speaker."""
+    """Returns a message beside the name of its speaker."""
     lines = wrap(display_safe(text[:LONGEST]), width - WHO)
     text = f"\n{' ' * WHO}".join(lines)
     return Content.assemble((who.ljust(WHO), "$tone-muted"), (text, style))
 
 
 def state_content(state: SessionState) -> Content:
-    """What the form waits for, or the result once it is finished."""
+    """Returns what the form waits for, or the result once it is finished."""
     if state.over is not None:
         keys: list[tuple[str, str]] = []
         if state.conversation_id is not None:

@@ -27,7 +27,7 @@ ROLE_TONES = {"user": "accent", "assistant": "bright", "judge": "muted"}
 
 
 def play_columns() -> list[Column[PlayItem]]:
-    """The columns of the list of plays."""
+    """Returns the columns of the list of plays."""
 
     def sign(item: PlayItem) -> Sequence[Piece]:
         if item.reason is not None:
@@ -47,7 +47,7 @@ def play_columns() -> list[Column[PlayItem]]:
 
 
 def call_columns() -> list[Column[Called]]:
-    """The columns of the calls of a play."""
+    """Returns the columns of the calls of a play."""
 
     def role(called: Called) -> Sequence[Piece]:
         return [(called[1].role, f"tone--{ROLE_TONES.get(called[1].role, 'muted')}")]
@@ -71,7 +71,7 @@ def call_columns() -> list[Column[Called]]:
 
 
 def summary(sets: Sequence[PlayedSet], index: int, table: ReportTable | None, page: str) -> Content:
-    """Which set of how many this is, what plays in it, and which table is shown."""
+    """Returns which set of how many this is, what plays in it, and which table is shown."""
     played = sets[index]
     counts = f"{played.played:,} played"
     if played.broken:
@@ -88,7 +88,7 @@ def summary(sets: Sequence[PlayedSet], index: int, table: ReportTable | None, pa
 
 
 def format_models(played: PlayedSet) -> str:
-    """Who plays: one name where all roles have the same model, else each role's."""
+    """Returns who plays: one name where all roles have the same model, else each role's."""
     labels = {label for _, label in played.models}
     if len(labels) == 1:
         return one_line(labels.pop(), 40)
@@ -98,25 +98,25 @@ def format_models(played: PlayedSet) -> str:
 
 
 def sorted_rows(rows: Sequence[ReportRow], by: int | None, descending: bool) -> list[ReportRow]:
-    """Rows by a column, those without a value last; in their own order for None."""
+    """Returns the rows by a column, those without a value last; in their own order for None."""
     if by is None:
         return list(rows)
     return ordered_by(rows, lambda row: _sort_key(row.cells[by]), descending=descending)
 
 
 def _sort_key(cell: Cell) -> float | str | None:
-    """What a cell is compared by with the others of its column, which are all numbers or all texts."""
+    """Returns what a cell is compared by with the others of its column, which are all numbers or all texts."""
     return cell.value if isinstance(cell, Interval) else cell
 
 
 def note(table: ReportTable, by: int | None) -> Content:
-    """How to read a table: the meaning of the column that it is sorted by, and the notes of the table."""
+    """Returns how to read a table: the meaning of the column that it is sorted by, and the notes of the table."""
     parts = [] if by is None else [f"{table.columns[by].title}: {table.columns[by].means}"]
     return Content.styled(one_line(" ".join([*parts, *table.notes]), 400), "$tone-muted")
 
 
 def column_content(column: ReportColumn) -> Content:
-    """A column to choose: its name, and what it holds."""
+    """Returns a column to choose: its name, and what it holds."""
     name = f"{one_line(column.title, 16):<17}"
     return Content.assemble((name, "bold"), (one_line(column.means, 80), "$tone-muted"))
 
@@ -139,7 +139,7 @@ NOTHING_PLAYED = EmptyState(
 
 
 def estimate_content(estimate: PlayEstimate) -> Content:
-    """An estimate in words."""
+    """Returns an estimate in words."""
     if not estimate.plays:
         return Content("All of this has been played; there is nothing to do.")
     facts = [f"{estimate.plays:,} to play"]
@@ -156,7 +156,7 @@ def estimate_content(estimate: PlayEstimate) -> Content:
 
 
 def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
-    """The newest replies of the newest plays, as many as there is room for; the newest play has half of it."""
+    """Returns the newest replies of the newest plays, as many as there is room for; the newest play has half of it."""
     if not plays:
         return Content.styled(
             "No reply yet. Replies of the running simulations appear here, each once it is complete.",
@@ -185,7 +185,7 @@ def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
 
 
 def line_content(module: str, role: str, text: str, width: int) -> Content:
-    """A reply on one line: its module and its text."""
+    """Returns a reply on one line: its module and its text."""
     tone = f"$tone-{ROLE_TONES.get(role, 'muted')}"
     name = f"{one_line(module, 22):<22} "
     return Content.assemble((name, tone), one_line(text, 600) or "(nothing)").truncate(
@@ -194,7 +194,7 @@ def line_content(module: str, role: str, text: str, width: int) -> Content:
 
 
 def call_text(line: TranscriptLine) -> str:
-    """A call with its reply, as one text."""
+    """Returns a call with its reply, as one text."""
     parts = [f"{line.role} · {line.module} · seed {line.seed}"]
     how = {name: value for name, value in line.sampling.items() if name != "json_schema"}
     if how:

@@ -43,7 +43,7 @@ class PlayScreen(WorkbenchScreen[None]):
         self.table = ItemTable(formatting.call_columns(), lambda called: called[0], id="calls")
 
     def compose_body(self) -> ComposeResult:
-        """Result, calls, and the call under the cursor."""
+        """Yields the result, calls, and the call under the cursor."""
         yield Static(id="result")
         yield self.table
         yield TextPane(id="call")

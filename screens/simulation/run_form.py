@@ -58,7 +58,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         self._simulations, self._offers = simulations, offers
 
     def compose_fields(self) -> ComposeResult:
-        """The fields of all kinds, filled with the last request."""
+        """Yields the fields of all kinds, filled with the last request."""
         offers, last = self._offers, self._offers.last or SimulationRequest(KINDS[0])
         models = offers.models
         variants = (BOTH, *offers.variants)
@@ -106,7 +106,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         self.query_one("#field-judge_model").display = self._kind in JUDGED
 
     def request(self) -> SimulationRequest:
-        """The request that the fields describe.
+        """Returns the request that the fields describe.
 
         Raises:
             WorkbenchError: A field cannot be used.
@@ -127,11 +127,11 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
         return self._simulations.estimate(request)
 
     def estimate_text(self, request: SimulationRequest, cost: PlayEstimate) -> Content:
-        """The cost as text."""
+        """Returns the cost as text."""
         return formatting.estimate_content(cost)
 
     def field_help(self, field: str) -> str:
-        """The help of a field of this kind."""
+        """Returns the help of a field of this kind."""
         if field == "kind":
             return KIND_HELP[self._kind]
         if field == "forms":
@@ -148,7 +148,7 @@ def _model(name: str, none: str, models: Sequence[str], chosen: str | None) -> C
 
 
 def _input(last: SimulationRequest, name: str, usual: Sequence[str] = ()) -> Input:
-    """A field with its value in a request, and the default in it where it is empty."""
+    """Returns a field with its value in a request, and the default in it where it is empty."""
     value = getattr(last, name)
     if isinstance(value, tuple):
         text, empty = ", ".join(value), one_line(", ".join(usual), 70)

@@ -83,7 +83,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self.plays = ItemTable(formatting.play_columns(), lambda play: play.id, id="plays")
 
     def compose_body(self) -> ComposeResult:
-        """Summary, table, plays or live replies."""
+        """Yields the summary, table, plays or live replies."""
         yield Static(id="summary")
         yield self.table
         yield Static(id="note")
@@ -171,7 +171,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self._fit()
 
     def _row_key(self, row: ReportRow) -> tuple[str, ...]:
-        """What tells a row from those of other tables and sets: its names."""
+        """Returns what tells a row from those of other tables and sets: its names."""
         table = self._table_here
         columns = () if table is None else table.columns
         names = [nth for nth, column in enumerate(columns) if column.kind == "text"] or [0]

@@ -64,7 +64,7 @@ class ShardsScreen(WorkbenchScreen[None]):
         )
 
     def compose_body(self) -> ComposeResult:
-        """Which instruction, its text, its shards, what is missing."""
+        """Yields which instruction, its text, its shards, what is missing."""
         yield Static(id="summary")
         with VerticalScroll(id="around", can_focus=False):
             yield Static(id="text")
@@ -203,7 +203,7 @@ def _summary(draft: Draft, nth: int, many: int, waiting: int, path: str) -> Cont
 
 
 def text_content(draft: Draft, shard: Candidate | None) -> Content:
-    """The instruction; the span of the shard is bright, what no shard covers is marked."""
+    """Returns the instruction; the span of the shard is bright, what no shard covers is marked."""
     covered = sorted(candidate.piece for candidate in draft.candidates)
     edges = {0, len(draft.text), *(edge for span in covered for edge in span)}
     cuts = sorted(edge for edge in edges if 0 <= edge <= len(draft.text))
@@ -219,7 +219,7 @@ def text_content(draft: Draft, shard: Candidate | None) -> Content:
 
 
 def missing_content(draft: Draft) -> Content:
-    """The reasons against these shards: words that no shard covers, what the model misses, lost score."""
+    """Returns the reasons against these shards: words that no shard covers, what the model misses, lost score."""
     parts: list[Content] = []
     if draft.lost:
         lost = one_line(", ".join(draft.lost), 300)

@@ -96,7 +96,7 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         return choices[self.chosen_index(field)] if choices else None
 
     def request(self) -> TrainingRequest:
-        """The request that the fields say.
+        """Returns the request that the fields say.
 
         Raises:
             WorkbenchError: A field cannot be understood.
@@ -121,12 +121,12 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         return self._training.estimate(request)
 
     def estimate_text(self, request: TrainingRequest, cost: TrainingEstimate) -> Content:
-        """The estimate as text; also shows the proposed name in its field."""
+        """Returns the estimate as text; also shows the proposed name in its field."""
         self.query_one("#name", Input).placeholder = one_line(cost.name, 60)
         return formatting.estimate_content(cost)
 
     def field_help(self, field: str) -> str:
-        """The help of a field: of its current choice, of what is being typed, or of the field itself."""
+        """Returns the help of a field: of its current choice, of what is being typed, or of the field itself."""
         if field in self._choices:
             choice = self._chosen(field)
             return "" if choice is None else choice.help
@@ -139,7 +139,7 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         return OPTIONS[field].sentence if field in OPTIONS else ""
 
     def _filter_help(self) -> str:
-        """What can follow the text in the field `filter`: names of fields, or values."""
+        """Returns what can follow the text in the field `filter`: names of fields, or values."""
         text = self.text("filter")
         if not text:
             return ""
@@ -149,7 +149,7 @@ class TrainingRunForm(RunForm[TrainingRequest, TrainingEstimate]):
         return ", ".join(choice.text for choice in choices)
 
     def _settings_help(self) -> str:
-        """The help of the setting that is being typed, else the names of all that begin so."""
+        """Returns the help of the setting that is being typed, else the names of all that begin so."""
         text = self.text("settings").split(" ")[-1].partition("=")[0]
         for setting in self._settings:
             if setting.name == text:
@@ -173,7 +173,7 @@ class DetailDialog(Dialog[None]):
         self._detail = detail
 
     def compose(self) -> ComposeResult:
-        """One text."""
+        """Yields one text."""
         with Vertical(classes="dialog tall") as box:
             box.border_title = Content(formatting.name_of(self._detail.run, 80))
             with VerticalScroll():
@@ -190,7 +190,7 @@ class DetailDialog(Dialog[None]):
 
 
 def detail_content(detail: RunDetail) -> Content:
-    """Everything about a run, in sections."""
+    """Returns everything about a run, in sections."""
     blocks = []
     problem = formatting.problem_content(detail.run)
     if problem is not None:

@@ -26,7 +26,7 @@ class RunPane(Vertical):
         self._memory: int | None = None
 
     def compose(self) -> ComposeResult:
-        """Headline, why it failed, curves, and below them samples and log."""
+        """Yields the headline, why it failed, curves, and below them samples and log."""
         yield Static(id="headline")
         yield Static(id="problem")
         with Horizontal(id="plots"):
@@ -91,7 +91,9 @@ def _without_time(detail: RunDetail) -> RunDetail:
 
 
 def last_step(detail: RunDetail) -> int:
-    """Step at the right end of the curves: the last planned one while the run is running, else the last one done."""
+    """Returns the step at the right end of the curves: the last planned one while the run is running, else the last one
+    done.
+    """
     done = [point.step for point in detail.loss] + [point.step for point in detail.valid]
     if detail.run.state == "running" and detail.run.steps:
         done.append(detail.run.steps)
@@ -99,7 +101,7 @@ def last_step(detail: RunDetail) -> int:
 
 
 def loss_lines(detail: RunDetail) -> list[Line]:
-    """The loss of the steps, and over it that of the validations."""
+    """Returns the loss of the steps, and over it that of the validations."""
     selection = tuple((p.step, p.loss) for p in detail.valid if p.loss is not None)
     return [
         Line(tuple((point.step, point.loss) for point in detail.loss)),
@@ -120,7 +122,7 @@ def valid_lines(detail: RunDetail) -> list[Line]:
 
 
 def loss_title(detail: RunDetail) -> list[Cell]:
-    """The last loss of each kind, each after its sign."""
+    """Returns the last loss of each kind, each after its sign."""
     newest = detail.loss[-1].loss if detail.loss else None
     selection = next((p.loss for p in reversed(detail.valid) if p.loss is not None), None)
     return [
@@ -132,7 +134,7 @@ def loss_title(detail: RunDetail) -> list[Cell]:
 
 
 def valid_title(detail: RunDetail) -> list[Cell]:
-    """The best AUROC and its F1, each after its sign."""
+    """Returns the best AUROC and its F1, each after its sign."""
     run = detail.run
     parts = [(" ⠒ AUROC ", "tone--accent"), (formatting.score_text(run.auroc), "tone--bright")]
     if run.best_step is not None:

@@ -72,7 +72,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         self.table = ItemTable(run_columns(), lambda run: run.name, id="runs")
 
     def compose_body(self) -> ComposeResult:
-        """Summary, list, the run under the cursor; or how to start one."""
+        """Yields the summary, list, the run under the cursor; or how to start one."""
         yield Static(id="summary")
         yield self.table
         yield RunPane(id="run")
@@ -267,7 +267,7 @@ class TrainingScreen(WorkbenchScreen[None]):
         self.in_background(lambda: work(name), done, group=f"act on {name}")
 
     def _writable_run(self) -> TrainingRun | None:
-        """The run under the cursor; None where there is none or the project is read-only."""
+        """Returns the run under the cursor; None where there is none or the project is read-only."""
         run = self.run_here
         return run if run is not None and self.may_write() else None
 

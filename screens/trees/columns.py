@@ -11,7 +11,7 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.text import one_line
 from engine.trees.compare import TreeComparison
-from engine.trees.guarantee import PROVES_NOTHING
+from engine.trees.guarantee import MIN_USELESS_WIDTH
 from engine.trees.records import NodeKind, PropertyBounds, TreeConfig, TreeItem, TreeRow
 from engine.trees.reports import Deciles
 from screens.widgets.curve import block_rows, spread
@@ -51,12 +51,12 @@ ORDERS: dict[str, Order] = {
 
 
 def ordered(items: Sequence[TreeItem], key: str, descending: bool) -> list[TreeItem]:
-    """The items in one of `ORDERS`."""
+    """Returns the items in one of `ORDERS`."""
     return ordered_by(items, ORDERS[key].value, descending=descending)
 
 
 def worst_turns(items: Sequence[TreeItem]) -> list[TreeItem]:
-    """The tree with the least probable best answer of each conversation, in the order of the conversations."""
+    """Returns the tree with the least probable best answer of each conversation, in the order of the conversations."""
     found: dict[int, TreeItem] = {}
     for item in items:
         key = item.row.conversation_id
@@ -66,7 +66,7 @@ def worst_turns(items: Sequence[TreeItem]) -> list[TreeItem]:
 
 
 def by_conversation(items: Sequence[TreeItem]) -> dict[int, list[TreeRow]]:
-    """The trees of each conversation that has several, by step."""
+    """Returns the trees of each conversation that has several, by step."""
     found: dict[int, list[TreeRow]] = {}
     for item in items:
         if item.row.reason is None:
@@ -81,14 +81,16 @@ def _surprise(row: TreeRow) -> float:
 
 
 def held_share(row: TreeRow) -> float | None:
-    """The share of the recorded answer's tokens that is in the tree."""
+    """Returns the share of the recorded answer's tokens that is in the tree."""
     return row.answer_held / row.answer_tokens if row.answer_tokens else None
 
 
 def columns(
     deciles: Callable[[], Deciles], turns: Mapping[int, Sequence[TreeRow]]
 ) -> list[Column[TreeItem]]:
-    """The columns; `deciles` gives the present limits, `turns` the trees of conversations with several trees."""
+    """Returns the columns; `deciles` gives the present limits, `turns` the trees of conversations with several
+    trees.
+    """
 
     def name(item: TreeItem) -> Sequence[Piece]:
         text = one_line(item.name)
@@ -195,8 +197,8 @@ MEASURES = (
 
 
 def turn_blocks(rows: Sequence[TreeRow], columns: Sequence[range], measure: TurnMeasure) -> str:
-    """One block for each column, for its least sure tree; the lowest block is the surest tree of all, the highest the
-    least sure: the steps of a conversation differ little against what they have in common.
+    """Returns one block for each column, for its least sure tree; the lowest block is the surest tree of all, the
+    highest the least sure: the steps of a conversation differ little against what they have in common.
     """
     values = [measure.value(row) for row in rows]
     low, high = min(values, default=0.0), max(values, default=0.0)
@@ -207,15 +209,15 @@ def turn_blocks(rows: Sequence[TreeRow], columns: Sequence[range], measure: Turn
 
 
 def format_bounds(bounds: PropertyBounds) -> str:
-    """The bounds on the probability of a property, or that the tree proves nothing of it."""
+    """Returns the bounds on the probability of a property, or that the tree proves nothing of it."""
     text = one_line(bounds.text, 40)
-    if bounds.high - bounds.low >= PROVES_NOTHING:
+    if bounds.high - bounds.low >= MIN_USELESS_WIDTH:
         return f"nothing is proved of “{text}”: no whole answer settles it (g grows the tree)"
     return f"P({text}) in {number_format.ends(bounds.low, bounds.high)}"
 
 
 def format_leaves(leaves: int, kinds: Sequence[NodeKind]) -> str:
-    """The number of leaves, and how many are whole answers; the others only begin one.
+    """Returns the number of leaves, and how many are whole answers; the others only begin one.
 
     Args:
         kinds: The kinds of all nodes.
@@ -234,18 +236,18 @@ def whole_count(number: int) -> str:
 
 
 def format_growth(of: TreeRow | TreeConfig) -> str:
-    """The alpha, mode, model and adapter that grew a tree or a set of trees."""
+    """Returns the alpha, mode, model and adapter that grew a tree or a set of trees."""
     adapter = f" + {of.adapter}" if of.adapter else ""
     return one_line(f"{of.model}{adapter} · alpha {of.alpha:g} · {of.mode}", 90)
 
 
 def format_config(config: TreeConfig) -> str:
-    """The configuration of a set of trees, with the place in the conversations."""
+    """Returns the configuration of a set of trees, with the place in the conversations."""
     return f"{format_growth(config)} · {one_line(config.place)}"
 
 
 def between_content(found: TreeComparison) -> Content:
-    """The bounds on the distance of two trees, and how many answers they share."""
+    """Returns the bounds on the distance of two trees, and how many answers they share."""
     return Content.assemble(
         ("total variation in ", "$tone-muted"),
         (number_format.ends(found.low, found.high), "bold $tone-accent"),
@@ -257,7 +259,7 @@ def between_content(found: TreeComparison) -> Content:
 
 
 def tabs_content(rows: Sequence[TreeRow], front: int) -> Content:
-    """The names of both trees with the key that changes between them, for a narrow terminal that shows one."""
+    """Returns the names of both trees with the key that changes between them, for a narrow terminal that shows one."""
     tabs = [
         Content.styled(
             f" {one_line(format_growth(row), 30)} ",

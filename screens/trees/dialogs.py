@@ -50,7 +50,7 @@ class Line:
 
 
 def lines_of(answers: Sequence[AnswerRow], others: Sequence[AnswerRow]) -> list[Line]:
-    """The lines of answers that are sorted by group, or not grouped."""
+    """Returns the lines of answers that are sorted by group, or not grouped."""
     there = {other.text: other.probability for other in others}
     masses: dict[int, float] = {}
     for answer in answers:
@@ -65,7 +65,7 @@ def lines_of(answers: Sequence[AnswerRow], others: Sequence[AnswerRow]) -> list[
 
 
 def kinds_text(answers: Sequence[AnswerRow]) -> str:
-    """How many texts are whole answers and how many only begin one, with their probability."""
+    """Returns how many texts are whole answers and how many only begin one, with their probability."""
     whole = [answer.probability for answer in answers if answer.kind == "ended"]
     begun = [answer.probability for answer in answers if answer.kind != "ended"]
     parts = [f"{whole_count(len(whole))} ({number_format.probability(sum(whole))} of all)"]
@@ -99,7 +99,7 @@ class AnswersDialog(Dialog[int | None]):
         self.table = RowTable[Line](self._columns(), self._fetch, lambda line: line.at)
 
     def compose(self) -> ComposeResult:
-        """A title, the table, the whole answer under the cursor, the keys."""
+        """Yields a title, the table, the whole answer under the cursor, the keys."""
         with Vertical(classes="dialog tall") as box:
             box.border_title = Content(
                 "Answers and beginnings of answers, equal texts put together"
@@ -277,7 +277,7 @@ class TokenRow:
 
 
 def token_rows(columns: NodeColumns, nodes: Sequence[int]) -> list[TokenRow]:
-    """The tokens of a path. A character whose bytes are split belongs to the token that completes it."""
+    """Returns the tokens of a path. A character whose bytes are split belongs to the token that completes it."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     rows = []
     for at, node in enumerate(nodes):
@@ -333,7 +333,7 @@ class TokensDialog(Dialog[None]):
         )
 
     def compose(self) -> ComposeResult:
-        """Table, keys."""
+        """Yields the table, keys."""
         with Vertical(classes="dialog tall") as box:
             box.border_title = Content(f"Tokens of this path, {len(self._rows):,}")
             yield self.table
@@ -350,7 +350,7 @@ class TokensDialog(Dialog[None]):
 
 
 def hexes(data: bytes) -> str:
-    """Bytes as hexadecimal, `e2 82 ac`; long ones are cut."""
+    """Returns bytes as hexadecimal, `e2 82 ac`; long ones are cut."""
     return data[:6].hex(" ") + (" …" if len(data) > 6 else "")
 
 

@@ -143,7 +143,7 @@ class ComparisonDialog(Dialog[TreeRequest | None]):
         self._known: TreeRequest | None = None
 
     def compose(self) -> ComposeResult:
-        """Models, adapter, alpha, estimate, keys."""
+        """Yields the models, adapter, alpha, estimate, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = "Grow a tree to compare with"
             which = one_line(self._item.name, 50)

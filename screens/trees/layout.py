@@ -132,7 +132,7 @@ class TreeLayout:
     # Lookup
 
     def branches(self, number: int) -> list[int]:
-        """The segments that go on from a segment, from the root for -1, most probable first."""
+        """Returns the segments that go on from a segment, from the root for -1, most probable first."""
         at = number + 1
         end = len(self.segments) if number < 0 else self.segments[number].end
         found = []
@@ -142,7 +142,7 @@ class TreeLayout:
         return found
 
     def of_node(self, node: int) -> int | None:
-        """The segment that holds a node; None for the root and for a node that is not there."""
+        """Returns the segment that holds a node; None for the root and for a node that is not there."""
         at = -1
         above: list[int] = []
         while 0 < node < len(self.columns.parent):
@@ -158,7 +158,7 @@ class TreeLayout:
             at = inside[0]
 
     def path(self, number: int) -> list[int]:
-        """Segments from the root to this one."""
+        """Returns the segments from the root to this one."""
         found = []
         while number >= 0:
             found.append(number)
@@ -166,34 +166,36 @@ class TreeLayout:
         return found[::-1]
 
     def path_text(self, number: int) -> str:
-        """The text from the root to the end of a segment."""
+        """Returns the text from the root to the end of a segment."""
         return "".join(self.segments[at].text for at in self.path(number))
 
     def path_nodes(self, number: int) -> list[int]:
-        """The nodes from the root to the end of a segment."""
+        """Returns the nodes from the root to the end of a segment."""
         return [node for at in self.path(number) for node in self.segments[at].nodes]
 
     def next_fork(self, number: int) -> int | None:
-        """The next segment, in the order drawn, at whose end there are branches; None after the last."""
+        """Returns the next segment, in the order drawn, at whose end there are branches; None after the last."""
         following = range(number + 1, len(self.segments))
         return next((at for at in following if self.segments[at].forks), None)
 
     def sibling(self, number: int, delta: int = 1) -> int:
-        """The next branch at the same fork, after the last one the first."""
+        """Returns the next branch at the same fork, after the last one the first."""
         same = self.branches(self.segments[number].parent)
         return same[(same.index(number) + delta) % len(same)]
 
     def best_leaf(self) -> int | None:
-        """The most probable leaf; None in a tree without a leaf."""
+        """Returns the most probable leaf; None in a tree without a leaf."""
         leaves = [at for at, segment in enumerate(self.segments) if segment.kind in LEAF_KINDS]
         return max(leaves, key=lambda at: (self.segments[at].below, -at), default=None)
 
     def recorded_end(self) -> int | None:
-        """The segment in which the recorded answer leaves the tree, or ends; None when it is not in the tree."""
+        """Returns the segment in which the recorded answer leaves the tree, or ends; None when it is not in the
+        tree.
+        """
         return next((at for at, segment in enumerate(self.segments) if segment.recorded_ends), None)
 
     def leaves_with(self, text: str) -> list[int]:
-        """The leaves whose whole text holds a text, whatever its case, in the order drawn."""
+        """Returns the leaves whose whole text holds a text, whatever its case, in the order drawn."""
         wanted = text.casefold()
         found: list[int] = []
         whole: list[str] = []  # texts of the segments on the path to the current one
@@ -233,11 +235,11 @@ class Folding:
         return self
 
     def is_open(self, number: int) -> bool:
-        """Whether the branches of a segment are shown."""
+        """Returns whether the branches of a segment are shown."""
         return number in self._open
 
     def line_of(self, number: int) -> int | None:
-        """The line of a segment; None while it is folded away."""
+        """Returns the line of a segment; None while it is folded away."""
         at = bisect_left(self.lines, number)
         return at if at < len(self.lines) and self.lines[at] == number else None
 

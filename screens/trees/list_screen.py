@@ -83,7 +83,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         return columns(lambda: self._deciles, self._turns)
 
     def compose_body(self) -> ComposeResult:
-        """Summary, filter line, table and scatter, or what to do when there is no tree."""
+        """Yields the summary, filter line, table and scatter, or what to do when there is no tree."""
         yield Static(id="summary")
         yield FilterLine(id="filter")
         with Horizontal(id="main"):
@@ -201,7 +201,7 @@ class TreeSetScreen(WorkbenchScreen[None]):
         )
 
     def _conversations(self) -> array[int]:
-        """The conversations of the trees that are listed, in their order, each once."""
+        """Returns the conversations of the trees that are listed, in their order, each once."""
         found = (self._by_id[key].row.conversation_id for key in self.table.ids)
         return array("q", dict.fromkeys(found))
 

@@ -49,7 +49,7 @@ class TreePane(Vertical):
         self.view = TreeView()
 
     def compose(self) -> ComposeResult:
-        """The configuration when two trees are compared; probability, measures, tree, segment."""
+        """Yields the configuration when two trees are compared; probability, measures, tree, segment."""
         yield Static(classes="who")
         yield Static(classes="account")
         yield Static(classes="measures")
@@ -87,7 +87,7 @@ class TreePane(Vertical):
 
 
 def account_content(row: TreeRow) -> Content:
-    """The configuration of the tree, and its covered, pruned and unexpanded mass."""
+    """Returns the configuration of the tree, and its covered, pruned and unexpanded mass."""
     return Content.assemble(
         ("covered ", "$tone-muted"),
         (number_format.probability(row.covered), "bold $tone-complete"),
@@ -106,7 +106,7 @@ def account_content(row: TreeRow) -> Content:
 def measures_content(
     row: TreeRow, kinds: Sequence[NodeKind], bounds: PropertyBounds | None
 ) -> Content:
-    """The figures of the tree on one line, given the kinds of its nodes; bounds on a property come first."""
+    """Returns the figures of the tree on one line, given the kinds of its nodes; bounds on a property come first."""
     proved: list[Content | tuple[str, str] | str] = []
     if bounds is not None:
         proved = [(format_bounds(bounds), "bold $tone-accent"), " · "]
@@ -126,8 +126,8 @@ def measures_content(
 
 
 def segment_content(segment: Segment, compared: bool, there: float | None) -> Content:
-    """How a segment ends, and its figures with more digits than on its line; `there` is its probability in the other
-    tree.
+    """Returns how a segment ends, and its figures with more digits than on its line; `there` is its probability in the
+    other tree.
     """
     parts: list[str] = []
     if segment.forks:
@@ -171,7 +171,7 @@ class TurnLine(Widget):
         self.refresh()
 
     def beside(self, delta: int) -> int | None:
-        """The step `delta` trees after the current one; None where there is none."""
+        """Returns the step `delta` trees after the current one; None where there is none."""
         at = self._at + delta
         return self._rows[at].step if 0 <= at < len(self._rows) else None
 
@@ -181,7 +181,7 @@ class TurnLine(Widget):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The blocks, and the figures of the current step."""
+        """Returns the blocks, and the figures of the current step."""
         width, base = self.size.width, self.rich_style
         if y or not self._rows:
             return Strip.blank(width, base)

@@ -69,7 +69,7 @@ def parse_alpha(text: str, maximum: float = 1.0) -> float | None:
 
 
 class TreeRunForm(RunForm[TreeRequest, Estimate]):
-    """Asks for the conversations, alpha, the place, how trees branch and the model; shows the cost before the start."""
+    """Asks for the conversations, alpha and the place; the number of conversations is shown before anything starts."""
 
     PLACE = "tree-run"
     FORM_TITLE = "Grow response trees"

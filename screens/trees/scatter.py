@@ -40,7 +40,7 @@ class Point:
 def plot(
     points: Sequence[Point], width: int, height: int, cursor: int | None = None
 ) -> list[list[Cell]]:
-    """Lines of cells, highest value first; the cursor's point lies over all others.
+    """Returns lines of cells, highest value first; the cursor's point lies over all others.
 
     Args:
         cursor: Index of a point.
@@ -64,7 +64,7 @@ def plot(
 
 
 def nearest(places: Sequence[tuple[int, int]], at: int, down: int, across: int) -> int | None:
-    """The index of the nearest point in a direction; None where there is none.
+    """Returns the index of the nearest point in a direction; None where there is none.
 
     Args:
         places: Line and column of each point.
@@ -83,7 +83,7 @@ def nearest(places: Sequence[tuple[int, int]], at: int, down: int, across: int) 
 
 
 def bounds(points: Sequence[Point]) -> tuple[float, float, float]:
-    """The smallest and largest `x` and the largest `y`."""
+    """Returns the smallest and largest `x` and the largest `y`."""
     xs = [point.x for point in points]
     return min(xs), max(xs), max(point.y for point in points)
 
@@ -195,7 +195,7 @@ class Scatter(Keyed, Widget, can_focus=True, inherit_bindings=False):
     # Drawing
 
     def render_line(self, y: int) -> Strip:
-        """One line of the plot, or of the axes below it."""
+        """Returns one line of the plot, or of the axes below it."""
         size, base = self.size, self.rich_style
         muted = base + self.get_component_rich_style("tone--muted", partial=True)
         width, height = size.width - AXIS, size.height - 3

@@ -69,7 +69,7 @@ class TreeScreen(WorkbenchScreen[None]):
         self._grower = TreeGrower(self)
 
     def compose_body(self) -> ComposeResult:
-        """Turn line, names and difference of two trees, one or two trees, growth line, find line."""
+        """Yields the turn line, names and difference of two trees, one or two trees, growth line, find line."""
         yield TurnLine()
         yield Static(id="tabs")
         yield Static(id="between")

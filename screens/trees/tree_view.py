@@ -95,7 +95,9 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
 
     @staticmethod
     def lay_out(columns: NodeColumns, before: Folding | None = None) -> Folding:
-        """The layout that `show` takes, unfolded as `before` was or as a new tree is; may be called from any thread."""
+        """Returns the layout that `show` takes, unfolded as `before` was or as a new tree is; may be called from any
+        thread.
+        """
         folding = Folding(TreeLayout(columns))
         return folding.opened_at_first() if before is None else folding.like(before)
 
@@ -138,7 +140,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         return self._beside is not None
 
     def there(self, segment: Segment) -> float | None:
-        """Probability of a segment's path in the other tree; None without such a path or another tree."""
+        """Returns the probability of a segment's path in the other tree; None without such a path or another tree."""
         return None if self._beside is None else self._beside.there[segment.nodes[0]]
 
     @property
@@ -296,7 +298,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
     # Drawing
 
     def render_line(self, y: int) -> Strip:
-        """One segment, or nothing below the last one."""
+        """Returns one segment, or nothing below the last one."""
         width, base = self.size.width, self.rich_style
         line = y + round(self.scroll_offset.y)
         if self._folding is None or line >= len(self._folding.lines):
@@ -327,7 +329,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         return strip.crop_extend(0, width, base)
 
     def _left(self, number: int, segment: Segment, room: int, base: Style, at: bool) -> list[Piece]:
-        """Indent, sign, text and the notes after it, in at most `room` cells."""
+        """Returns the indent, sign, text and the notes after it, in at most `room` cells."""
         assert self._folding is not None
         muted = base + self._tone("tone--muted", at)
         wanted, most = segment.depth * INDENT, int(room * MOST_INDENT)
@@ -365,7 +367,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
 
 
 def _difference(here: float, there: float | None) -> tuple[str, str]:
-    """How much more probable a path is here than in the other tree as text, and its tone."""
+    """Returns how much more probable a path is here than in the other tree as text, and its tone."""
     if there is None:
         return "only", "tone--accent"
     text = number_format.difference(here - there)
@@ -373,6 +375,6 @@ def _difference(here: float, there: float | None) -> tuple[str, str]:
 
 
 def shown_text(text: str) -> str:
-    """The text of a segment on one line, with its spaces, and line ends as signs."""
+    """Returns the text of a segment on one line, with its spaces, and line ends as signs."""
     cut = text[:MOST_TEXT] + ("…" if len(text) > MOST_TEXT else "")
     return display_safe(cut.replace("\r\n", "\n").replace("\n", "⏎").replace("\t", "⇥"))

@@ -30,7 +30,7 @@ NAME_WIDTH = 18
 
 
 def format_threshold(value: float) -> str:
-    """A threshold; near the ends with a digit more, because scores crowd there."""
+    """Returns a threshold; near the ends with a digit more, because scores crowd there."""
     return number_format.probability(value, 2 if 0.05 <= value <= 0.95 else 3)
 
 
@@ -48,7 +48,7 @@ def format_share(share: Share | None) -> str:
 
 
 def verdicts_content(report: CalibrationReport) -> Content:
-    """The number of verdicts, whether they are enough, and which share of the scores they represent."""
+    """Returns the number of verdicts, whether they are enough, and which share of the scores they represent."""
     complete, incomplete = VERDICT_LOOKS[Verdict.COMPLETE], VERDICT_LOOKS[Verdict.INCOMPLETE]
     parts: list[Piece] = [
         (f"{complete.glyph} {report.complete:,} complete", f"bold {complete.tone_variable}"),
@@ -81,8 +81,9 @@ def verdicts_content(report: CalibrationReport) -> Content:
 
 
 def threshold_content(report: CalibrationReport) -> Content:
-    """The threshold in force, with its sensitivity, specificity and precision: estimated for all scored conversations,
-    and counted over the judged ones."""
+    """Returns the threshold in force, with its sensitivity, specificity and precision: estimated for all scored
+    conversations, and counted over the judged ones.
+    """
     source = {"default": "the default", "calibrated": "from your verdicts", "chosen": "pinned"}
     parts: list[Piece] = [
         (format_threshold(report.rule.threshold), "bold $tone-bright"),
@@ -108,7 +109,7 @@ def threshold_content(report: CalibrationReport) -> Content:
 
 
 def _proposal_pieces(report: CalibrationReport) -> list[Piece]:
-    """The threshold that the verdicts suggest and what it would do to the rate, or why they suggest none."""
+    """Returns the threshold that the verdicts suggest and what it would do to the rate, or why they suggest none."""
     if report.proposal is None:
         why = one_line(report.not_proposed)
         return [(f"\nno other threshold suggested: {why}", "$tone-borderline")] if why else []
@@ -123,7 +124,7 @@ def _proposal_pieces(report: CalibrationReport) -> list[Piece]:
 
 
 def rate_content(rate: CompletionRate) -> Content:
-    """The completion rate without the classifier's errors, or why it is unknown."""
+    """Returns the completion rate without the classifier's errors, or why it is unknown."""
     covered = rate.scored / rate.conversations if rate.conversations else 0.0
     parts: list[Piece] = []
     if rate.corrected is None:
@@ -140,7 +141,7 @@ def rate_content(rate: CompletionRate) -> Content:
 def success_content(
     found: ExampleProbe | None, newest: ExampleProbe, change: ExampleProbeChange | None
 ) -> Content:
-    """Whether the verdicts tell what succeeded, and what newer ones would change.
+    """Returns whether the verdicts tell what succeeded, and what newer ones would change.
 
     Args:
         found: The probe in force; None before there are verdicts enough.
@@ -182,7 +183,7 @@ def success_content(
 
 
 def filters_content(report: CalibrationReport, width: int) -> Content:
-    """A line for everything and for each saved filter: size, coverage, apparent and corrected rate."""
+    """Returns a line for everything and for each saved filter: size, coverage, apparent and corrected rate."""
     head = f"{'filter':<{NAME_WIDTH}} {'n':>9} {'scored':>6} {'above':>6}  complete"
     lines = [Content.styled(head, "$tone-muted")]
     rates = [("everything", report.rate)]
@@ -207,7 +208,7 @@ def filters_content(report: CalibrationReport, width: int) -> Content:
 
 
 def empty_state(report: CalibrationReport) -> EmptyState:
-    """What to do when there is nothing to calibrate."""
+    """Returns what to do when there is nothing to calibrate."""
     if not report.rate.scored:
         return SCORE
     return EmptyState(
@@ -243,7 +244,7 @@ AXIS = 5
 def plot_cells(
     bins: Sequence[ReliabilityBin], threshold: float | None, width: int, height: int
 ) -> list[list[Cell]]:
-    """The plot, top row first: mean score to the right, share complete upwards, both from 0 to 1.
+    """Returns the plot, top row first: mean score to the right, share complete upwards, both from 0 to 1.
 
     The diagonal is where a score would be a probability; a point off it with an interval that leaves it out is
     evidence that it is not.
@@ -286,7 +287,7 @@ class Reliability(Widget):
         self.refresh()
 
     def render(self) -> RenderResult:
-        """Rows of the plot, and below them the axis of the score."""
+        """Returns the rows of the plot, and below them the axis of the score."""
         width, height = self.content_size.width - AXIS, self.content_size.height - 1
         if width < 10 or height < 4:
             return Content("")
@@ -300,7 +301,7 @@ class Reliability(Widget):
 
 
 def axis_line(threshold: float | None, width: int) -> str:
-    """The ends of the score, its name, and the mark of the threshold."""
+    """Returns the ends of the score, its name, and the mark of the threshold."""
     line = [" "] * width
 
     def put(text: str, at: int) -> None:

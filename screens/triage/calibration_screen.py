@@ -56,7 +56,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
         self._report: CalibrationReport | None = None
 
     def compose_body(self) -> ComposeResult:
-        """Figures beside the plot, filters below."""
+        """Yields the figures beside the plot, filters below."""
         with VerticalScroll(id="page"):
             with Horizontal(id="figures"):
                 with Vertical(id="texts"):
@@ -237,7 +237,7 @@ class CalibrationScreen(WorkbenchScreen[None]):
 
 
 def _figure(services: OpenProject, name: str, text: str) -> Figure:
-    """A figure with its count; of a filter that cannot be read any more, of no conversation."""
+    """Returns a figure with its count; of a filter that cannot be read any more, of no conversation."""
     try:
         wanted = parse_filter(text)
         return Figure(name, wanted, len(services.conversations.ids(ListQuery(wanted))))

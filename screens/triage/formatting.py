@@ -58,7 +58,7 @@ class TriageStatus:
 
 
 def tally_pieces(tally: Mapping[Verdict, int]) -> list[Piece]:
-    """Verdicts by kind."""
+    """Returns the verdicts by kind."""
     return [
         (f"  {look.glyph} {tally.get(verdict, 0):,}", f"bold {look.tone_variable}")
         for verdict, look in VERDICT_LOOKS.items()
@@ -68,7 +68,8 @@ def tally_pieces(tally: Mapping[Verdict, int]) -> list[Piece]:
 def title_content(
     place: str, blind: str, per_hour: float | None, tally: Mapping[Verdict, int] | None
 ) -> Content:
-    """Place in the queue, or in a blind round; verdicts in an hour; verdicts by kind unless `tally` is None.
+    """Returns the place in the queue, or in a blind round; verdicts in an hour; verdicts by kind unless `tally` is
+    None.
 
     Args:
         place: Such as `3 of 120`; empty when nothing is left.
@@ -82,7 +83,7 @@ def title_content(
 
 
 def summary_content(row: ConversationRow) -> Content:
-    """Name, number of turns and opening of a conversation."""
+    """Returns the name, number of turns and opening of a conversation."""
     return Content.assemble(
         (one_line(row.external_id, 40), "bold"),
         (f" · {number_format.counted(row.turns, 'turn')} · ", "$tone-muted"),
@@ -93,7 +94,7 @@ def summary_content(row: ConversationRow) -> Content:
 def status_line(
     status: TriageStatus, order: QueueOrder, narrowed_to: str, *, with_tally: bool
 ) -> Content:
-    """Order with its reason, agreement, and what the queue is narrowed to, empty for everything."""
+    """Returns the order with its reason, agreement, and what the queue is narrowed to, empty for everything."""
     name, reason = ORDERS[order]
     parts: list[Piece] = []
     if with_tally:
@@ -120,7 +121,7 @@ def status_line(
 
 
 def empty_state(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> EmptyState:
-    """Why the queue is empty, and what to do."""
+    """Returns why the queue is empty, and what to do."""
     if narrowed:
         return EmptyState(
             "Nothing waits for a verdict in this order and with this filter.",
@@ -143,7 +144,7 @@ def empty_state(tally: Mapping[Verdict, int], scored: int, narrowed: bool) -> Em
 
 
 def act_notice(row: VerdictRow, done: str) -> str:
-    """The notice after an undo or redo, which names what changed: `the tag “late” on 12 conversations`."""
+    """Returns the notice after an undo or redo, which names what changed: `the tag “late” on 12 conversations`."""
     if row.kind in ("tag", "untag"):
         where = number_format.counted(row.count, "conversation")
         what = "Tag" if row.kind == "tag" else "Removal of the tag"

@@ -196,6 +196,6 @@ def load_status(services: OpenProject) -> TriageStatus:
 
 
 def load_blind(services: OpenProject, count: int) -> tuple[TriageStatus, list[int], list[int]]:
-    """The status, and ids of at most `count` conversations to judge blind: again, and after other people."""
+    """Returns the status, and ids of at most `count` conversations to judge blind: again, and after other people."""
     triage = services.triage
     return load_status(services), triage.to_repeat(count), triage.to_judge_second(count)

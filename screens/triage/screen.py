@@ -116,7 +116,7 @@ class TriageScreen(WorkbenchScreen[None]):
         self._named = False
 
     def compose_body(self) -> ComposeResult:
-        """Summary, status line, turns, evidence; or that nothing is left."""
+        """Yields the summary, status line, turns, evidence; or that nothing is left."""
         yield Static(id="summary")
         yield Static(id="status")
         yield FilterLine(id="filter")
@@ -209,7 +209,7 @@ class TriageScreen(WorkbenchScreen[None]):
             self.show_empty(formatting.empty_state(status.tally, self._scored, narrowed))
 
     def _narrowed_to(self) -> str:
-        """What is judged, in words; empty when it is everything."""
+        """Returns what is judged, in words; empty when it is everything."""
         return str(self.filter) if self.only is None else f"{self.only.name} (escape: back)"
 
     def on_resize(self) -> None:

@@ -77,7 +77,9 @@ COLUMNS: list[Column[LiveEvent]] = [
 
 
 def signals_text(row: LiveEvent) -> str:
-    """The signals of an event, each with its precision on past conversations where it has one: `stalled .86`."""
+    """Returns the signals of an event, each with its precision on past conversations where it has one: `stalled
+    .86`.
+    """
     return ", ".join(
         f"{signal['name']} {probability(signal['precision'])}"
         if "precision" in signal
@@ -87,7 +89,7 @@ def signals_text(row: LiveEvent) -> str:
 
 
 def words_of(row: LiveEvent) -> str:
-    """The text in which a filter of the events looks for its words, in lower case."""
+    """Returns the text in which a filter of the events looks for its words, in lower case."""
     values = row.values
     kind = "error" if row.conversation_id is None else "end" if values["ended"] else "turn"
     novel = "novel" if values.get("novel") else ""
@@ -99,7 +101,7 @@ def words_of(row: LiveEvent) -> str:
 
 
 def event_text(row: LiveEvent) -> Content:
-    """Everything about one event, on a few lines."""
+    """Returns everything about one event, on a few lines."""
     values = row.values
     if row.conversation_id is None:
         return Content(f"{one_line(str(values['error']))}\n{one_line(str(values.get('hint', '')))}")
@@ -119,7 +121,7 @@ def event_text(row: LiveEvent) -> Content:
 
 
 def chart_title(chart: Chart) -> list[tuple[str, str]]:
-    """What the plot shows, in pieces of text and tone."""
+    """Returns what the plot shows, in pieces of text and tone."""
     outside = sum(point.outside for point in chart.points)
     title = [
         (" Complete, of conversations that ended", "tone--bright"),
@@ -134,14 +136,14 @@ def chart_title(chart: Chart) -> list[tuple[str, str]]:
 
 
 def chart_empty(chart: Chart | None) -> str:
-    """What the plot says before its first point."""
+    """Returns what the plot says before its first point."""
     if chart is None:
         return "The plot comes with conversations that end."
     return f"{chart.waiting} of {chart.size} conversations ended for a first point"
 
 
 def goals_text(goals: Sequence[GoalShift], width: int, lines: int) -> Content:
-    """The goals whose share changed most, with the control limits of the share now."""
+    """Returns the goals whose share changed most, with the control limits of the share now."""
     if not goals:
         return Content.styled(
             "Goals: nothing was clustered, or nothing came since.\n5 and then r cluster.",
@@ -161,7 +163,7 @@ def goals_text(goals: Sequence[GoalShift], width: int, lines: int) -> Content:
 
 
 def rules_lines(chosen: RulesInForce) -> list[str]:
-    """The signals in force with how often they were right, and why the others are not raised."""
+    """Returns the signals in force with how often they were right, and why the others are not raised."""
     lines = [
         f"Chosen on one half of {counted(chosen.past, 'past conversation')} and tested on the other. A past"
         " conversation ended incomplete by your verdict, or else by its score.",
@@ -178,7 +180,7 @@ def rules_lines(chosen: RulesInForce) -> list[str]:
 
 
 def rules_summary(chosen: RulesInForce | None) -> str:
-    """The signals in force, in a few words."""
+    """Returns the signals in force, in a few words."""
     if chosen is None:
         return "signals: not chosen yet"
     names = [
@@ -189,7 +191,7 @@ def rules_summary(chosen: RulesInForce | None) -> str:
 
 
 def completion_figures(chart: Chart) -> list[Figure]:
-    """The points, the newest first, then those that run and the past ones."""
+    """Returns the points, the newest first, then those that run and the past ones."""
     points = [
         Figure(
             f"{point.complete.part} of {point.complete.of} complete"
@@ -207,7 +209,7 @@ def completion_figures(chart: Chart) -> list[Figure]:
 
 
 def goal_figures(chart: Chart) -> list[Figure]:
-    """Each goal among those watched and among the past ones, the largest change first."""
+    """Returns each goal among those watched and among the past ones, the largest change first."""
     figures = []
     for shift in chart.goals:
         goal = Filter().with_choice("goal", NOVEL if shift.label == NOVEL_LABEL else shift.label)

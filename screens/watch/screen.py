@@ -75,7 +75,7 @@ class WatchScreen(WorkbenchScreen[None]):
         self.table = ItemTable(formatting.COLUMNS, lambda event: event.number, id="events")
 
     def compose_body(self) -> ComposeResult:
-        """What is watched, the events, the one under the cursor, completion and goals."""
+        """Yields what is watched, the events, the one under the cursor, completion and goals."""
         yield Static(id="summary")
         yield self.table
         yield Static(classes="empty")
@@ -137,7 +137,7 @@ class WatchScreen(WorkbenchScreen[None]):
         )
 
     def _empty(self) -> EmptyState:
-        """Why no event is listed."""
+        """Returns why no event is listed."""
         if self._events:
             what = f"No event of {len(self._events):,} has these words."
             return EmptyState(what, "changes the words", "filter")
@@ -297,7 +297,7 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
         self._path = path
 
     def compose(self) -> ComposeResult:
-        """Three fields, what is wrong with them, keys."""
+        """Yields three fields, what is wrong with them, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Watch logs as they grow")
             yield Static("File or folder", classes="field")
@@ -354,7 +354,7 @@ class RulesDialog(Dialog[None]):
         self._rules = rules
 
     def compose(self) -> ComposeResult:
-        """The rules, keys."""
+        """Yields the rules, keys."""
         with Vertical(classes="dialog") as box:
             box.border_title = Content("Signals")
             yield Static(Content("\n".join(rules_lines(self._rules))))

@@ -96,7 +96,9 @@ def background(
 
 
 def _is_there(node: DOMNode) -> bool:
-    """Whether the widget is still mounted: the widgets of a closing screen go before its workers are cancelled."""
+    """Returns whether the widget is still mounted: the widgets of a closing screen go before its workers are
+    cancelled.
+    """
     return node.is_attached and not node._pruning
 
 

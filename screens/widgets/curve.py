@@ -30,7 +30,7 @@ class CurveData:
     last_turn: int = 0
 
     def shown(self, point: CurvePoint) -> str:
-        """The score of a point, with as many digits as its state needs."""
+        """Returns the score of a point, with as many digits as its state needs."""
         p = point.p_end_normalised
         return number_format.probability(p, self.rule.digits(p, self.digits))
 
@@ -41,7 +41,7 @@ class CurveData:
 
 
 def spread(points: int, width: int) -> list[range]:
-    """The points that each column shows: few points get up to three columns each, many share one."""
+    """Returns the points that each column shows: few points get up to three columns each, many share one."""
     if points == 0 or width <= 0:
         return []
     if points <= width:
@@ -95,7 +95,7 @@ class Curve(Widget):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One row of the chart, or the line of the mark."""
+        """Returns one row of the chart, or the line of the mark."""
         width, height = self.size
         base = self.rich_style
         points = self._data.points
@@ -112,7 +112,7 @@ class Curve(Widget):
         return Strip(self._row(columns, index, y, height - 1)).crop_extend(0, width, base)
 
     def _row(self, columns: list[range], marked: int, y: int, rows: int) -> list[Segment]:
-        """One row of the chart, of so many."""
+        """Returns one row of the chart, of so many."""
         points, base = self._data.points, self.rich_style
         # A column of several points shows the highest, because peaks are what a reader looks for.
         values = [max(points[index].p_end_normalised for index in column) for column in columns]
@@ -201,7 +201,7 @@ def reach(values: Sequence[float], threshold: float) -> Reach | None:
 def format_reach(
     points: Sequence[CurvePoint], threshold: float, last_turn: int, digits: int = 2
 ) -> str:
-    """The sentence under a curve, empty when there is no curve.
+    """Returns the sentence under a curve, empty when there is no curve.
 
     `reached at turn 7, 4 turns after it` when it stays at or above the threshold; `reached at turn 3, fell again
     at turn 5 (reopened)` when it does not; `never reached, highest .31 at turn 4`. Earlier stretches are counted:
@@ -232,7 +232,7 @@ def format_reach(
 
 
 def steepest(values: Sequence[float], direction: int) -> int | None:
-    """The boundary at which the curve rises (1) or falls (-1) most from the one before, the first of equals.
+    """Returns the boundary at which the curve rises (1) or falls (-1) most from the one before, the first of equals.
 
     None when it never does.
     """
@@ -245,7 +245,7 @@ def steepest(values: Sequence[float], direction: int) -> int | None:
 
 
 def column_heights(counts: Sequence[int], rows: int) -> list[int]:
-    """The heights of the bins in eighths of a row; a bin that is not empty has a height of at least one."""
+    """Returns the heights of the bins in eighths of a row; a bin that is not empty has a height of at least one."""
     most = max(counts, default=0)
     return [max(1, round(count * rows * 8 / most)) if count else 0 for count in counts]
 
@@ -267,7 +267,7 @@ class Histogram(Widget):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One row of the chart, or the axis."""
+        """Returns one row of the chart, or the axis."""
         width, height = self.size
         base = self.rich_style
         muted = base + self.get_component_rich_style("tone--muted", partial=True)
@@ -289,7 +289,7 @@ class Histogram(Widget):
         return Strip(segments).crop_extend(0, width, base)
 
     def _axis(self, wide: int) -> Strip:
-        """The borderline band as a thick part of a thin line, the threshold as a mark in it."""
+        """Returns the borderline band as a thick part of a thin line, the threshold as a mark in it."""
         base = self.rich_style
         looks = {
             name: base + self.get_component_rich_style(name, partial=True)

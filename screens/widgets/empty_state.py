@@ -32,7 +32,7 @@ class EmptyState:
     needs_no_conversations: bool = False
 
     def content(self, key_of: Callable[[str], str]) -> Content:
-        """The text.
+        """Returns the text.
 
         Args:
             key_of: Returns the key of an action in force, by its id.

@@ -14,7 +14,7 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe, one_line
-from engine.completeness.records import DecisionRule, RemainingRow, Request, ScoreRow
+from engine.completeness.records import ConversationRequest, DecisionRule, RemainingRow, ScoreRow
 from engine.conversations.records import LeakRow, MessageRow
 from engine.goals.records import GoalOfConversation
 from engine.opener.conversations import ConversationRow
@@ -47,7 +47,7 @@ class Facts:
     current: VerdictRow | None
     rule: DecisionRule
     goals: Sequence[GoalOfConversation] = ()
-    requests: Sequence[Request] = ()
+    requests: Sequence[ConversationRequest] = ()
 
     @property
     def digits(self) -> int:
@@ -55,7 +55,7 @@ class Facts:
         return number_format.digits_for(self.score.noise if self.score is not None else None)
 
     def shown(self, p: float | None) -> str:
-        """A score with its significant digits, and with more where its state needs them."""
+        """Returns a score with its significant digits, and with more where its state needs them."""
         if p is None:
             return number_format.probability(p)
         return number_format.probability(p, self.rule.digits(p, self.digits))
@@ -88,7 +88,7 @@ class Evidence(VerticalScroll, can_focus=False):
         self._title = title
 
     def compose(self) -> ComposeResult:
-        """The sections, each with a title that narrow layouts hide."""
+        """Yields the sections, each with a title that narrow layouts hide."""
         for name, title in (
             ("why", self._title),
             ("curve", "Curve of the score"),
@@ -119,14 +119,14 @@ class Evidence(VerticalScroll, can_focus=False):
 
 
 def curve_data(facts: Facts) -> CurveData:
-    """The curve of one conversation, without points where there is no score."""
+    """Returns the curve of one conversation, without points where there is no score."""
     points = facts.score.curve if facts.score is not None else ()
     last_turn = facts.messages[-1].turn if facts.messages else 0
     return CurveData(points, facts.rule, facts.digits, last_turn)
 
 
 def why_content(facts: Facts, why: str = "") -> Content:
-    """State, score and reason of one conversation."""
+    """Returns the state, score and reason of one conversation."""
     look = STATE_LOOKS[facts.row.state]
     p = facts.row.p_end_normalised
     parts: list[Content | tuple[str, str] | str] = []
@@ -155,7 +155,7 @@ def why_content(facts: Facts, why: str = "") -> Content:
 
 
 def goal_lines(facts: Facts) -> list[list[tuple[str, str]]]:
-    """A line for each goal of the conversation: a check mark if a person confirmed it, label and share."""
+    """Returns a line for each goal of the conversation: a check mark if a person confirmed it, label and share."""
     lines = []
     for goal in facts.goals:
         line = [("goal  " if goal.first else "also  ", "$tone-muted")]
@@ -169,7 +169,7 @@ def goal_lines(facts: Facts) -> list[list[tuple[str, str]]]:
 
 
 def requests_content(facts: Facts) -> Content:
-    """A line for each request: its first turn, completeness, goal and beginning."""
+    """Returns a line for each request: its first turn, completeness, goal and beginning."""
     lines = []
     for request in facts.requests:
         look = STATE_LOOKS[request.state]
@@ -186,7 +186,7 @@ def requests_content(facts: Facts) -> Content:
 
 
 def remaining_content(facts: Facts) -> Content:
-    """The remaining tasks as the model wrote them, or why there are none."""
+    """Returns the remaining tasks as the model wrote them, or why there are none."""
     remaining = facts.remaining
     if remaining is None:
         below = facts.row.state == "incomplete"
@@ -203,7 +203,7 @@ def remaining_content(facts: Facts) -> Content:
 
 
 def note_content(facts: Facts) -> Content:
-    """The current verdict, the note and the tags, and what of it was said of an earlier text."""
+    """Returns the current verdict, the note and the tags, and what of it was said of an earlier text."""
     current = facts.current
     earlier = _earlier_line(current.earlier) if current is not None and current.earlier else ""
     if current is None or not (current.verdict or current.note or current.tags):

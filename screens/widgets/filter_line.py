@@ -138,7 +138,7 @@ class FilterLine(Vertical):
         self._mistake: WorkbenchError | None = None
 
     def compose(self) -> ComposeResult:
-        """The line, and below it the mistake and the completions."""
+        """Yields the line, and below it the mistake and the completions."""
         with Horizontal():
             yield Static(PROMPT, classes="prompt")
             yield FilterInput(
@@ -363,7 +363,7 @@ class FilterLine(Vertical):
 
 
 def _offer_content(completion: Completion, *, counted: bool) -> Content:
-    """A completion with its count, where there are counts, and what it is."""
+    """Returns a completion with its count, where there are counts, and what it is."""
     count = "" if completion.count is None else f"{completion.count:,}"
     return Content.assemble(
         (f"{one_line(completion.text, 40):<18}", "bold"),

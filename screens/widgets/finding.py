@@ -74,7 +74,7 @@ class Hits:
         object.__setattr__(self, "items", frozenset(hit.item for hit in self.places))
 
     def within(self, item: int, part: int, start: int, end: int) -> list[tuple[int, Hit]]:
-        """Number and place of the hits that touch these characters of a part."""
+        """Returns the number and place of the hits that touch these characters of a part."""
         if item not in self.items:
             return []
         index = bisect_left(self.places, Hit(item, part, start, start))
@@ -89,13 +89,13 @@ class Hits:
         return hits
 
     def first_from(self, place: Hit) -> int:
-        """Number of the first hit at or after a place, the very first when there is none after it."""
+        """Returns the number of the first hit at or after a place, the very first when there is none after it."""
         index = bisect_left(self.places, place)
         return index if index < len(self.places) else 0
 
     def step(self, current: int | None, delta: int, place: Hit) -> int:
-        """Number of the hit after (1) or before (-1) the current one, wrapping at the ends; without a current one the
-        first from `place`.
+        """Returns the number of the hit after (1) or before (-1) the current one, wrapping at the ends; without a
+        current one the first from `place`.
 
         There must be a hit.
         """
@@ -329,7 +329,7 @@ class FindingView(ScrollView, inherit_bindings=False):
     # To be defined by a subclass
 
     def search(self, pattern: Pattern) -> Callable[[], Hits] | None:
-        """The search, to be run on another thread; None when there is nothing to look through."""
+        """Returns the search, to be run on another thread; None when there is nothing to look through."""
         raise NotImplementedError
 
     def search_failed(self, error: WorkbenchError) -> None:
@@ -337,7 +337,7 @@ class FindingView(ScrollView, inherit_bindings=False):
         raise NotImplementedError
 
     def place(self) -> Hit:
-        """Where the search begins, as an empty hit."""
+        """Returns where the search begins, as an empty hit."""
         raise NotImplementedError
 
     def hits_changed(self) -> None:
@@ -351,7 +351,7 @@ class FindingView(ScrollView, inherit_bindings=False):
 def hit_spans(
     hits: Sequence[tuple[int, Hit]], current: int | None, start: int, end: int
 ) -> list[Span]:
-    """The hits within a line that begins and ends at these characters, counted from its beginning."""
+    """Returns the hits within a line that begins and ends at these characters, counted from its beginning."""
     return [
         (
             max(hit.start, start) - start,
@@ -368,7 +368,7 @@ def paint(
     layers: Sequence[Sequence[Span]],
     look: Callable[[str], Style],
 ) -> list[Segment]:
-    """The text as segments; later layers are laid over earlier ones. `look` gives the style of a class."""
+    """Returns the text as segments; later layers are laid over earlier ones. `look` gives the style of a class."""
     edges = {0, len(text)}
     for layer in layers:
         for start, end, _ in layer:

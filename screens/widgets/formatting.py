@@ -66,7 +66,7 @@ def date_and_minute(time: str) -> str:
 
 
 def facts_table(lines: Sequence[tuple[str, str]]) -> Content:
-    """Names and values below each other; both are display-safe."""
+    """Returns the names and values below each other; both are display-safe."""
     width = max(len(name) for name, _ in lines) + 2
     return Content("\n").join(
         Content.assemble((f"{name:<{width}}", "$tone-muted"), value) for name, value in lines
@@ -74,7 +74,9 @@ def facts_table(lines: Sequence[tuple[str, str]]) -> Content:
 
 
 def format_agreement(agreement: Agreement) -> str:
-    """The share of equal answers, Cohen's kappa and the number of pairs, `86% (κ .71, n 34)`; a dash without pairs."""
+    """Returns the share of equal answers, Cohen's kappa and the number of pairs, `86% (κ .71, n 34)`; a dash without
+    pairs.
+    """
     if agreement.same is None:
         return "–"
     kappa = "" if agreement.kappa is None else f"κ {number_format.signed(agreement.kappa)}, "

@@ -57,26 +57,27 @@ NARROW = 60
 
 
 def label_of(group: GoalGroup, limit: int = 80) -> str:
-    """The label of a group in at most `limit` safe characters; its id where it has no label."""
+    """Returns the label of a group in at most `limit` safe characters; its id where it has no label."""
     return one_line(group.label, limit) or f"(no label, {one_line(group.id, 20)})"
 
 
 def goal_value(group: GoalGroup, groups: Iterable[GoalGroup]) -> str:
-    """The value of the filter field `goal` for a group: its label, or its id where others have the same label or it has
-    none."""
+    """Returns the value of the filter field `goal` for a group: its label, or its id where others have the same label
+    or it has none.
+    """
     label = group.label.lower()
     same = sum(other.label.lower() == label for other in groups)
     return group.label if same == 1 and label not in ("", ANY_VALUE, NO_VALUE, NOVEL) else group.id
 
 
 def has_words(group: GoalGroup, words: Iterable[str]) -> bool:
-    """Whether each of these lower-case words is in the label or the description of a group."""
+    """Returns whether each of these lower-case words is in the label or the description of a group."""
     text = f"{group.label} {group.description}".lower()
     return all(word in text for word in words)
 
 
 def rate_pieces(states: StateCounts) -> list[Piece]:
-    """The rate of complete conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`."""
+    """Returns the rate of complete conversations with its interval and coverage, `● 68% [64, 72] · 96% scored`."""
     number = states.scored
     look = STATE_LOOKS[State.COMPLETE]
     if not number:
@@ -91,7 +92,7 @@ def rate_pieces(states: StateCounts) -> list[Piece]:
 
 
 def group_line(group: GoalGroup) -> Content:
-    """Size, share, completeness and stability of a group on one line."""
+    """Returns the size, share, completeness and stability of a group on one line."""
     pieces: list[Piece] = [
         (f"{group.size:,}", "bold"),
         (f" · {100 * group.share:.1f}%  ", "$tone-muted"),
@@ -117,7 +118,9 @@ class DistinctMember(NamedTuple):
 
 
 def distinct(members: Sequence[MemberRow]) -> list[DistinctMember]:
-    """The first of the members with each text, in order; texts that differ in case and spaces alone are the same."""
+    """Returns the first of the members with each text, in order; texts that differ in case and spaces alone are the
+    same.
+    """
     members_by_text: dict[str, DistinctMember] = {}
     for member in members:
         key = " ".join(member.text.casefold().split())
@@ -129,7 +132,7 @@ def distinct(members: Sequence[MemberRow]) -> list[DistinctMember]:
 def member_lines(
     member: MemberRow, width: int, *, doubtful: bool, copies: int = 1
 ) -> list[Content]:
-    """The state and the text of a member in lines of at most `width` cells.
+    """Returns the state and the text of a member in lines of at most `width` cells.
 
     Args:
         doubtful: Names the nearest other group and the doubt below the text.
@@ -154,7 +157,9 @@ def member_lines(
 
 
 def folded(history: Sequence[GoalDecision]) -> list[GoalDecision]:
-    """A history with one line for each list of pairs that was refused at once: the first of them, with their count."""
+    """Returns a history with one line for each list of pairs that was refused at once: the first of them, with their
+    count.
+    """
     lines: list[GoalDecision] = []
     for decision in history:
         last = lines[-1] if lines else None
@@ -175,18 +180,20 @@ def decision_text(decision: GoalDecision) -> str:
 
 
 def label_is_models(proposal: Proposal) -> bool:
-    """Whether the label of the merged group is the model's: it is where its mean answer over both orders is yes."""
+    """Returns whether the label of the merged group is the model's: it is where its mean answer over both orders is
+    yes.
+    """
     answer = proposal.evidence.answer
     return bool(answer.label.strip()) and model_says_yes(answer.yes, answer.yes_reversed) is True
 
 
 def proposed_label(proposal: Proposal) -> str:
-    """The label of the merged group unless the person writes one: the model's, or that of the larger group."""
+    """Returns the label of the merged group unless the person writes one: the model's, or that of the larger group."""
     return proposal.evidence.answer.label.strip() if label_is_models(proposal) else proposal.a.label
 
 
 def evidence_content(proposal: Proposal, progress: ReviewProgress | None, width: int) -> Content:
-    """The evidence in lines that fit `width` cells; the model's reason, which arrives later, comes last.
+    """Returns the evidence in lines that fit `width` cells; the model's reason, which arrives later, comes last.
 
     Args:
         progress: Says what the merge probability is fitted on; None leaves that out.
@@ -242,7 +249,7 @@ def _threshold_pieces(evidence: Evidence) -> list[Piece]:
 
 
 def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str) -> list[Piece]:
-    """The model's probability of yes in both orders, marked where the two answers differ."""
+    """Returns the model's probability of yes in both orders, marked where the two answers differ."""
     yes, yes_reversed = evidence.answer.yes, evidence.answer.yes_reversed
     if yes is None and yes_reversed is None:
         asking = progress is not None and progress.asking
@@ -259,7 +266,7 @@ def _model_pieces(evidence: Evidence, progress: ReviewProgress | None, gap: str)
 
 
 def _merged_pieces(proposal: Proposal, gap: str) -> list[Piece]:
-    """Size, share and completeness of the merged group, beside the completeness of the two."""
+    """Returns the size, share and completeness of the merged group, beside the completeness of the two."""
     a, b = proposal.a, proposal.b
     pieces: list[Piece] = [
         ("after  ", "$tone-muted"),

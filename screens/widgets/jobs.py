@@ -167,7 +167,7 @@ class JobsBar(Widget):
             self.notify(text, title=one_line(ended.title), markup=False)
 
     def render(self) -> RenderResult:
-        """The line."""
+        """Returns the line."""
         width = self.size.width
         if self._live:
             return _running_line(list(self._live.values()), width)
@@ -195,12 +195,14 @@ class JobsBar(Widget):
 
 
 def stage_name(stage: str) -> str:
-    """The name of a stage in plain words; a stage without one keeps its own."""
+    """Returns the name of a stage in plain words; a stage without one keeps its own."""
     return _NAMES.get(stage, stage)
 
 
 def work_of(stage: str) -> str:
-    """The work that a stage is part of: `scoring`, `clustering`, or the stage itself where it is a work of its own."""
+    """Returns the work that a stage is part of: `scoring`, `clustering`, or the stage itself where it is a work of its
+    own.
+    """
     return "scoring" if stage in _SCORING else "clustering" if stage in _CLUSTERING else stage
 
 
@@ -233,7 +235,9 @@ def _pull_line(pulls: Sequence[PullRow]) -> Content:
 
 
 def _running_line(jobs: list[JobProgress], width: int) -> Content:
-    """The job that runs: what it does, the time left and how far it is; the model and the rest where there is room."""
+    """Returns the job that runs: what it does, the time left and how far it is; the model and the rest where there is
+    room.
+    """
     job = jobs[0]
     hint = Content.assemble(("x", "bold $tone-accent"), (" cancel", "$tone-muted"))
     room = max(0, width - hint.cell_length - 2)

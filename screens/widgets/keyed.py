@@ -39,7 +39,7 @@ class Keyed:
 
 
 def place_of(cls: type) -> str:
-    """The name of a class in binding ids: its own `PLACE`, else its name in lower case with hyphens."""
+    """Returns the name of a class in binding ids: its own `PLACE`, else its name in lower case with hyphens."""
     given = cls.__dict__.get("PLACE")
     if given is not None:
         return str(given)
@@ -50,7 +50,7 @@ def place_of(cls: type) -> str:
 
 
 def named(place: str, bindings: Iterable[BindingType]) -> list[BindingType]:
-    """The bindings, each with an id. One without an id gets place and action, e.g. `triage.verdict-complete`.
+    """Returns the bindings, each with an id. One without an id gets place and action, e.g. `triage.verdict-complete`.
 
     An action whose arguments are no words is named after its description: `table.row-up`.
     """
@@ -74,7 +74,7 @@ def _action_name(binding: Binding) -> str:
 
 
 def shown_key(key: str) -> str:
-    """A key as a person reads it: `/`, `ctrl+p`, `↑`."""
+    """Returns a key as a person reads it: `/`, `ctrl+p`, `↑`."""
     *modifiers, last = key.split("+")
     return "+".join([*modifiers, _ARROWS.get(last, format_key(last))])
 
@@ -134,7 +134,7 @@ class KeyFooter(Footer):
 
 
 def fitting(widths: Sequence[int], room: int) -> list[int]:
-    """Indices of the first items that fit into `room` together with the last one, and the last one."""
+    """Returns the indices of the first items that fit into `room` together with the last one, and the last one."""
     if not widths:
         return []
     indices: list[int] = []

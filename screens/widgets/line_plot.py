@@ -53,13 +53,13 @@ class Scale:
     logarithmic: bool = False
 
     def at(self, share: float) -> float:
-        """The value at a share of the height."""
+        """Returns the value at a share of the height."""
         if self.logarithmic:
             return float(self.low * (self.high / self.low) ** share)
         return self.low + share * (self.high - self.low)
 
     def share(self, value: float) -> float:
-        """The height of a value, 0 at the bottom and 1 at the top."""
+        """Returns the height of a value, 0 at the bottom and 1 at the top."""
         value = min(max(value, self.low), self.high)
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
@@ -67,7 +67,7 @@ class Scale:
 
 
 def loss_scale(values: Sequence[float]) -> Scale:
-    """From 0 to the largest; logarithmic where that would press small values flat."""
+    """Returns a scale from 0 to the largest value; logarithmic where that would press small values flat."""
     known = [value for value in values if math.isfinite(value)]
     high = max(known, default=1.0)
     if high <= 0:
@@ -87,7 +87,7 @@ def share_scale(values: Sequence[float]) -> Scale:
 def plot(
     lines: Sequence[Line], scale: Scale, steps: float, width: int, height: int
 ) -> list[list[Cell]]:
-    """Lines of cells, highest first; later curves lie over earlier ones.
+    """Returns lines of cells, highest first; later curves lie over earlier ones.
 
     Args:
         steps: Step at the right end; the left end is 0.
@@ -136,7 +136,7 @@ def _draw(
 
 
 def _between(start: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, int]]:
-    """The dots of a straight line, both ends included."""
+    """Returns the dots of a straight line, both ends included."""
     count = max(abs(end[0] - start[0]), abs(end[1] - start[1]), 1)
     return [
         (
@@ -148,7 +148,7 @@ def _between(start: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, in
 
 
 def label(value: float) -> str:
-    """A number of the axis in at most five characters."""
+    """Returns a number of the axis in at most five characters."""
     if value >= 100:
         return number_format.amount(value)
     if value >= 1:
@@ -200,7 +200,7 @@ class LinePlot(Widget):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One line of the title, the plot or the axis."""
+        """Returns one line of the title, the plot or the axis."""
         size, base = self.size, self.rich_style
         if y == 0:
             parts = [Segment(text, self._style(tone)) for text, tone in self._title]
@@ -227,7 +227,7 @@ class LinePlot(Widget):
         return Strip(parts).crop_extend(0, size.width, base)
 
     def _axis(self, line: int, width: int) -> Strip:
-        """The line of the axis with its marks, or the numbers below it."""
+        """Returns the line of the axis with its marks, or the numbers below it."""
         base, style = self.rich_style, self._style("tone--muted")
         if line == 1:
             line_cells = ["─"] * width

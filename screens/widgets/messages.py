@@ -91,8 +91,9 @@ class Part:
 
 
 def parts(message: MessageRow, *, raw: bool) -> list[Part]:
-    """The reasoning and the content, unless they are blank, then the tool calls in order; `raw` leaves everything as
-    imported."""
+    """Returns the reasoning and the content, unless they are blank, then the tool calls in order; `raw` leaves
+    everything as imported.
+    """
     shown = []
     if message.reasoning and message.reasoning.strip():
         shown.append(Part(f"{REASONING}{message.reasoning.strip()}", "plain", reasoning=True))
@@ -103,7 +104,7 @@ def parts(message: MessageRow, *, raw: bool) -> list[Part]:
 
 
 def content_part(message: MessageRow, *, raw: bool) -> Part:
-    """The content as it is shown."""
+    """Returns the content as it is shown."""
     content = message.content.rstrip("\n")
     if raw:
         return Part(content, "plain")
@@ -117,7 +118,7 @@ def content_part(message: MessageRow, *, raw: bool) -> Part:
 
 
 def call_part(call: ToolCall, *, raw: bool) -> Part:
-    """A tool call as it is shown: name and arguments."""
+    """Returns a tool call as it is shown: name and arguments."""
     packed = f"→ {call.name} {call.arguments}"
     if raw:
         return Part(packed, "plain", call=True)
@@ -128,7 +129,7 @@ def call_part(call: ToolCall, *, raw: bool) -> Part:
 
 
 def part_texts(message: MessageRow, *, raw: bool) -> list[str]:
-    """The parts as they are drawn, whole."""
+    """Returns the parts as they are drawn, whole."""
     return [safe_text(part.text) for part in parts(message, raw=raw)]
 
 
@@ -316,7 +317,7 @@ def _gaps(spans: Iterator[Span], length: int) -> Iterator[tuple[int, str]]:
 
 
 def cut(spans: Sequence[Span], start: int, end: int) -> list[Span]:
-    """The spans between two offsets, counted from the first of them."""
+    """Returns the spans between two offsets, counted from the first of them."""
     index = bisect_right(spans, start, key=lambda span: span[1])
     pieces = []
     while index < len(spans) and spans[index][0] < end:
@@ -348,16 +349,16 @@ class Lines:
         return len(self.starts)
 
     def first(self, count: int) -> Lines:
-        """The first so many lines."""
+        """Returns the first so many lines."""
         return Lines(self.starts[:count], self.ends[:count])
 
     def at(self, offset: int) -> int:
-        """Index of the line that holds a character, or after which it was left out."""
+        """Returns the index of the line that holds a character, or after which it was left out."""
         return max(0, bisect_right(self.starts, offset) - 1)
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width` cells, broken at spaces where there are any; indentation is kept.
+    """Returns lines of at most `width` cells, broken at spaces where there are any; indentation is kept.
 
     The text must be display-safe already. An empty text is one empty line.
     """
@@ -367,7 +368,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def break_lines(text: str, width: int) -> Lines:
-    """Where the lines of `wrap` begin and end in `text`, which has no tabs; there is at least one."""
+    """Returns where the lines of `wrap` begin and end in `text`, which has no tabs; there is at least one."""
     width = max(width, 2)
     lines = Lines(array("q"), array("q"))
     ascii_only = text.isascii()
@@ -402,7 +403,7 @@ def _break(line: str, offset: int, width: int, lines: Lines) -> None:
 
 
 def _fit(line: str, start: int, width: int) -> int:
-    """Where a piece from `start` that fills at most `width` cells ends."""
+    """Returns where a piece from `start` that fills at most `width` cells ends."""
     piece = line[start : start + width]
     if piece.isascii():
         return start + len(piece)

@@ -24,7 +24,8 @@ _MOST_IMPORTANT = 100
 
 
 def report_columns(table: ReportTable) -> list[Column[ReportRow]]:
-    """The columns of a table: the name, which takes the width that is left, the figures, and what p says of chance.
+    """Returns the columns of a table: the name, which takes the width that is left, the figures, and what p says of
+    chance.
 
     In a narrow terminal the last columns go first.
     """
@@ -74,5 +75,5 @@ def _chance(row: ReportRow) -> Sequence[Piece]:
 
 
 def first_figure(row: ReportRow) -> float:
-    """The figure that rows are compared by: the first one with an interval."""
+    """Returns the figure that rows are compared by: the first one with an interval."""
     return next(cell.value for cell in row.cells if isinstance(cell, Interval))

@@ -36,7 +36,7 @@ T = TypeVar("T")
 def ordered_by(
     items: Iterable[T], value: Callable[[T], Any], *, descending: bool = False
 ) -> list[T]:
-    """The items by a value; those without one (None) come last, equal ones keep their order."""
+    """Returns the items by a value; those without one (None) come last, equal ones keep their order."""
     valued = [(value(item), item) for item in items]
     known = [pair for pair in valued if pair[0] is not None]
     known.sort(key=lambda pair: pair[0], reverse=descending)
@@ -160,7 +160,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         return self._ids[self._cursor] if self._ids else None
 
     def cached(self, row_id: int) -> RowT | None:
-        """The row of this id if it has been read."""
+        """Returns the row of this id if it has been read."""
         return self._rows.get(row_id)
 
     def show(
@@ -287,7 +287,7 @@ class RowTable(Keyed, ScrollView, Generic[RowT], can_focus=True, inherit_binding
         return None
 
     def render_line(self, y: int) -> Strip:
-        """One line: the header, a row, or nothing below the last row."""
+        """Returns one line: the header, a row, or nothing below the last row."""
         width = self.size.width
         base = self.rich_style
         if y == 0:
@@ -437,7 +437,7 @@ class ItemTable(RowTable[RowT]):
 
 
 def _fitted(pieces: list[Segment], width: int, pad: Style, right: bool) -> list[Segment]:
-    """The pieces in exactly `width` cells, cut with an ellipsis where they are longer."""
+    """Returns the pieces in exactly `width` cells, cut with an ellipsis where they are longer."""
     strip = Strip(pieces)
     if strip.cell_length > width:
         cut = strip.crop(0, max(0, width - 1))

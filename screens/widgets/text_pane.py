@@ -114,7 +114,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
         self._show_error(error)
 
     def place(self) -> Hit:
-        """The beginning of the first line in sight."""
+        """Returns the beginning of the first line in sight."""
         return Hit(0, 0, self._line_start(round(self.scroll_offset.y)), 0)
 
     def show_hit(self) -> None:
@@ -133,7 +133,7 @@ class TextPane(Keyed, FindingView, can_focus=True):
         return self.get_component_rich_style(name, partial=True)
 
     def render_line(self, y: int) -> Strip:
-        """One line of the text."""
+        """Returns one line of the text."""
         number = y + round(self.scroll_offset.y)
         width, base = self._width, self.rich_style
         if number >= len(self._broken.lines):

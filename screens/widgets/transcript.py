@@ -263,7 +263,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
             self.post_message(self.TurnChanged(self.turn, self.last_of_turn))
 
     def _turn_range(self) -> range:
-        """Indices of the messages of the current turn."""
+        """Returns the indices of the messages of the current turn."""
         after = self._turns.get(self.turn + 1, len(self._messages))
         return range(self._turns[self.turn], after)
 
@@ -320,7 +320,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         self._failed(error)
 
     def place(self) -> Hit:
-        """The beginning of the current message."""
+        """Returns the beginning of the current message."""
         return Hit(max(self._at, 0), 0, 0, 0)
 
     def hits_changed(self) -> None:
@@ -356,7 +356,7 @@ class Transcript(Keyed, FindingView, can_focus=True, inherit_bindings=False):
         return self.get_component_rich_style(name, partial=True)
 
     def render_line(self, y: int) -> Strip:
-        """One line of the transcript."""
+        """Returns one line of the transcript."""
         width = self.size.width
         base = self.rich_style
         number = y + round(self.scroll_offset.y)

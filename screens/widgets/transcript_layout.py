@@ -82,7 +82,7 @@ class _Piece:
 
 
 def _note(text: str, tone: str) -> _Piece:
-    """A line of the program's own; the text is display-safe."""
+    """Returns a line of the program's own; the text is display-safe."""
     return _Piece(text, Lines(array("q", [0]), array("q", [len(text)])), tone, NO_PART, "plain")
 
 
@@ -108,7 +108,7 @@ class Block:
         raise IndexError(number)
 
     def line_of(self, part: int, at: int) -> int:
-        """Line that holds a character of a part; the last line where it is folded away."""
+        """Returns the line that holds a character of a part; the last line where it is folded away."""
         before = int(self._spaced)
         for piece in self._pieces:
             if piece.part == part:
@@ -152,28 +152,28 @@ class Layout:
         return self._starts[-1]
 
     def start(self, index: int) -> int:
-        """Line at which a message begins."""
+        """Returns the line at which a message begins."""
         return self._starts[index]
 
     def first_text(self, index: int) -> int:
-        """Line at which a message begins, without the blank line above it."""
+        """Returns the line at which a message begins, without the blank line above it."""
         return self._starts[index] + int(self._spaced(index))
 
     def line_of(self, index: int, part: int, at: int) -> int:
-        """Line that holds a character of a part; the end of the message where it is folded away."""
+        """Returns the line that holds a character of a part; the end of the message where it is folded away."""
         return self._starts[index] + self.block(index).line_of(part, at)
 
     def message_at(self, line: int) -> int:
-        """Index of the message that a line belongs to; the last one for lines below the end."""
+        """Returns the index of the message that a line belongs to; the last one for lines below the end."""
         return min(bisect_right(self._starts, line) - 1, len(self.messages) - 1)
 
     def line(self, line: int) -> Line:
-        """One line; raises IndexError beyond the end."""
+        """Returns one line; raises IndexError beyond the end."""
         index = self.message_at(line)
         return self.block(index)[line - self._starts[index]]
 
     def foldable(self, index: int) -> bool:
-        """Whether a message has more lines than its preview."""
+        """Returns whether a message has more lines than its preview."""
         message = self.messages[index]
         width = self.width - self.gutter
         return any(
@@ -182,7 +182,7 @@ class Layout:
         )
 
     def block(self, index: int) -> Block:
-        """The lines of one message."""
+        """Returns the lines of one message."""
         if index in self._large:
             return self._large[index]
         if index in self._cache:
@@ -271,7 +271,9 @@ def _room(message: MessageRow, part: Part) -> int:
 
 
 def _preview(whole: str, width: int, room: int | None) -> tuple[str, Lines, str]:
-    """The text as drawn, the lines of it that are shown, and how much more there is in words, empty for nothing."""
+    """Returns the text as drawn, the lines of it that are shown, and how much more there is in words, empty for
+    nothing.
+    """
     if room is None:
         text = safe_text(whole)
         return text, break_lines(text, width), ""

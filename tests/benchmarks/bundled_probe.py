@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.completeness import probe
-from engine.completeness.bundled_probe import FILE, BundledProbe
-from engine.completeness.probe import Bools
+from engine.completeness import probe, probe_calibration
+from engine.completeness.bundled_probe import PROBE_FILE, BundledProbe
+from engine.completeness.probe_calibration import Bools
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.model.adapter_files import base_fingerprint
 from engine.model.catalog import embedded_model
@@ -45,20 +45,20 @@ def fit(data: Data, ended: Bools, domain: Names, known: str) -> BundledProbe:
     keep, domains = np.repeat(ended, data.counts), np.repeat(domain, data.counts)
     states, end = data.states[keep], data.end[keep]
     group, kind = data.group[keep], domains[keep]
-    weight = probe.even_weights(end, group)
+    weight = probe_calibration.even_weights(end, group)
     best = (np.inf, 0.0, np.empty(0))
     for strength in STRENGTHS:
         values = np.empty(len(end))
         for one in np.unique(kind):
             seen = kind != one
-            even = probe.even_weights(end[seen], group[seen])
+            even = probe_calibration.even_weights(end[seen], group[seen])
             regression = probe.regress(states[seen], end[seen], even, strength)
             values[~seen] = regression.log_odds(states[~seen])
         loss = float(weight @ np.logaddexp(0, np.where(end, -values, values)))
         best = min(best, (loss, strength, values), key=lambda each: each[0])
         print(f"strength {strength:g}: log loss on unseen domains {loss:.3f}", flush=True)
     _, strength, held_out = best
-    line = probe.Calibration.line(held_out, end, weight)
+    line = probe_calibration.Calibration.fit_line(held_out, end, weight)
     # What the regression says at the origin and at each unit vector gives its weights on raw states.
     size = states.shape[1]
     units = np.vstack([np.zeros(size), np.eye(size)]).astype(np.float32)
@@ -79,7 +79,7 @@ def save(made: BundledProbe) -> None:
         "intercept": made.intercept,
         "weights": base64.b64encode(made.weights.astype("<f4").tobytes()).decode(),
     }
-    FILE.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    PROBE_FILE.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
 
 
 def main() -> None:
@@ -87,7 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("samples", type=Path)
     parser.add_argument("--test", type=Path, nargs="*", default=[])
-    parser.add_argument("--save", action="store_true", help=f"write {FILE.name}")
+    parser.add_argument("--save", action="store_true", help=f"write {PROBE_FILE.name}")
     arguments = parser.parse_args()
     known = base_fingerprint(read_gguf(embedded_model()))
     if known is None:

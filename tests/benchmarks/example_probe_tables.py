@@ -22,7 +22,8 @@ import numpy as np
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import Bools, Floats, Ints, States
+from engine.completeness.probe import States
+from engine.completeness.probe_calibration import Bools, Floats, Ints
 from engine.completeness.tables import hidden_states
 from engine.conversations import shingle_overlap
 from engine.project.project import Project
@@ -56,9 +57,11 @@ class Data:
         """The conversations of a project whose truth is known."""
         with Project.open(file, read_only=True) as project:
             with project.reading() as conn:
-                config = hidden_states.fullest(conn)
+                config = hidden_states.config_with_most_states(conn)
                 assert config is not None, f"{file} has no hidden states"
-                entries = [one for one in hidden_states.of_config(conn, config) if one.places]
+                entries = [
+                    one for one in hidden_states.entries_of_config(conn, config) if one.places
+                ]
                 truths = {
                     key: json.loads(text)
                     for key, text in conn.execute("SELECT conversation_id, truth FROM truth")
@@ -113,7 +116,7 @@ def _area(data: Data, marked: Ints, test: Ints) -> float:
     label = data.positive[marked]
     if label.all() or not label.any():
         return 0.5
-    values = example_probe._fitted(data.known[marked], label, data.known[test])
+    values = example_probe._predict_log_odds(data.known[marked], label, data.known[test])
     return auroc(values.tolist(), data.positive[test].tolist()).value
 
 
@@ -134,11 +137,11 @@ def _curve(data: Data, order: str, draw: int) -> list[float]:
         else:
             marked = np.flatnonzero(mark)
             p = example_probe.fit(known, mark, data.group[pool[marked]]) if len(asked) else None
-            following = example_probe.instructive(known, mark, p, score).tolist()
+            following = example_probe.rank_by_information(known, mark, p, score).tolist()
             if order == "unsure" and p is not None:
                 free = np.flatnonzero(mark == 0)
                 following = free[np.argsort(np.abs(p[free] - 0.5), kind="stable")].tolist()
-        asked += following[: example_probe.BATCH]
+        asked += following[: example_probe.EXAMPLES_PER_FIT]
         mark[asked] = np.where(data.positive[pool[asked]], 1, -1)
         if len(asked) in MARKS:
             found.append(_area(data, pool[asked], test))
@@ -171,13 +174,13 @@ def tests(data: Data) -> Iterator[str]:
                 mark = np.zeros(len(pool), dtype=np.int64)
                 while min((mark > 0).sum(), (mark < 0).sum()) < each:
                     if order == "random":
-                        following = np.flatnonzero(mark == 0)[: example_probe.BATCH]
+                        following = np.flatnonzero(mark == 0)[: example_probe.EXAMPLES_PER_FIT]
                     else:
                         group = data.group[pool[np.flatnonzero(mark)]]
                         p = example_probe.fit(data.known[pool], mark, group) if mark.any() else None
-                        following = example_probe.instructive(
+                        following = example_probe.rank_by_information(
                             data.known[pool], mark, p, data.score[pool]
-                        )[: example_probe.BATCH]
+                        )[: example_probe.EXAMPLES_PER_FIT]
                     mark[following] = np.where(label[following], 1, -1)
                 marked = np.flatnonzero(mark)
                 p = example_probe.fit(data.known[pool], mark, data.group[pool[marked]])

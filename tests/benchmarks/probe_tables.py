@@ -18,7 +18,8 @@ import numpy as np
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import Bools, Floats, Ints, States
+from engine.completeness.probe import States
+from engine.completeness.probe_calibration import Bools, Floats, Ints
 from engine.completeness.tables import hidden_states
 from engine.completeness.truncation import draw_cuts, matched
 from engine.conversations import shingle_overlap
@@ -56,7 +57,9 @@ class Data:
         with Project.open(file, read_only=True) as project:
             with project.reading() as conn:
                 ((key,),) = conn.execute("SELECT config_hash FROM state_config").fetchall()
-                found = [entry for entry in hidden_states.of_config(conn, key) if entry.places]
+                found = [
+                    entry for entry in hidden_states.entries_of_config(conn, key) if entry.places
+                ]
             logs = logs_of(project, [entry.conversation_id for entry in found])
         counts = [len(entry.places) for entry in found]
         raw = [np.frombuffer(e.states, "<f2").reshape(len(e.places), -1) for e in found]
@@ -112,7 +115,7 @@ def broken(data: Data) -> Iterator[str]:
         found = []
         for seed in range(5 if share else 1):
             kept, label = broken_off(data, share, seed)
-            fit = probe.cross_fit(data.states, label, data.group, learn=kept)
+            fit = probe.cross_fit(data.states, label, data.group, may_learn=kept)
             found.append((*truncated(fit.p, data), fit.broken))
         area, f1, estimate = np.mean(found, axis=0)
         yield f"{share:.0%} | {area:.3f} | {f1:.3f} | {estimate:.2f}"
@@ -129,7 +132,7 @@ def learning(data: Data) -> Iterator[str]:
             drawn = np.random.default_rng(seed).permutation(several)
             inside, outside = drawn[:size].tolist(), drawn[size:].tolist()
             learn = np.isin(data.group, inside)
-            fit = probe.cross_fit(data.states, data.end, data.group, learn=learn)
+            fit = probe.cross_fit(data.states, data.end, data.group, may_learn=learn)
             new = (np.nan, np.nan, np.nan)
             if len(outside) >= 10:
                 place = matched_share(fit.p, data, outside)
@@ -158,7 +161,7 @@ def many(data: Data) -> Iterator[str]:
             own = np.random.default_rng(seed).permutation(drawn[OTHERS:])[:size]
             learn = np.isin(data.group, own)
             fit = probe.cross_fit(data.states[learn], data.end[learn], data.group[learn])
-            p.append(fit.of_others(data.states[others]))
+            p.append(fit.score_unseen(data.states[others]))
             values = np.concatenate([p[-1][cuts.whole], p[-1][cuts.cut]])
             areas.append(auroc(values.tolist(), label).value)
             inside.append(auroc(fit.p.tolist(), data.end[learn].tolist()))
@@ -179,18 +182,18 @@ def features(data: Data) -> Iterator[str]:
             for part in np.split(states, np.cumsum(data.counts)[:-1])
         ]
     )
-    rows = [("position alone", data.place, (1.0,)), ("state", states, probe.STRENGTHS)]
+    rows = [("position alone", data.place, (1.0,)), ("state", states, probe.INVERSE_STRENGTHS)]
     rows += [(f"state, C {c:g}", states, (c,)) for c in (3e-4, 1e-3, 3e-3, 1e-2, 1e-1)]
     rows += [
         (
             "state, difference to the mean so far",
             np.hstack([states, states - mean]),
-            probe.STRENGTHS,
+            probe.INVERSE_STRENGTHS,
         ),
-        ("state, position", np.hstack([states, data.place]), probe.STRENGTHS),
+        ("state, position", np.hstack([states, data.place]), probe.INVERSE_STRENGTHS),
     ]
     for name, values, strengths in rows:
-        p = probe.cross_fit(values, data.end, data.group, strengths=strengths).p
+        p = probe.cross_fit(values, data.end, data.group, inverse_strengths=strengths).p
         area, f1 = truncated(p, data)
         yield f"{name} | {area:.3f} | {f1:.3f} | {matched_share(p, data):.3f}"
 

@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.metrics import v_measure_score
 
 from engine.base.conversation import Message
-from engine.completeness.requests import FALL, requests_of, starts_by_curve
+from engine.completeness.requests import MIN_SCORE_FALL, requests_of, starts_by_curve
 from engine.completeness.tables import requests, scores
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations
@@ -83,7 +83,7 @@ def high_score(least: float) -> Found:
 
 
 RULES: Mapping[str, Found] = {
-    f"the score falls by more than {FALL} (`requests find`)": starts_by_curve,
+    f"the score falls by more than {MIN_SCORE_FALL} (`requests find`)": starts_by_curve,
     "it falls by more than .3": lambda messages, curve: starts_by_curve(messages, curve, 0.3),
     "it falls by more than .1": lambda messages, curve: starts_by_curve(messages, curve, 0.1),
     "it is at least .5 before": high_score(0.5),

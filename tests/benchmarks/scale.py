@@ -109,7 +109,7 @@ def make(path: Path, count: int, states: bool, skipped: int, seed: int = 7) -> N
         source = project.write(
             lambda conn: sources.put(conn, "/made", "made", "uniform", "made up")
         )
-        project.write(lambda conn: hidden_states.register(conn, key, label, None))
+        project.write(lambda conn: hidden_states.register_config(conn, key, label, None))
         begin = partial(
             runs.create,
             stage="read",

@@ -163,8 +163,8 @@ def test_provisional_scores_of_the_samples_probe_give_way(
     monkeypatch.setattr(first_look, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(first_look, "LONGEST_FOR_PROBE", 0.0)
     # The first two blocks are 32 conversations; the shallow weights have the width of the shipped ones.
-    monkeypatch.setattr(fitting, "LEAST_FOR_PROBE", 33)
-    monkeypatch.setattr(bundled_probe, "of_model", lambda _: BundledProbe.load())
+    monkeypatch.setattr(fitting, "MIN_CONVERSATIONS_FOR_PROBE", 33)
+    monkeypatch.setattr(bundled_probe, "bundled_probe_for", lambda _: BundledProbe.load())
     project = tmp_path / "mine.wb"
     with monkeypatch.context() as context:
         if cancelled:

@@ -101,7 +101,7 @@ def complete(
     mode: Mode | None = None,
     context: int | None = None,
 ) -> Probability:
-    """The probability that a conversation is complete, for the tests of another program.
+    """Returns the probability that a conversation is complete, for the tests of another program.
 
     Args:
         adapter, model, mode, context: As in `score`.
@@ -134,7 +134,7 @@ def end_model() -> None:
 
 
 def _open() -> tuple[OpenProject, str]:
-    """An empty project in a temporary folder, which models and prompts are looked up in."""
+    """Returns an empty project in a temporary folder, which models and prompts are looked up in."""
     folder = tempfile.mkdtemp(prefix="workbench-")
     workspace = OpenProject(Path(folder) / "empty.wb", create=True)
     atexit.register(end_model)

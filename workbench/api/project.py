@@ -260,7 +260,7 @@ class Project:
     # Reading
 
     def count(self, filter: str = "") -> int:
-        """Number of conversations that match.
+        """Returns the number of conversations that match.
 
         Raises:
             UsageError: The filter cannot be understood.
@@ -268,8 +268,10 @@ class Project:
         return len(self._workspace.conversations.ids(ListQuery(read_filter(filter))))
 
     def counts(self, filter: str = "") -> dict[str, int]:
-        """Number of conversations that match, `conversations`, of those in each state, and of those `above`: with a
-        score at or above the threshold. The rate of complete ones is `above` among all that are not unscored."""
+        """Returns the number of conversations that match, `conversations`, of those in each state, and of those
+        `above`: with a score at or above the threshold. The rate of complete ones is `above` among all that are not
+        unscored.
+        """
         counts = self._workspace.conversations.counts(ListQuery(read_filter(filter)))
         return {
             "conversations": counts.conversations,
@@ -289,7 +291,7 @@ class Project:
         limit: int | None = None,
         truth: bool = False,
     ) -> list[Line]:
-        """One dictionary for each conversation with all that is known of it, as `export PROJECT table` writes.
+        """Returns one dictionary for each conversation with all that is known of it, as `export PROJECT table` writes.
 
         Args:
             truth: Adds what is known from elsewhere.
@@ -308,7 +310,7 @@ class Project:
             return list(lines)
 
     def frame(self, filter: str = "", *, truth: bool = False) -> pandas.DataFrame:
-        """The table as a DataFrame of pandas, which must be installed.
+        """Returns the table as a DataFrame of pandas, which must be installed.
 
         Raises:
             WorkbenchError: pandas is not installed.
@@ -320,23 +322,23 @@ class Project:
         return pandas.DataFrame(self.table(filter, truth=truth))
 
     def conversations(self, filter: str = "") -> list[Line]:
-        """The conversations with `messages`, `meta` and `truth`, as imported."""
+        """Returns the conversations with `messages`, `meta` and `truth`, as imported."""
         return self._lines("conversations", filter)
 
     def curves(self, filter: str = "") -> list[Line]:
-        """Each conversation with its score in force, and `curve`: a point for each boundary."""
+        """Returns each conversation with its score in force, and `curve`: a point for each boundary."""
         return self._lines("scores", filter)
 
     def trees(self, filter: str = "") -> list[Line]:
-        """The response trees with measures and answers."""
+        """Returns the response trees with measures and answers."""
         return self._lines("trees", filter)
 
     def verdicts(self, filter: str = "") -> list[Line]:
-        """The conversations that a person judged, noted or tagged."""
+        """Returns the conversations that a person judged, noted or tagged."""
         return self._lines("verdicts", filter)
 
     def assignments(self, filter: str = "") -> list[Line]:
-        """Each conversation with its goal, its share, and other goals that it may have.
+        """Returns each conversation with its goal, its share, and other goals that it may have.
 
         Raises:
             UsageError: Nothing was clustered yet.
@@ -344,7 +346,7 @@ class Project:
         return self._lines("assignments", filter)
 
     def decisions(self) -> list[Line]:
-        """All decisions on goals, oldest first; `stands` is False for those that were undone.
+        """Returns all decisions on goals, oldest first; `stands` is False for those that were undone.
 
         Raises:
             UsageError: Nothing was clustered yet.
@@ -352,11 +354,11 @@ class Project:
         return self._lines("decisions", None)
 
     def goals(self, filter: str = "") -> list[GoalGroup]:
-        """The groups after all decisions, largest first; with a filter they count only what matches."""
+        """Returns the groups after all decisions, largest first; with a filter they count only what matches."""
         return self._workspace.goals.groups(read_filter(filter))
 
     def scored_by(self) -> ScoreSet | None:
-        """The set of scores in force; None before any."""
+        """Returns the set of scores in force; None before any."""
         return in_force(self._workspace.score_sets.all())
 
     # Deciding
@@ -391,7 +393,7 @@ class Project:
         return self._workspace.triage.undo()
 
     def proposal(self) -> Proposal | None:
-        """The next pair of goals that may be one; None when none is left."""
+        """Returns the next pair of goals that may be one; None when none is left."""
         return self._workspace.goals.proposal()
 
     def merge(self, proposal: Proposal, label: str | None = None) -> GoalDecision:
@@ -465,7 +467,7 @@ def open(path: str | Path, *, create: bool = False, read_only: bool = False) -> 
 
 
 def _listener(progress: OnProgress | bool) -> Listener | None:
-    """What is told of the events of a run."""
+    """Returns what is told of the events of a run."""
     if progress is True:
         from workbench.narration import Narrator
 

@@ -13,7 +13,7 @@ from engine.base.report_table import CellKind
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
-from engine.questions.rating_scales import RATING
+from engine.questions.question_names import RATING
 from engine.results.imported_truth import simulated_scores, turn_rows
 from engine.results.metrics.aptitude import aptitudes
 from engine.results.metrics.turns import TurnRow
@@ -88,7 +88,7 @@ def aptitude(arguments: argparse.Namespace) -> CommandResult:
 
 
 def turn_lines(rows: Sequence[TurnRow]) -> list[str]:
-    """The table of means by number of turns."""
+    """Returns the table of means by number of turns."""
     names = list(dict.fromkeys(name for row in rows for name in row.means))
     columns: list[tuple[str, CellKind]] = [(one_line(name, LONGEST_NAME), "mean") for name in names]
     means = [
@@ -101,7 +101,7 @@ def turn_lines(rows: Sequence[TurnRow]) -> list[str]:
 
 
 def turn_json(row: TurnRow) -> dict[str, Any]:
-    """The means of a number of turns as JSON values."""
+    """Returns the means of a number of turns as JSON values."""
     return {
         "turns": row.turns,
         "conversations": row.conversations,
@@ -223,7 +223,7 @@ def _played(workspace: OpenProject, simulation: Simulation) -> tuple[list[PlayRo
 
 
 def _judge(workspace: OpenProject, simulation: Simulation) -> str:
-    """Name of the model that annotated."""
+    """Returns the name of the model that annotated."""
     settings = {one.config_hash: one.models for one in workspace.simulation_runs.settings()}
     return settings.get(simulation.play.config_hash, {}).get("judge", "a model")
 

@@ -44,7 +44,7 @@ to what is likely, so that whole answers hold most of the probability, and the t
 
 
 def _folder(help: str) -> Argument:
-    """The folder of the demo."""
+    """Returns the folder of the demo."""
     return argument("dir", nargs="?", default=FOLDER, help=f"{help} (default: {FOLDER})")
 
 

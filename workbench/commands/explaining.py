@@ -84,7 +84,7 @@ def explain(arguments: argparse.Namespace) -> CommandResult | int:
 
 
 def topics_of(name: str) -> list[Topic]:
-    """What the topics of a name say; the name of a page may end in `.md`, which tells it from a command."""
+    """Returns what the topics of a name say; the name of a page may end in `.md`, which tells it from a command."""
     plain = name.lower().removesuffix(SUFFIX)
     if plain == TOPICS:
         return [Topic(TOPICS, "list", topic_list())]
@@ -108,7 +108,7 @@ def topics_of(name: str) -> list[Topic]:
 
 
 def topic_list() -> str:
-    """All topics, as Markdown."""
+    """Returns all topics, as Markdown."""
     lines = ["# Topics of `workbench help`", "", "Pages:", ""]
     lines += [f"- `{name}{SUFFIX}`: {_title(page)}" for name, page in pages().items()]
     lines += [f"- `{ERRORS}`: all error codes", "", "Words of the glossary:", ""]
@@ -117,13 +117,15 @@ def topic_list() -> str:
 
 
 def pages() -> dict[str, Path]:
-    """The pages of the documentation by the names of their files."""
+    """Returns the pages of the documentation by the names of their files."""
     folder = INSTALLED if INSTALLED.is_dir() else CHECKOUT
     return {path.stem: path for path in sorted(folder.glob(f"*{SUFFIX}"))}
 
 
 def plain_links(text: str) -> str:
-    """A page without what only a browser can follow: links are their text, and places in the code are left out."""
+    """Returns a page without what only a browser can follow: links are their text, and places in the code are left
+    out.
+    """
     return _CODE_PATH.sub("", _LINK.sub(r"\1", text))
 
 
@@ -136,7 +138,7 @@ def _title(page: Path) -> str:
 
 
 def glossary() -> dict[str, tuple[str, str]]:
-    """The words of the glossary, each with its section and its meaning; of a row of words each is one."""
+    """Returns the words of the glossary, each with its section and its meaning; of a row of words each is one."""
     words_by_name: dict[str, tuple[str, str]] = {}
     section = ""
     page = pages().get("glossary")
@@ -154,7 +156,7 @@ def glossary() -> dict[str, tuple[str, str]]:
 
 
 def codes() -> dict[str, type[WorkbenchError]]:
-    """The classes of errors by their codes, in the order of `engine.base.errors`."""
+    """Returns the classes of errors by their codes, in the order of `engine.base.errors`."""
     return {
         name: kind
         for name, kind in vars(errors).items()
@@ -163,12 +165,12 @@ def codes() -> dict[str, type[WorkbenchError]]:
 
 
 def errors_page() -> str:
-    """The page on all codes, in Markdown."""
+    """Returns the page on all codes, in Markdown."""
     return _HEAD + "\n".join(error_text(kind) for kind in codes().values())
 
 
 def error_text(kind: type[WorkbenchError]) -> str:
-    """A code, what it stands for, why it happens and what to do, from the docstring of its class."""
+    """Returns a code, what it stands for, why it happens and what to do, from the docstring of its class."""
     return "\n".join([f"## {kind.__name__}", "", *_paragraphs(kind)])
 
 
@@ -183,7 +185,7 @@ def _paragraphs(kind: type[WorkbenchError]) -> Iterator[str]:
 
 
 def exit_code(kind: type[WorkbenchError]) -> int:
-    """The exit code of a command that ends with such an error."""
+    """Returns the exit code of a command that ends with such an error."""
     if issubclass(kind, Cancelled):
         return EXIT_CANCELLED
     return EXIT_USAGE if issubclass(kind, UsageError) else EXIT_FAILED

@@ -127,7 +127,7 @@ def export(arguments: argparse.Namespace) -> CommandResult | int:
 
 
 def _beside(words: str | None) -> list[Beside]:
-    """What is written beside conversations.
+    """Returns what is written beside conversations.
 
     Raises:
         UsageError: A word is not known.
@@ -140,7 +140,7 @@ def _beside(words: str | None) -> list[Beside]:
 
 
 def _checked_kind(arguments: argparse.Namespace, *, filtered: bool, beside: bool) -> str:
-    """What the lines are written as: one of `FORMATS`, or the form where that has a kind of file of its own.
+    """Returns what the lines are written as: one of `FORMATS`, or the form where that has a kind of file of its own.
 
     Raises:
         UsageError: Options do not go together.
@@ -178,6 +178,6 @@ def _checked_kind(arguments: argparse.Namespace, *, filtered: bool, beside: bool
 
 
 def _remarks(form: str | None, left_behind: Counter[str], redactor: Redactor | None) -> list[str]:
-    """What the form has no place for, and what was replaced, in sentences."""
+    """Returns what the form has no place for, and what was replaced, in sentences."""
     replaced = [] if redactor is None else [replaced_text(redactor.counts)]
     return [*losses_in_words(form or "", left_behind), *replaced]

@@ -21,7 +21,7 @@ from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability
 from engine.base.outcomes import State
 from engine.base.text import one_line
-from engine.completeness.records import LEAST_FOR_PROBE, ScoreRow, ScoringRequest
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ScoreRow, ScoringRequest
 from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
@@ -266,7 +266,7 @@ class _FirstLook:
             return False
         if seconds is not None and seconds <= WORTH_WAITING * FIRST_SECONDS:
             return False
-        few = min(LEAST_FOR_PROBE, counts.conversations) / counts.conversations
+        few = min(MIN_CONVERSATIONS_FOR_PROBE, counts.conversations) / counts.conversations
         ends = seconds is not None and seconds * few > LONGEST_FOR_PROBE
         request = replace(ENDS if ends else SCORING, seconds=FIRST_SECONDS)
         part = self._workspace.scoring_runs.run(request)
@@ -278,7 +278,7 @@ class _FirstLook:
             self._time_left.expect(scoring.reading.name, seconds)
         with self._workspace.project.reading() as conn:
             left = len(part.reading.waiting(conn))
-        if not ends and (not left or part.scored.waiting() < LEAST_FOR_PROBE):
+        if not ends and (not left or part.scored.waiting() < MIN_CONVERSATIONS_FOR_PROBE):
             return False
         try:
             run_stages(self._workspace, [part.scored], self._narrator)
@@ -332,7 +332,9 @@ class _FirstLook:
     # Words
 
     def _badly_read(self, reading: ImportStage) -> list[str]:
-        """The accounts of sources that were badly read, and what was refused, with the command that mends it."""
+        """Returns the accounts of sources that were badly read, and what was refused, with the command that mends
+        it.
+        """
         badly = [source for source in reading.sources if source.badly_read]
         lines = account_lines(badly, partial(map_command, self._project, again=True))
         for refused in reading.refused:
@@ -356,7 +358,9 @@ class _FirstLook:
         return [line, *set_lines(self._workspace.score_sets.all())]
 
     def _to_read(self) -> list[tuple[ConversationRow, str]]:
-        """The conversations to read first, with the reason for each: the least likely to have ended, of many goals."""
+        """Returns the conversations to read first, with the reason for each: the least likely to have ended, of many
+        goals.
+        """
         ids = self._workspace.conversations.ids(ListQuery(sort="p"))[:LOOKED_AT]
         rows = [
             row
@@ -381,7 +385,7 @@ class _FirstLook:
         return reason(score, conversations.messages(row.id)[-1].role, label)
 
     def _labels(self) -> dict[int, str]:
-        """The label of each conversation's group."""
+        """Returns the label of each conversation's group."""
         decision_log = self._workspace.merge_queue_cache.decision_log
         clustering = self._workspace.goals.shown()
         if clustering is None:
@@ -419,7 +423,7 @@ class _FirstLook:
 
 
 def at_speed(cost: Estimate, measured: float | None) -> float | None:
-    """The seconds of an estimate, or more where the speed measured just now (tokens a second) is lower.
+    """Returns the seconds of an estimate, or more where the speed measured just now (tokens a second) is lower.
 
     The speed is that of shorter texts, which are read faster, so it is no reason to expect less.
     """
@@ -429,7 +433,9 @@ def at_speed(cost: Estimate, measured: float | None) -> float | None:
 
 
 def reason(score: ScoreRow, last_role: str, label: str | None) -> str:
-    """Why a conversation is among those to read first, in words: how it ends, what its curve did before, its goal."""
+    """Returns why a conversation is among those to read first, in words: how it ends, what its curve did before, its
+    goal.
+    """
     parts = [ENDINGS.get(last_role, f"ends with a {last_role} message")]
     if score.p_end_normalised is not None and score.curve:
         peak = max(score.curve, key=lambda point: point.p_end_normalised)

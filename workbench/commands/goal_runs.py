@@ -74,7 +74,7 @@ def keep_about(workspace: OpenProject, about: str | None) -> None:
 
 
 def shown_clustering(workspace: OpenProject) -> dict[str, Any]:
-    """The clustering that is shown with its groups after all decisions, largest first, as JSON values."""
+    """Returns the clustering that is shown with its groups after all decisions, largest first, as JSON values."""
     groups = workspace.goals.groups()
     return clustering_result(workspace.project, workspace.merge_queue_cache.decision_log, groups)
 

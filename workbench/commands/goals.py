@@ -365,7 +365,7 @@ def _require_groups(goals: GoalService) -> None:
 
 
 def resolve(groups: Sequence[GoalGroup], name: str) -> GoalGroup:
-    """The group with this label, else that with this id, else that with this number: a label may be a number.
+    """Returns the group with this label, else that with this id, else that with this number: a label may be a number.
 
     Raises:
         UsageError: There is none, or several have this label.
@@ -387,7 +387,7 @@ def resolve(groups: Sequence[GoalGroup], name: str) -> GoalGroup:
 
 
 def conversation(workspace: OpenProject, name: str) -> int:
-    """The key of the conversation that was imported with this id.
+    """Returns the key of the conversation that was imported with this id.
 
     Raises:
         NotFound: There is none, or there are several.

@@ -151,7 +151,7 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
 
 
 def _files(repository: HubRepository) -> CommandResult:
-    """The files of one repository."""
+    """Returns the files of one repository."""
     machine = machine_memory()
     lines = []
     for file in repository.files:
@@ -182,7 +182,7 @@ def _files(repository: HubRepository) -> CommandResult:
 
 
 def _recommended() -> CommandResult:
-    """The recommended models, in sets by the memory that they need."""
+    """Returns the recommended models, in sets by the memory that they need."""
     sets = recommended_sets(folders.config_dir())
     machine = machine_memory()
     here = set_for(sets, max(machine.gpu_free, machine.system or 0) or None)

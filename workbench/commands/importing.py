@@ -164,7 +164,7 @@ def _exit_code(sources: list[SourceReport], *, refused: bool = False) -> int:
 
 
 def _rendered(conversation: Conversation) -> str:
-    """A conversation as a model reads it."""
+    """Returns a conversation as a model reads it."""
     return "".join(piece.text for piece in render_log(conversation.messages))
 
 
@@ -198,7 +198,7 @@ _ASK = "Enter saves it and imports the file; e edits it, g makes another guess, 
 
 
 def file_to_map(arguments: argparse.Namespace) -> str:
-    """The file that `--map` is about.
+    """Returns the file that `--map` is about.
 
     Raises:
         UsageError: There are several, it is a folder or standard input, or a format was chosen too.
@@ -221,7 +221,7 @@ def file_to_map(arguments: argparse.Namespace) -> str:
 
 
 def guessed_mapping(path: str) -> CommandResult:
-    """The guess of where a file has its messages as a mapping file, and what is read with it; stores nothing.
+    """Returns the guess of where a file has its messages as a mapping file, and what is read with it; stores nothing.
 
     Raises:
         FormatError: Nothing in the file looks like messages.
@@ -276,19 +276,21 @@ def ask_for_mapping(path: str) -> str | None:
 
 
 def map_command(project: str | PathLike[str], path: str, again: bool = False) -> str:
-    """The command that asks where a file has its messages, in words; `again` replaces what was read of it before."""
+    """Returns the command that asks where a file has its messages, in words; `again` replaces what was read of it
+    before.
+    """
     words = ["workbench", "import", str(project), path, "--map"]
     return f"To say where its messages are: {shlex.join(words)}" + (" --replace" if again else "")
 
 
 def with_command(error: UnknownFormat, project: str | PathLike[str]) -> FormatError:
-    """The refusal of a file, with the command that asks where it has its messages."""
+    """Returns the refusal of a file, with the command that asks where it has its messages."""
     path = file_of(error.path)
     return error if path is None else FormatError(error.message, map_command(project, path))
 
 
 def _edited(text: str) -> str:
-    """The text as the person left it in the editor of `VISUAL` or `EDITOR`.
+    """Returns the text as the person left it in the editor of `VISUAL` or `EDITOR`.
 
     Raises:
         FormatError: The editor cannot be run, or what it wrote is no text.
@@ -307,7 +309,7 @@ def _edited(text: str) -> str:
 
 
 def _answer(question: str) -> str | None:
-    """What the person types; None at the end of the input or after ctrl+c."""
+    """Returns what the person types; None at the end of the input or after ctrl+c."""
     try:
         return input(question).strip()
     except (EOFError, KeyboardInterrupt):

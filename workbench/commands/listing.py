@@ -117,7 +117,7 @@ RUN_FIELDS = (
 
 
 def _with_interrupted(runs: list[RunRow], project: Project) -> list[RunRow]:
-    """The runs; one recorded as running is interrupted when no process writes the project."""
+    """Returns the runs; one recorded as running is interrupted when no process writes the project."""
     if not any(run.state == "running" for run in runs) or project.is_written():
         return runs
     return [replace(run, state="interrupted") if run.state == "running" else run for run in runs]
@@ -238,7 +238,7 @@ def _line(row: ConversationRow) -> dict[str, Any]:
 
 
 def matching(workspace: OpenProject, filter: Filter) -> Sequence[int]:
-    """The keys of the conversations that match a filter.
+    """Returns the keys of the conversations that match a filter.
 
     Raises:
         NotFound: None does.

@@ -186,7 +186,7 @@ def use(arguments: argparse.Namespace) -> CommandResult:
 
 
 def open_catalog() -> Catalog:
-    """The user's model catalogue."""
+    """Returns the user's model catalog."""
     return Catalog(folders.data_dir(), folders.cache_dir())
 
 
@@ -221,7 +221,7 @@ def _entries(
     entries: Sequence[ModelEntry | AdapterEntry],
     endpoints: Sequence[EndpointEntry] = (),
 ) -> CommandResult:
-    """Models, adapters and endpoints, and with several of them the unfinished pulls too."""
+    """Returns models, adapters and endpoints, and with several of them the unfinished pulls too."""
     machine = machine_memory()
     models = [model_facts(catalog, one, machine) for one in entries if isinstance(one, ModelEntry)]
     adapters = [adapter_facts(catalog, one) for one in entries if isinstance(one, AdapterEntry)]

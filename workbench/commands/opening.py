@@ -134,7 +134,7 @@ def _not_read_only() -> UsageError:
 
 
 def are_logs(paths: Sequence[Path]) -> bool:
-    """Whether these are files or folders of conversations, not one project."""
+    """Returns whether these are files or folders of conversations, not one project."""
     return len(paths) > 1 or paths[0].is_dir() or (paths[0].is_file() and not _is_project(paths[0]))
 
 
@@ -145,7 +145,9 @@ def _is_project(path: Path) -> bool:
 
 
 def project_for(paths: Sequence[Path]) -> Path:
-    """The project that log files are read into: named after the first of them, in the folder that one is in now."""
+    """Returns the project that log files are read into: named after the first of them, in the folder that one is in
+    now.
+    """
     first = paths[0].resolve()
     name = first.name.split(".")[0] or first.name
     return Path(f"{name}.wb")
@@ -178,7 +180,7 @@ def _confirm_new(path: Path) -> None:
 
 
 def _projects_beside(path: Path) -> list[str]:
-    """The names of the project files in the folder of a path."""
+    """Returns the names of the project files in the folder of a path."""
     try:
         return sorted(file.name for file in path.parent.iterdir() if file.suffix == ".wb")
     except OSError:

@@ -12,7 +12,7 @@ from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted, figure, probability
 from engine.base.outcomes import State
 from engine.base.text import one_line
-from engine.completeness.requests import FALL
+from engine.completeness.requests import MIN_SCORE_FALL
 from engine.goals.records import LEAST_SHARE, SecondGoal
 from engine.opener.open_project import OpenProject
 from engine.simulate.request import SimulationOptions
@@ -49,9 +49,10 @@ from workbench.text_tables import cell_lines
     argument(
         "--fall",
         type=float,
-        default=FALL,
+        default=MIN_SCORE_FALL,
         metavar="X",
-        help=f"with --by curve, least fall of the score over a turn, 0 to 1: less finds more (default: {FALL})",
+        help="with --by curve, least fall of the score over a turn, 0 to 1: less finds more"
+        f" (default: {MIN_SCORE_FALL})",
     ),
     *LABELING,
     FILTER,

@@ -97,7 +97,7 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
 
 
 def estimate_text(estimate: Estimate) -> str:
-    """An estimate in words."""
+    """Returns an estimate in words."""
     if not estimate.items:
         return "Nothing is left to score."
     text = f"{counted(estimate.items, 'conversation')}, {estimate.tokens or 0:,} tokens"
@@ -190,7 +190,7 @@ def _import(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _named(which: str, sets: Sequence[ScoreSet]) -> ScoreSet:
-    """The set with this number, or the one whose hash begins like this."""
+    """Returns the set with this number, or the one whose hash begins like this."""
     named = [one for one in sets if which == str(one.number)] or [
         one for one in sets if which and one.config_hash.startswith(which)
     ]

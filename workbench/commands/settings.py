@@ -137,7 +137,9 @@ def completion(arguments: argparse.Namespace) -> CommandResult:
 
 
 def _takes_text(action: argparse.Action) -> bool:
-    """Whether the value of an option may be a path: most of those that are neither a choice nor a number are."""
+    """Returns whether the value of an option may be a path: most of those that are neither a choice nor a number
+    are.
+    """
     return action.nargs != 0 and action.choices is None and action.type not in (int, float)
 
 

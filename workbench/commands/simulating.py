@@ -42,7 +42,7 @@ LEFT_OUT = frozenset({"filled", "dialogue", "interactions", "information", "mana
 
 
 def _flags(kind: Kind) -> list[Argument]:
-    """The options of a kind of simulation; its instructions are a word, because they have to be named."""
+    """Returns the options of a kind of simulation; its instructions are a word, because they have to be named."""
     return request_arguments(SimulationRequest, (*COMMON, *FIELDS[kind]), without=("instructions",))
 
 
@@ -192,7 +192,7 @@ def recsim(arguments: argparse.Namespace) -> CommandResult:
 
 
 def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> CommandResult:
-    """The table of Laban et al. (2025) and the counts of the kinds of replies, by condition."""
+    """Returns the table of Laban et al. (2025) and the counts of the kinds of replies, by condition."""
     over = [row for row in rows if row.reason is None]
     table = sorted(
         aptitudes(sharded_service.scored(over)),
@@ -216,7 +216,7 @@ def report_of_plays(rows: list[PlayRow], conditions: Sequence[Condition]) -> Com
 
 
 def report_of_drafts(drafts: Sequence[Draft], code: int) -> CommandResult:
-    """The proposed shards of each instruction, and what the checks found missing."""
+    """Returns the proposed shards of each instruction, and what the checks found missing."""
     lines: list[str] = []
     for draft in drafts:
         lines.append(one_line(f"{draft.task_id}: {len(draft.candidates)} shards", LONGEST_NAME))
@@ -237,7 +237,7 @@ def report_of_drafts(drafts: Sequence[Draft], code: int) -> CommandResult:
 
 
 def _by_instruction(rows: Sequence[PlayRow]) -> list[dict[str, Any]]:
-    """The same figures for each instruction alone."""
+    """Returns the same figures for each instruction alone."""
     scores: dict[str, list[Scored]] = {}
     for score in sharded_service.scored(rows):
         scores.setdefault(score.instruction, []).append(score)
@@ -283,7 +283,7 @@ def played(workspace: OpenProject, simulation: Simulation) -> list[PlayRow]:
 
 
 def estimate_text(estimate: PlayEstimate) -> str:
-    """An estimate in words."""
+    """Returns an estimate in words."""
     if not estimate.plays:
         return "Nothing is left to play."
     text = f"{estimate.plays:,} to play with {', '.join(estimate.models)}"
@@ -295,5 +295,5 @@ def estimate_text(estimate: PlayEstimate) -> str:
 
 
 def exit_code(rows: list[PlayRow]) -> int:
-    """The exit code: 3 where a play broke off, because the table then covers only the others."""
+    """Returns the exit code: 3 where a play broke off, because the table then covers only the others."""
     return EXIT_INCOMPLETE if any(row.reason is not None for row in rows) else EXIT_DONE

@@ -14,7 +14,7 @@ from workbench.narration import narrate
 
 
 def headline(counts: Counts, rule: DecisionRule) -> str:
-    """Counts, and on a second line where there are scores `rate_line`."""
+    """Returns the counts, and on a second line where there are scores `rate_line`."""
     text = (
         f"{counted(counts.conversations, 'conversation')}, {counted(counts.messages, 'message')},"
         f" {counted(counts.duplicates, 'duplicate')}, {counts.quarantined:,} quarantined"
@@ -23,7 +23,9 @@ def headline(counts: Counts, rule: DecisionRule) -> str:
 
 
 def rate_line(counts: Counts, rule: DecisionRule) -> str:
-    """The rate of complete conversations with its interval, what counts as one, how many are near it, and coverage."""
+    """Returns the rate of complete conversations with its interval, what counts as one, how many are near it, and
+    coverage.
+    """
     rate = counts.rate
     if rate is None:
         return "nothing is scored"
@@ -36,7 +38,9 @@ def rate_line(counts: Counts, rule: DecisionRule) -> str:
 
 
 def counts_json(counts: Counts, rule: DecisionRule) -> dict[str, Any]:
-    """Counts as JSON, with the coverage of the scores, the rate of complete conversations and the rule behind it."""
+    """Returns the counts as JSON, with the coverage of the scores, the rate of complete conversations and the rule
+    behind it.
+    """
     coverage = counts.scored / counts.conversations if counts.conversations else None
     rate = counts.rate
     return {
@@ -49,13 +53,13 @@ def counts_json(counts: Counts, rule: DecisionRule) -> dict[str, Any]:
 
 
 def set_text(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> str:
-    """One set: its name, how much it scores and how far it can be relied on."""
+    """Returns one set: its name, how much it scores and how far it can be relied on."""
     scored = counted(score_set.scored, "conversation")
     return f"{name_of(score_set)}, {scored}; {reliability(score_set, sets).test}"
 
 
 def set_lines(sets: Sequence[ScoreSet]) -> list[str]:
-    """The set in force, what is doubtful about it and what would help, and how many others there are."""
+    """Returns the set in force, what is doubtful about it and what would help, and how many others there are."""
     now = in_force(sets)
     if now is None:
         return []
@@ -77,7 +81,7 @@ def narrate_set(score_sets: ScoreSets) -> None:
 
 
 def set_json(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> dict[str, Any]:
-    """A set as JSON, with what is doubtful about it and what would help."""
+    """Returns a set as JSON, with what is doubtful about it and what would help."""
     judgement = reliability(score_set, sets)
     return {
         **asdict(score_set),
@@ -87,6 +91,6 @@ def set_json(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> dict[str, Any]:
 
 
 def sets_json(sets: Sequence[ScoreSet]) -> dict[str, Any]:
-    """The set in force as JSON, and the number of sets."""
+    """Returns the set in force as JSON, and the number of sets."""
     now = in_force(sets)
     return {"in_force": now and set_json(now, sets), "score_sets": len(sets)}

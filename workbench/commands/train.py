@@ -191,7 +191,7 @@ def delete(arguments: argparse.Namespace) -> CommandResult:
 
 
 def estimate_text(estimate: TrainingEstimate) -> str:
-    """An estimate as text of several lines."""
+    """Returns an estimate as text of several lines."""
     text = (
         f"{estimate.name}: train on {estimate.train:,} of {counted(estimate.matched, 'conversation')},"
         f" select the checkpoint by {estimate.selection:,}, test on {estimate.test:,}, with {estimate.base}"
@@ -254,7 +254,7 @@ def _watch(
 
 
 def _report(history: RunHistory, as_json: bool, killed: bool = False) -> CommandResult:
-    """The result of a run that ended; where it did not end well, it is printed before the error.
+    """Returns the result of a run that ended; where it did not end well, it is printed before the error.
 
     Raises:
         WorkbenchError: It failed.
@@ -337,7 +337,7 @@ class _Narrator:
         return ""
 
     def _progress_due(self) -> bool:
-        """Whether the next line about progress is due."""
+        """Returns whether the next line about progress is due."""
         if time.monotonic() - self._last_progress < PROGRESS_SECONDS:
             return False
         self._last_progress = time.monotonic()

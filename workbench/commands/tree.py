@@ -15,7 +15,7 @@ from engine.conversations.filters import Filter, ListQuery, Term
 from engine.opener.open_project import OpenProject
 from engine.trees.growth import Budget
 from engine.trees.guarantee import (
-    PROVES_NOTHING,
+    MIN_USELESS_WIDTH,
     TOO_WIDE,
     ProbabilityBounds,
     guarantee,
@@ -128,13 +128,13 @@ def _tree_lines(arguments: argparse.Namespace, shown: _GrownTree) -> list[str]:
     if shown.bounds:
         low, high = shown.bounds.low, shown.bounds.high
         lines.append(f"P({arguments.property}) in [{low:.3f}, {high:.3f}]")
-        if high - low >= PROVES_NOTHING:
+        if high - low >= MIN_USELESS_WIDTH:
             lines.append(f"  {TOO_WIDE}")
     return lines
 
 
 def _places(workspace: OpenProject, arguments: argparse.Namespace, at: At) -> list[Place]:
-    """The places of one conversation where a tree grows.
+    """Returns the places of one conversation where a tree grows.
 
     Raises:
         NotFound: There is no such conversation.
@@ -176,7 +176,7 @@ def _answer_line(answer: Answer, indent: str = "") -> str:
 def meaning_lines(
     distinct: Sequence[Answer], meanings: Meanings, threshold: float, by: str
 ) -> list[str]:
-    """The answers grouped by meaning, and the entropy over meanings."""
+    """Returns the answers grouped by meaning, and the entropy over meanings."""
     lines: list[str] = []
     for group in meanings.groups:
         several = len(group.answers) > 1
@@ -194,7 +194,7 @@ def meaning_lines(
 
 
 def turn_lines(rows: Sequence[TreeRow]) -> list[str]:
-    """The uncertainty of the model along a conversation: a line for each step."""
+    """Returns the uncertainty of the model along a conversation: a line for each step."""
     worst = max((-(row.max_log_prob or 0.0) for row in rows), default=0.0)
     return [
         f"step {row.step:3}  {bar(-(row.max_log_prob or 0.0) / worst if worst else 0.0)}"
@@ -205,12 +205,12 @@ def turn_lines(rows: Sequence[TreeRow]) -> list[str]:
 
 
 def whole_answers(grown: Tree) -> int:
-    """Number of leaves that are whole answers; the others only begin one."""
+    """Returns the number of leaves that are whole answers; the others only begin one."""
     return sum(node.kind is Kind.ENDED for node in grown.nodes)
 
 
 def summary(measures: Measures, whole: int) -> str:
-    """The figures of a tree in one line, given how many of its leaves are whole answers."""
+    """Returns the figures of a tree in one line, given how many of its leaves are whole answers."""
     fork = measures.first_fork
     parts = [
         f"{measures.leaves} {'leaf' if measures.leaves == 1 else 'leaves'}, {whole} of them whole answers",
@@ -225,7 +225,9 @@ def summary(measures: Measures, whole: int) -> str:
 
 
 def tree_lines(grown: Tree) -> list[str]:
-    """The tree as indented lines: single continuations share a line, branches are ordered by descending mass."""
+    """Returns the tree as indented lines: single continuations share a line, branches are ordered by descending
+    mass.
+    """
     masses = subtree_mass(grown)
     lines: list[str] = []
     left_out = 0

@@ -57,7 +57,7 @@ GROWTH: tuple[Argument | ArgumentGroup, ...] = (
 
 
 def tree_request(arguments: argparse.Namespace) -> TreeRequest:
-    """The request of a command that grows trees."""
+    """Returns the request of a command that grows trees."""
     tree = read_request(TreeOptions, arguments, transform=read_request(Transform, arguments))
     if "stop" not in arguments:
         tree = replace(tree, stop=(STEP_STOP,))
@@ -166,7 +166,7 @@ def _grow_on(workspace: OpenProject, arguments: argparse.Namespace) -> None:
 
 
 def _node_of(nodes: NodeColumns, text: str) -> int:
-    """The node at which the path first spells the whole text, perhaps with more; of several the most probable.
+    """Returns the node at which the path first spells the whole text, perhaps with more; of several the most probable.
 
     Raises:
         NotFound: No answer of the tree begins like this.
@@ -183,7 +183,7 @@ def _node_of(nodes: NodeColumns, text: str) -> int:
 
 
 def _named(which: str, sets: Sequence[TreeConfig]) -> TreeConfig:
-    """The set whose hash begins like this."""
+    """Returns the set whose hash begins like this."""
     named = [one for one in sets if which and one.config_hash.startswith(which)]
     if len(named) == 1:
         return named[0]

@@ -44,7 +44,7 @@ OF_COMPLETENESS = (
 
 
 def _switch(name: str, help: str) -> Argument:
-    """A switch that is None where it is not given, as every option of one metric only."""
+    """Returns a switch that is None where it is not given, as every option of one metric only."""
     return argument(name, action="store_const", const=True, help=help)
 
 

@@ -418,7 +418,7 @@ def _probe_lines(probe: ExampleProbe, yes: str, no: str, called: str) -> list[st
 
 
 def _change_text(change: ExampleProbeChange) -> str:
-    """What newer verdicts would change, in words."""
+    """Returns what newer verdicts would change, in words."""
     text = f"{change.up:,} would come above the threshold, {change.down:,} below"
     before, after = change.now.test, change.then.test
     if before is None or after is None:

@@ -17,7 +17,7 @@ from engine.completeness.block import BoundaryProbability, ItemScore, log_item
 from engine.completeness.boundaries import no_boundary_reason
 from engine.completeness.model_requests import Score
 from engine.completeness.records import (
-    SAMPLES_PROBE,
+    BUNDLED_PROBE_ADAPTER,
     CurvePoint,
     DecisionRule,
     Mode,
@@ -103,7 +103,7 @@ class ConversationScorer:
         run = self._runs.run(replace(request, mode=mode, tune=False))
         probe = None
         if run.question.states:
-            probe = bundled_probe.of_model(run.model.model)
+            probe = bundled_probe.bundled_probe_for(run.model.model)
             if probe is None:
                 raise NotFound(
                     f"There is no probe for {run.model.model.label} outside a project.",
@@ -145,7 +145,7 @@ class ConversationScorer:
             leaks=leaks,
             mode=mode,
             model=run.model.model.label,
-            adapter=SAMPLES_PROBE if probe else run.model.model.adapter_name,
+            adapter=BUNDLED_PROBE_ADAPTER if probe else run.model.model.adapter_name,
             own_adapter=adapter is not None and adapter.parent != BUNDLED_ADAPTERS,
         )
 

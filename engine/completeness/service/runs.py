@@ -13,7 +13,7 @@ from engine.completeness.block import Question
 from engine.completeness.boundaries import boundaries
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.endpoint_scoring import refuse_curve
-from engine.completeness.records import LEAST_FOR_PROBE, Mode, ScoringRequest
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode, ScoringRequest
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.remaining import RemainingStage
@@ -244,8 +244,8 @@ class ScoringRuns:
     def mode_for(self, request: ScoringRequest) -> Mode:
         """The mode that a request is scored in: its own, or the best one that its model and its conversations allow.
 
-        That is `probe` on a local model from `LEAST_FOR_PROBE` conversations. With fewer it is `tuned` where somebody
-        trained or added an adapter, `probe` on the built-in model, otherwise `tuned` or `base`.
+        That is `probe` on a local model from `MIN_CONVERSATIONS_FOR_PROBE` conversations. With fewer it is `tuned`
+        where somebody trained or added an adapter, `probe` on the built-in model, otherwise `tuned` or `base`.
         """
         if request.mode is not None:
             return request.mode
@@ -263,7 +263,7 @@ class ScoringRuns:
         if adapter is not None and adapter.parent != BUNDLED_ADAPTERS:
             return "tuned"
         bare = setup.models.resolve(replace(request, mode="probe").model_request)
-        if bundled_probe.of_model(bare.model) is not None:
+        if bundled_probe.bundled_probe_for(bare.model) is not None:
             return "probe"
         return "tuned" if adapter is not None else "base"
 
@@ -274,10 +274,10 @@ class ScoringRuns:
         with project.reading() as conn:
             ids = selection.ids(conn)[:LOOKED_AT]
         found = 0
-        for first in range(0, len(ids), LEAST_FOR_PROBE):
-            logs = logs_of(project, ids[first : first + LEAST_FOR_PROBE])
+        for first in range(0, len(ids), MIN_CONVERSATIONS_FOR_PROBE):
+            logs = logs_of(project, ids[first : first + MIN_CONVERSATIONS_FOR_PROBE])
             found += sum(len(log.item.boundaries) > 1 for log in logs)
-            if found >= LEAST_FOR_PROBE:
+            if found >= MIN_CONVERSATIONS_FOR_PROBE:
                 return True
         return False
 

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from engine.base.interval import Interval
 from engine.base.number_format import counted, difference, figure, figure_range
 from engine.base.text import one_line
-from engine.completeness.records import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest, ScoreSet
+from engine.completeness.records import (
+    BUNDLED_PROBE_ADAPTER,
+    MIN_CONVERSATIONS_FOR_PROBE,
+    EndingTest,
+    ScoreSet,
+)
 from engine.completeness.tables import generated_ends, score_sets
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.project.project import Project
@@ -79,7 +84,7 @@ def name_of(one: ScoreSet | ScoreConfig) -> str:
 
 
 _MORE = (
-    f"{LEAST_FOR_PROBE} conversations that could end in two places or more: from there on a probe"
+    f"{MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places or more: from there on a probe"
     " learns from your own"
 )
 
@@ -120,7 +125,7 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
     if not doubt:
         return Reliability(words)
     remedy = "more conversations, a larger model, or an adapter trained on them (`workbench train`)"
-    if one.mode == "probe" and one.adapter == SAMPLES_PROBE:
+    if one.mode == "probe" and one.adapter == BUNDLED_PROBE_ADAPTER:
         remedy = _MORE
     if best is not None:
         remedy = f"choose set {best.number}, which does better: {name_of(best)}"

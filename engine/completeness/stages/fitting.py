@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 from engine.base.errors import NotYet
 from engine.base.number_format import counted, figure, figure_range
 from engine.base.statistics.ranking import auroc
-from engine.completeness import bundled_probe, probe
-from engine.completeness.baselines import by_position, sounds_complete
+from engine.completeness import bundled_probe, probe, probe_calibration
+from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
 from engine.completeness.bundled_probe import BundledProbe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import Floats
-from engine.completeness.records import LEAST_FOR_PROBE, SAMPLES_PROBE, EndingTest
+from engine.completeness.probe_calibration import Floats
+from engine.completeness.records import (
+    BUNDLED_PROBE_ADAPTER,
+    MIN_CONVERSATIONS_FOR_PROBE,
+    EndingTest,
+)
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
@@ -34,17 +38,19 @@ from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
 
-CHUNK = 500
-"""Conversations whose text is read at once for the keyword rule."""
+CONVERSATIONS_PER_TEXT_READ = 500
+"""Number of conversations whose text is read at once for the keyword rule."""
 
-SCORED_AT_ONCE = 2_000
-"""Conversations whose scores are stored in one transaction. More would hold more states in memory, and make what a
-person writes wait longer."""
+CONVERSATIONS_PER_TRANSACTION = 2_000
+"""Number of conversations whose scores are stored in one transaction.
+
+More would hold more states in memory, and make what a person writes wait longer.
+"""
 
 STEPS = probe.STEPS * 2
-"""Folds of the probe, and of position alone."""
+"""Number of steps of progress: the folds of the probe, and those of position alone."""
 
-WHOLE = 0.5
+MIN_WHOLE_SCORE = 0.5
 """Score from which the test calls a conversation whole."""
 
 
@@ -54,11 +60,11 @@ class _Read:
 
     Attributes:
         states_key: The config hash of the hidden states.
-        ids: All conversations that have states, or a reason for none; in id order.
+        ids: All conversations that have an entry, which is states or a reason for none; in id order.
         entries: Those of them to learn from: all, or the ones that were drawn; in id order. Their states are in
             `states` only.
         usable: Those of `entries` with states; `names` are their external ids.
-        states: Of all boundaries of `usable` in order, shape (boundaries, dimensions).
+        states: The states at all boundaries of `usable` in order, shape (boundaries, dimensions).
     """
 
     states_key: str
@@ -80,27 +86,27 @@ class _Fitted:
 
     Attributes:
         p: Scores of all boundaries of `_Read.states`, shape (boundaries,).
-        of_others: Returns the scores of boundaries of the other conversations, given their states.
+        score_unseen: Returns the scores of boundaries of the other conversations, given their states.
         drawn: Number of conversations with states that were drawn to learn from; None where all are learned from.
         spread: Spread of `p` between repeats of the fit; None where nothing was fitted.
         bundled: Name of the bundled probe, where there were too few conversations to fit one; empty otherwise.
-        test: None where too few conversations could be cut.
+        test: Test of the scores out of fold; None where too few conversations could be cut.
     """
 
     p: Floats
-    of_others: Callable[[NDArray[np.float16]], Floats]
+    score_unseen: Callable[[NDArray[np.float16]], Floats]
     drawn: int | None
     spread: Floats | None
     bundled: str = ""
     test: EndingTest | None = None
 
     def in_words(self) -> str:
-        """Which probe scored, and the result of its test."""
+        """Returns which probe scored, and the result of its test, for the summary."""
         by = "by a probe that never saw them"
         if self.drawn is not None:
             by += f", learned from {counted(self.drawn, 'conversation')} drawn at random"
         if self.bundled:
-            by = f"by the probe of the program's samples (your own needs {LEAST_FOR_PROBE})"
+            by = f"by the probe of the program's samples (your own needs {MIN_CONVERSATIONS_FOR_PROBE})"
         if self.test is None:
             return f"{by}; too few to test"
         area, number = self.test.auroc, counted(self.test.conversations, "conversation")
@@ -109,9 +115,9 @@ class _Fitted:
 
 
 class FittingStage(CpuStage):
-    """Fits the probe anew to the conversations that were read, at most `probe.MOST` of them, and scores each
-    conversation by a probe that never saw it. Too few for a fit are scored by the bundled probe, where the model is the
-    built-in one.
+    """Fits the probe anew to the conversations that were read, at most `probe.MAX_CONVERSATIONS` of them, and scores
+    each conversation by a probe that never saw it. Too few for a fit are scored by the bundled probe, where
+    the model is the built-in one.
     """
 
     name = "fit"
@@ -147,10 +153,14 @@ class FittingStage(CpuStage):
         """The parameters that determine the scores: how they are fitted, and the conversations that were read."""
         states = self._states_key()
         with self._project.reading() as conn:
-            ids = hidden_states.ids(conn, states)
-            known = hidden_states.fingerprint(conn, ids)
-        found = {"probe": probe.VERSION, "states": states, "conversations": known}
-        return {**found, "drawn": probe.MOST} if len(ids) > probe.MOST else found
+            ids = hidden_states.ids_with_entry(conn, states)
+            fingerprint = hidden_states.fingerprint(conn, ids)
+        params = {"probe": probe.VERSION, "states": states, "conversations": fingerprint}
+        return (
+            {**params, "drawn": probe.MAX_CONVERSATIONS}
+            if len(ids) > probe.MAX_CONVERSATIONS
+            else params
+        )
 
     def waiting(self) -> int:
         """Number of conversations that were read and have no scores of a probe fitted to all that were read."""
@@ -158,7 +168,7 @@ class FittingStage(CpuStage):
         with self._project.reading() as conn:
             if score_sets.is_stored(conn, key):
                 return 0
-            return hidden_states.readable(conn, self._states_key())
+            return hidden_states.count_with_states(conn, self._states_key())
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Fits, tests and stores the scores in batches; the last batch puts the set in force. Does nothing if the set
@@ -166,7 +176,7 @@ class FittingStage(CpuStage):
 
         Raises:
             UsageError: There are too few conversations for a probe, and the bundled one does not fit the model.
-            Cancelled: `interrupt` was called.
+            Cancelled: The run was cancelled.
         """
         key = self.config_hash
         with self._project.reading() as conn:
@@ -176,24 +186,27 @@ class FittingStage(CpuStage):
             read = _read(conn, self._states_key())
         total = STEPS
         yield Progress(0, total)
-        found: list[_Fitted] = []
+        results: list[_Fitted] = []
         done = 0
-        for count, note in self._live(partial(self._fit, read), found.append):
+        for count, note in self._run_on_thread(partial(self._fit, read), results.append):
             done += count
             yield Progress(min(done, total), total, note)
-        (fitted,) = found
-        for _, note in self._live(partial(self._store, run_id, key, read, fitted), self._count):
+        (fitted,) = results
+        for _, note in self._run_on_thread(
+            partial(self._store, run_id, key, read, fitted), self._count
+        ):
             yield Progress(total, total, note)
         self._summary = fitted.in_words()
         yield Progress(total, total)
 
     def _count(self, scored: int) -> None:
+        """Takes the number of conversations that have a score, for the summary."""
         self._scored = scored
 
     def _store(
         self, run_id: int, key: str, read: _Read, fitted: _Fitted, report: OnProgress
     ) -> int:
-        """Stores the scores, `SCORED_AT_ONCE` at a time; returns the number of conversations that have one."""
+        """Stores the scores part by part; returns the number of conversations that have one."""
         model = self._model.model
         noise = None if fitted.spread is None else float(fitted.spread.mean())
         name = fitted.bundled or model.adapter_name
@@ -212,15 +225,16 @@ class FittingStage(CpuStage):
                 runs.count(conn, run_id, STEPS, STEPS)
 
         scored = 0
-        for nth, (done, entries) in enumerate(_score_entries(self._project, read, fitted)):
+        for index, (done, entries) in enumerate(_score_entries(self._project, read, fitted)):
             last = done == len(read.ids)
-            self._project.write(partial(store, entries=entries, first=nth == 0, last=last))
+            self._project.write(partial(store, entries=entries, first=index == 0, last=last))
             scored += sum(bool(entry.boundaries) for entry in entries)
             if not last:
                 report(0, f"storing the scores of {done:,} of {len(read.ids):,} conversations")
         return scored
 
     def _put_in_force(self, conn: sqlite3.Connection, config_hash: str) -> None:
+        """Puts a finished set in force, and marks it as provisional or drops what was provisional before."""
         score_sets.put_in_force_unless_another_is(conn, config_hash, finished=not self._provisional)
         if self._provisional:
             score_sets.mark_provisional(conn, config_hash)
@@ -234,38 +248,46 @@ class FittingStage(CpuStage):
         return f"Scored {counted(self._scored, 'conversation')} {self._summary}."
 
     def _fit(self, read: _Read, report: OnProgress) -> _Fitted:
+        """Returns the scores by a fitted probe, or by the bundled one where there are too few conversations, with its
+        test where enough can be cut.
+
+        Raises:
+            NotYet: There are too few conversations for a probe, and the bundled one does not fit the model.
+        """
         counts = read.counts
         cuts = draw_cuts(read.names, counts)
         groups, keywords, numbers = self._read_texts(read)
         different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
         bundled = None
-        if different < LEAST_FOR_PROBE:
-            bundled = bundled_probe.of_model(self._model.model)
+        if different < MIN_CONVERSATIONS_FOR_PROBE:
+            bundled = bundled_probe.bundled_probe_for(self._model.model)
             if bundled is None or not read.usable:
                 raise NotYet(
-                    f"A probe needs {LEAST_FOR_PROBE} conversations that could end in two places,"
+                    f"A probe needs {MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places,"
                     f" nearly equal ones counted once; there are {different:,} among"
                     f" {len(counts):,}.",
                     "Read more conversations, or score with --mode tuned.",
                 )
-        end = np.concatenate([np.arange(count) == count - 1 for count in counts])
-        group = np.repeat(groups, counts)
+        is_end = np.concatenate([np.arange(count) == count - 1 for count in counts])
+        group_ids = np.repeat(groups, counts)
         drawn = len(read.usable) if len(read.entries) < len(read.ids) else None
         if bundled is not None:
-            by_samples = partial(_by_bundled, bundled)
-            fitted = _Fitted(by_samples(read.states), by_samples, drawn, None, SAMPLES_PROBE)
+            score_by_bundled = partial(_score_by_bundled, bundled)
+            fitted = _Fitted(
+                score_by_bundled(read.states), score_by_bundled, drawn, None, BUNDLED_PROBE_ADAPTER
+            )
         else:
-            fit = probe.cross_fit(read.states, end, group, lambda: report(1, "fitting"))
-            fitted = _Fitted(fit.p, fit.of_others, drawn, fit.spread)
-        if different < probe.FOLDS:
+            fit = probe.cross_fit(read.states, is_end, group_ids, lambda: report(1, "fitting"))
+            fitted = _Fitted(fit.p, fit.score_unseen, drawn, fit.spread)
+        if different < probe_calibration.FOLDS:
             return fitted
-        position = by_position(
+        position = cross_fit_by_position(
             [
                 [
-                    (number, place.chars, place.step_chars)
-                    for number, place in zip(known, one.places, strict=True)
+                    Position(number, place.chars, place.step_chars)
+                    for number, place in zip(boundary_numbers, entry.places, strict=True)
                 ]
-                for known, one in zip(numbers, read.usable, strict=True)
+                for boundary_numbers, entry in zip(numbers, read.usable, strict=True)
             ],
             groups,
             lambda: report(1, "comparing with position alone"),
@@ -273,39 +295,52 @@ class FittingStage(CpuStage):
         return replace(fitted, test=_test(numbers, cuts, fitted.p, position.p, keywords))
 
     def _read_texts(self, read: _Read) -> tuple[shingle_overlap.Ints, Floats, list[list[int]]]:
-        """What only the texts tell, from one pass over them.
+        """Returns what only the texts tell, from one pass over them.
 
         Returns:
             A group for each usable conversation, which nearly equal ones share, so that they share a fold; and the
             keyword rule's answer at each boundary of `read.states`; and for each usable conversation the number of each
             boundary that was read among all that it has, from 0.
         """
-        read_at = {entry.conversation_id: entry.places for entry in read.usable}
+        places_read = {entry.conversation_id: entry.places for entry in read.usable}
         numbers = []
-        found = []
+        shingles = []
         keywords: list[float] = []
         ids = [entry.conversation_id for entry in read.usable]
-        for first in range(0, len(ids), CHUNK):
+        for first in range(0, len(ids), CONVERSATIONS_PER_TEXT_READ):
             self._check()
-            for log in logs_of(self._project, ids[first : first + CHUNK]):
-                found.append(shingle_overlap.log_shingles(log.pieces))
-                index = {piece.message: nth for nth, piece in enumerate(log.pieces)}
-                of_boundary = {at: number for number, at in enumerate(log.item.boundaries)}
-                at = [index[place.message] for place in read_at[log.id]]
-                numbers.append([of_boundary[piece] for piece in at])
-                keywords += [float(sounds_complete(log.pieces[: piece + 1])) for piece in at]
-        return shingle_overlap.groups(found), np.array(keywords), numbers
+            for log in logs_of(self._project, ids[first : first + CONVERSATIONS_PER_TEXT_READ]):
+                shingles.append(shingle_overlap.log_shingles(log.pieces))
+                piece_of_message = {piece.message: index for index, piece in enumerate(log.pieces)}
+                number_of_piece = {
+                    piece: number for number, piece in enumerate(log.item.boundaries)
+                }
+                read_pieces = [piece_of_message[place.message] for place in places_read[log.id]]
+                numbers.append([number_of_piece[piece] for piece in read_pieces])
+                keywords += [
+                    float(sounds_complete(log.pieces[: piece + 1])) for piece in read_pieces
+                ]
+        return shingle_overlap.groups(shingles), np.array(keywords), numbers
 
 
 def _test(
     numbers: list[list[int]], cuts: Cuts, p: Floats, position: Floats, keywords: Floats
 ) -> EndingTest:
+    """Returns the test of the scores `p`, beside those by position alone and by the keyword rule.
+
+    Args:
+        numbers: Of each usable conversation the numbers of the boundaries that were read, from 0.
+        cuts: The pairs of a whole conversation and the same one cut, as indices of boundaries.
+        p, position, keywords: Scores of all boundaries that were read, shape (boundaries,).
+    """
     both = np.concatenate([cuts.whole, cuts.cut])
     label = [True] * len(cuts.whole) + [False] * len(cuts.cut)
     pair = [*range(len(cuts.whole))] * 2
-    hits = int((p[cuts.whole] >= WHOLE).sum())
-    alarms = int((p[cuts.cut] >= WHOLE).sum())
-    curves, by_position, by_keywords = (_curves(numbers, one) for one in (p, position, keywords))
+    hits = int((p[cuts.whole] >= MIN_WHOLE_SCORE).sum())
+    alarms = int((p[cuts.cut] >= MIN_WHOLE_SCORE).sum())
+    curves, by_position, by_keywords = (
+        _curves(numbers, values) for values in (p, position, keywords)
+    )
     share, pairs = matched(curves)
     (of_position, _), (of_keywords, _) = matched(by_position), matched(by_keywords)
     return EndingTest(
@@ -324,32 +359,38 @@ def _test(
 
 
 def _curves(numbers: list[list[int]], p: Floats) -> list[Floats]:
-    """The values at all boundaries of each conversation; NaN where none was read."""
+    """Returns the values at all boundaries of each conversation; NaN at those that were not read."""
     curves, first = [], 0
-    for known in numbers:
-        curve = np.full(known[-1] + 1, np.nan)
-        curve[known] = p[first : first + len(known)]
+    for read_numbers in numbers:
+        curve = np.full(read_numbers[-1] + 1, np.nan)
+        curve[read_numbers] = p[first : first + len(read_numbers)]
         curves.append(curve)
-        first += len(known)
+        first += len(read_numbers)
     return curves
 
 
-def _by_bundled(bundled: BundledProbe, states: NDArray[np.float16]) -> Floats:
+def _score_by_bundled(bundled: BundledProbe, states: NDArray[np.float16]) -> Floats:
+    """Returns the probability of an end at each boundary by the bundled probe, shape (boundaries,)."""
     return bundled.p(states.astype(np.float32))
 
 
 def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
+    """Returns the states to learn from, of all conversations with an entry or of those that are drawn."""
     with snapshot(conn):
-        ids = hidden_states.ids(conn, states_key)
-        entries = list(hidden_states.of_conversations(conn, states_key, probe.drawn(ids)))
+        ids = hidden_states.ids_with_entry(conn, states_key)
+        entries = list(
+            hidden_states.entries_of_conversations(
+                conn, states_key, probe.sample_conversations(ids)
+            )
+        )
     # One array, filled row by row; the bytes of each row are dropped at once, since states can take gigabytes.
     states = np.empty(_shape(entries), dtype="<f2")
     first = 0
-    for at, entry in enumerate(entries):
+    for index, entry in enumerate(entries):
         last = first + len(entry.places)
         if entry.places:
             states[first:last] = _states(entry)
-        entries[at] = replace(entry, states=b"")
+        entries[index] = replace(entry, states=b"")
         first = last
     usable = [entry for entry in entries if entry.places]
     keys = [entry.conversation_id for entry in usable]
@@ -358,36 +399,45 @@ def _read(conn: sqlite3.Connection, states_key: str) -> _Read:
 
 
 def _shape(entries: Sequence[StateEntry]) -> tuple[int, int]:
-    """Number of boundaries, and of dimensions of a state; (0, 0) without any."""
+    """Returns the number of boundaries and of dimensions of a state; (0, 0) without any."""
     boundaries = sum(len(entry.places) for entry in entries)
     size = sum(len(entry.states) for entry in entries)
     return boundaries, size // (2 * boundaries) if boundaries else 0
 
 
 def _states(entry: StateEntry) -> NDArray[np.float16]:
-    """The states of a conversation with boundaries, shape (boundaries, dimensions)."""
+    """Returns the states of a conversation with boundaries, shape (boundaries, dimensions)."""
     return np.frombuffer(entry.states, dtype="<f2").reshape(len(entry.places), -1)
 
 
 def _score_entries(
     project: Project, read: _Read, fitted: _Fitted
 ) -> Iterator[tuple[int, list[ScoreEntry]]]:
-    """The scores of all conversations of `read`, `SCORED_AT_ONCE` at a time, each time with the number of conversations
-    so far."""
-    learned = {one.conversation_id: (one, p) for one, p in _each(read.entries, fitted.p)}
-    for first in range(0, len(read.ids), SCORED_AT_ONCE):
-        part = read.ids[first : first + SCORED_AT_ONCE]
-        asked = [key for key in part if key not in learned]
+    """Yields the scores of all conversations of `read` in parts, each with the number of conversations so far.
+
+    A part has at most `CONVERSATIONS_PER_TRANSACTION` conversations.
+    """
+    learned = {
+        entry.conversation_id: (entry, p) for entry, p in _pair_with_scores(read.entries, fitted.p)
+    }
+    for first in range(0, len(read.ids), CONVERSATIONS_PER_TRANSACTION):
+        part = read.ids[first : first + CONVERSATIONS_PER_TRANSACTION]
+        unseen_ids = [key for key in part if key not in learned]
         with project.reading() as conn:
-            others = list(hidden_states.of_conversations(conn, read.states_key, asked))
+            others = list(hidden_states.entries_of_conversations(conn, read.states_key, unseen_ids))
         states = [_states(entry) for entry in others if entry.places]
-        p = fitted.of_others(np.concatenate(states)) if states else np.empty(0)
-        known = [learned[key] for key in part if key in learned]
-        yield first + len(part), [_score_entry(*one) for one in (*known, *_each(others, p))]
+        p = fitted.score_unseen(np.concatenate(states)) if states else np.empty(0)
+        learned_part = [learned[key] for key in part if key in learned]
+        yield (
+            first + len(part),
+            [_score_entry(*each) for each in (*learned_part, *_pair_with_scores(others, p))],
+        )
 
 
-def _each(entries: Sequence[StateEntry], p: Floats) -> Iterator[tuple[StateEntry, Floats]]:
-    """Each conversation with the scores of its boundaries."""
+def _pair_with_scores(
+    entries: Sequence[StateEntry], p: Floats
+) -> Iterator[tuple[StateEntry, Floats]]:
+    """Yields each conversation with the scores of its boundaries."""
     first = 0
     for entry in entries:
         last = first + len(entry.places)
@@ -396,6 +446,7 @@ def _each(entries: Sequence[StateEntry], p: Floats) -> Iterator[tuple[StateEntry
 
 
 def _score_entry(entry: StateEntry, p: Floats) -> ScoreEntry:
+    """Returns the score of a conversation to store, given those of its boundaries."""
     points = tuple(
         BoundaryEntry(place.message, place.step, place.turn, value, 1 - value)
         for place, value in zip(entry.places, p.tolist(), strict=True)

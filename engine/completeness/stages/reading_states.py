@@ -17,7 +17,7 @@ from engine.completeness.block import ItemScore, LogItem, Question
 from engine.completeness.boundaries import RULE, no_boundary_reason
 from engine.completeness.conversation_logs import Log, Measured, logs_of, measured_noise
 from engine.completeness.model_requests import Score
-from engine.completeness.records import LEAST_FOR_PROBE
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.completeness.truncation import cut_at
@@ -125,7 +125,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         measured_noise(self._project, self._work, every, self._measured)
         model = self._work.model
         register = partial(
-            hidden_states.register,
+            hidden_states.register_config,
             config_hash=self.config_hash,
             model=model.label,
             adapter=model.adapter_name,
@@ -142,7 +142,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         for block in planned:
             self._block = sum(chars[key] for key in block)
             expected = self._spent * (1 + self._block / max(1, self._chars_read))
-            enough = self.read + self.skipped >= LEAST_FOR_PROBE
+            enough = self.read + self.skipped >= MIN_CONVERSATIONS_FOR_PROBE
             if self._seconds is not None and enough and expected > self._seconds:
                 return
             yield block

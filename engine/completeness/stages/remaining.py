@@ -1,5 +1,4 @@
-"""The stage that generates remaining tasks: for each conversation below the threshold, what the model writes is left to
-do."""
+"""The stage that generates remaining tasks: what, by the model, is left to do in conversations below the threshold."""
 
 from __future__ import annotations
 
@@ -18,13 +17,22 @@ from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
 from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
+from engine.model.process.requests import WrittenReply
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
 from engine.project.project import Project
 
 
 class RemainingStage(BlockStage[int, RemainingEntry]):
-    """Generates the remaining tasks that are missing for the scores of one configuration, in id order."""
+    """Generates the remaining tasks that are missing for the scores of one configuration, in id order.
+
+    `BlockStage` calls `_answer` with the ids of each block and then `_store` and `_tally` with its entries, in one
+    transaction.
+
+    Attributes:
+        written: Number of conversations whose remaining tasks this run wrote.
+        empty: Number of conversations for which the model named none.
+    """
 
     name = "remaining"
 
@@ -69,22 +77,22 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
 
         Raises:
             ModelError: The model cannot be loaded.
-            Cancelled: `interrupt` was called.
+            Cancelled: The run was cancelled.
         """
         with self._project.reading() as conn:
-            scored, own = self._scores_key(), self.config_hash
+            scores_key, tasks_key = self._scores_key(), self.config_hash
             if self._as_generated:
-                below: Sequence[int] = generated_ends.goes_on(conn, scored)
-                missing = set(generated_ends.goes_on(conn, scored, without_remaining=own))
+                candidates: Sequence[int] = generated_ends.goes_on(conn, scores_key)
+                missing = set(generated_ends.goes_on(conn, scores_key, without_remaining=tasks_key))
             else:
-                below = scores.below_threshold(conn, scored)
-                missing = set(remaining.ids_without(conn, own, scored))
-            chars = conversations.chars(conn, below)
+                candidates = scores.below_threshold(conn, scores_key)
+                missing = set(remaining.ids_without(conn, tasks_key, scores_key))
+            chars = conversations.chars(conn, candidates)
         if not missing:
             return
         yield Progress(0, len(missing), "loading the model")
         self._work.load()
-        yield from self._in_blocks(run_id, blocks(below, chars), missing)
+        yield from self._in_blocks(run_id, blocks(candidates, chars), missing)
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
@@ -102,6 +110,10 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         self._work.load()
         return self._ask([remaining_item(messages)], lambda _count, _note: None)[0]
 
+    def _tasks_in(self, reply: WrittenOn | WrittenReply) -> tuple[str, str | None]:
+        """Returns the remaining tasks in a reply and None, or an empty text and the reason why there are none."""
+        return remaining_tasks(self._prompt, reply.text, cut=reply.stopped == "length")
+
     def _key_of(self, entry: RemainingEntry) -> int:
         return entry.conversation_id
 
@@ -110,10 +122,8 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
     ) -> None:
         """Stores the tasks that the scoring stage wrote in the same pass."""
         entries = [
-            RemainingEntry(
-                at, *remaining_tasks(self._prompt, found.text, cut=found.stopped == "length")
-            )
-            for at, found in written.items()
+            RemainingEntry(conversation_id, *self._tasks_in(reply))
+            for conversation_id, reply in written.items()
         ]
         self._store(conn, run_id, entries)
         self._tally(entries)
@@ -128,29 +138,29 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         self.written += sum(1 for entry in entries if entry.text)
 
     def _answer(self, block: Sequence[int], report: OnProgress) -> list[RemainingEntry]:
+        """Returns the entries of the conversations of one block; those that cannot be asked have the reason."""
         with self._project.reading() as conn:
-            found = conversations.conversations_for(conn, block)
-        items = [remaining_item(messages) for _, messages in found]
+            rows = conversations.conversations_for(conn, block)
+        items = [remaining_item(messages) for _, messages in rows]
         answers = self._work.each(
             items, partial(self._ask, report=report), lambda reason: ("", reason)
         )
         return [
             RemainingEntry(conversation_id, text, reason)
-            for (conversation_id, _), (text, reason) in zip(found, answers, strict=True)
+            for (conversation_id, _), (text, reason) in zip(rows, answers, strict=True)
         ]
 
     def _ask(
         self, items: Sequence[tuple[tuple[str, ...], int]], report: OnProgress
     ) -> list[tuple[str, str | None]]:
+        """Returns the remaining tasks after each log, or an empty text and the reason why there are none."""
         replies = self._work.replies(items, self._prompt, report)
-        return [
-            remaining_tasks(self._prompt, reply.text, cut=reply.stopped == "length")
-            for reply in replies
-        ]
+        return [self._tasks_in(reply) for reply in replies]
 
 
 def remaining_item(messages: Sequence[Message]) -> tuple[tuple[str, ...], int]:
-    """(pieces of the log, number of leading pieces that every window keeps: 1 for a system message, else 0)."""
+    """Returns the pieces of a log, and the number of leading ones that every window keeps: 1 for a system message,
+    else 0."""
     pieces = render_log(messages)
     kept = int(bool(pieces) and pieces[0].role in ("system", "developer"))
     return tuple(piece.text for piece in pieces), kept

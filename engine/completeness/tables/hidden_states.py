@@ -1,4 +1,7 @@
-"""Hidden states at the boundaries of conversations, kept so that a new fit reads no log again."""
+"""Hidden states at the boundaries of conversations, kept so that a new fit reads no log again.
+
+Each conversation has one entry for each configuration: its states, or the reason why there are none.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,16 @@ import sqlite3
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 from engine.conversations.tables import earlier_states
 from engine.project.sql import chunks, placeholders, to_json
+
+_SELECT_ENTRIES = (
+    "SELECT conversation_id, boundaries, states, reason, tokens FROM hidden_state"
+    " WHERE config_hash = ?"
+)
+"""The columns of `StateEntry`, of the entries of one configuration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +29,8 @@ class BoundaryPlace:
 
     Attributes:
         message, step, turn: As in `engine.completeness.records.CurvePoint`.
-        chars: Characters of the log up to the boundary.
-        step_chars: Characters of its last step.
+        chars: Number of characters of the log up to the boundary.
+        step_chars: Number of characters of its last step.
     """
 
     message: int
@@ -32,13 +42,13 @@ class BoundaryPlace:
 
 @dataclass(frozen=True, slots=True)
 class StateEntry:
-    """The hidden states of one conversation.
+    """The entry of one conversation: its hidden states, or the reason why there are none.
 
     Attributes:
         places: Its boundaries in order; empty when it has none or could not be read.
-        states: float16 of each boundary row by row, little-endian.
+        states: The state at each boundary, one after another, in little-endian float16; empty without boundaries.
         reason: Why there are none, or what is special about them; required without boundaries.
-        tokens: Tokens that the model read for it.
+        tokens: Number of tokens that the model read for it.
     """
 
     conversation_id: int
@@ -48,7 +58,23 @@ class StateEntry:
     tokens: int
 
 
-def register(conn: sqlite3.Connection, config_hash: str, model: str, adapter: str | None) -> None:
+class LastBoundary(NamedTuple):
+    """The last boundary of one conversation.
+
+    Attributes:
+        boundaries: Number of boundaries of the conversation.
+        state: The hidden state there, in little-endian float16.
+    """
+
+    conversation_id: int
+    boundaries: int
+    place: BoundaryPlace
+    state: bytes
+
+
+def register_config(
+    conn: sqlite3.Connection, config_hash: str, model: str, adapter: str | None
+) -> None:
     """Stores a configuration, before its first states."""
     conn.execute(
         "INSERT OR IGNORE INTO state_config (config_hash, model, adapter) VALUES (?, ?, ?)",
@@ -59,7 +85,7 @@ def register(conn: sqlite3.Connection, config_hash: str, model: str, adapter: st
 def add(
     conn: sqlite3.Connection, config_hash: str, run_id: int, entries: Sequence[StateEntry]
 ) -> None:
-    """Stores states of a registered configuration, none of which is stored yet."""
+    """Stores entries of a registered configuration, of conversations that have none there yet."""
     conn.executemany(
         "INSERT INTO hidden_state (config_hash, conversation_id, run_id, boundaries, states, reason,"
         " tokens) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -79,7 +105,7 @@ def add(
 
 
 def ids_without_states(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Ids of the conversations that have no states, nor a reason for none, under a configuration; in id order."""
+    """Returns the ids of the conversations without an entry under a configuration, rising."""
     rows = conn.execute(
         "SELECT id FROM conversation WHERE NOT EXISTS (SELECT 1 FROM hidden_state"
         " WHERE conversation_id = conversation.id AND config_hash = ?) ORDER BY id",
@@ -88,8 +114,8 @@ def ids_without_states(conn: sqlite3.Connection, config_hash: str) -> array[int]
     return array("q", (row[0] for row in rows))
 
 
-def fullest(conn: sqlite3.Connection) -> str | None:
-    """The configuration that has states of most conversations, of equal ones the newest; None before any."""
+def config_with_most_states(conn: sqlite3.Connection) -> str | None:
+    """Returns the config hash under which most conversations have states, of equal ones the newest; None before any."""
     row = conn.execute(
         "SELECT config_hash FROM hidden_state WHERE length(states) > 0 GROUP BY config_hash"
         " ORDER BY count(*) DESC, max(id) DESC LIMIT 1"
@@ -98,7 +124,7 @@ def fullest(conn: sqlite3.Connection) -> str | None:
 
 
 def boundary_counts(conn: sqlite3.Connection, config_hash: str) -> dict[int, int]:
-    """Number of boundaries with a state, by conversation; 0 where there is a reason for none. In id order."""
+    """Returns the number of boundaries with a state, by conversation in id order; 0 where there is none."""
     rows = conn.execute(
         "SELECT conversation_id, json_array_length(boundaries) FROM hidden_state"
         " WHERE config_hash = ? ORDER BY conversation_id",
@@ -107,11 +133,9 @@ def boundary_counts(conn: sqlite3.Connection, config_hash: str) -> dict[int, int
     return dict(rows.fetchall())
 
 
-def last(
-    conn: sqlite3.Connection, config_hash: str
-) -> Iterator[tuple[int, int, BoundaryPlace, bytes]]:
-    """Of every conversation with states, in the order of ids: its id, the number of its boundaries, and place and state
-    (float16, little-endian) of the last one."""
+def last_boundaries(conn: sqlite3.Connection, config_hash: str) -> Iterator[LastBoundary]:
+    """Yields the last boundary of every conversation with states, in id order."""
+    # `$[#-1]` is the last place; the last state is the last of as many equal parts of the bytes as there are places.
     rows = conn.execute(
         "SELECT conversation_id, json_array_length(boundaries), json_extract(boundaries, '$[#-1]'),"
         " substr(states, -length(states) / json_array_length(boundaries)) FROM hidden_state"
@@ -119,17 +143,17 @@ def last(
         (config_hash,),
     )
     for conversation_id, count, place, state in rows:
-        yield conversation_id, count, BoundaryPlace(*json.loads(place)), state
+        yield LastBoundary(conversation_id, count, BoundaryPlace(*json.loads(place)), state)
 
 
-def readable(conn: sqlite3.Connection, config_hash: str) -> int:
-    """Number of conversations that have states under a configuration."""
+def count_with_states(conn: sqlite3.Connection, config_hash: str) -> int:
+    """Returns the number of conversations that have states under a configuration."""
     query = "SELECT count(*) FROM hidden_state WHERE config_hash = ? AND length(states) > 0"
     return int(conn.execute(query, (config_hash,)).fetchone()[0])
 
 
-def ids(conn: sqlite3.Connection, config_hash: str) -> array[int]:
-    """Ids of the conversations that have states, or a reason for none, under a configuration; in id order."""
+def ids_with_entry(conn: sqlite3.Connection, config_hash: str) -> array[int]:
+    """Returns the ids of the conversations with an entry under a configuration, rising."""
     rows = conn.execute(
         "SELECT conversation_id FROM hidden_state WHERE config_hash = ? ORDER BY conversation_id",
         (config_hash,),
@@ -137,40 +161,36 @@ def ids(conn: sqlite3.Connection, config_hash: str) -> array[int]:
     return array("q", (row[0] for row in rows))
 
 
-def fingerprint(conn: sqlite3.Connection, known: array[int]) -> str:
-    """16 hex digits over the ids of the conversations that were read, and over how many texts of the project were ever
-    replaced: a replaced text keeps its id."""
-    digest = hashlib.sha256(",".join(map(str, known)).encode())
+def fingerprint(conn: sqlite3.Connection, read_ids: array[int]) -> str:
+    """Returns 16 hex digits over the ids of the conversations that were read and the number of replaced texts.
+
+    That number counts all texts of the project that were ever replaced: a replaced text keeps its id.
+    """
+    digest = hashlib.sha256(",".join(map(str, read_ids)).encode())
     if replaced := earlier_states.count(conn):
         digest.update(f";{replaced}".encode())
     return digest.hexdigest()[:16]
 
 
-def of_config(conn: sqlite3.Connection, config_hash: str) -> Iterator[StateEntry]:
-    """All that is stored under a configuration, in the order of the conversations' ids."""
-    rows = conn.execute(f"{_ENTRIES} ORDER BY conversation_id", (config_hash,))
-    yield from map(_entry, rows)
+def entries_of_config(conn: sqlite3.Connection, config_hash: str) -> Iterator[StateEntry]:
+    """Yields all entries of a configuration, in the order of the conversations' ids."""
+    rows = conn.execute(f"{_SELECT_ENTRIES} ORDER BY conversation_id", (config_hash,))
+    yield from map(_parse_entry, rows)
 
 
-def of_conversations(
+def entries_of_conversations(
     conn: sqlite3.Connection, config_hash: str, ids: Sequence[int]
 ) -> Iterator[StateEntry]:
-    """What is stored of these conversations under a configuration; in id order if `ids` are."""
+    """Yields the entries of these conversations under a configuration; in id order if `ids` are."""
     for keys in chunks(ids):
         rows = conn.execute(
-            f"{_ENTRIES} AND conversation_id IN ({placeholders(keys)}) ORDER BY conversation_id",
+            f"{_SELECT_ENTRIES} AND conversation_id IN ({placeholders(keys)}) ORDER BY conversation_id",
             (config_hash, *keys),
         )
-        yield from map(_entry, rows)
+        yield from map(_parse_entry, rows)
 
 
-_ENTRIES = (
-    "SELECT conversation_id, boundaries, states, reason, tokens FROM hidden_state"
-    " WHERE config_hash = ?"
-)
-
-
-def _entry(row: tuple[int, str, bytes, str | None, int]) -> StateEntry:
+def _parse_entry(row: tuple[int, str, bytes, str | None, int]) -> StateEntry:
     conversation_id, places, states, reason, tokens = row
-    found = tuple(BoundaryPlace(*place) for place in json.loads(places))
-    return StateEntry(conversation_id, found, states, reason, tokens)
+    boundaries = tuple(BoundaryPlace(*place) for place in json.loads(places))
+    return StateEntry(conversation_id, boundaries, states, reason, tokens)

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.completeness.records import UndoneMark
+from engine.completeness.records import UndoneRequestMark
 from engine.project.sql import MESSAGE_BITS, chunks, placeholders, utc_now
 
 _IN_FORCE = (
@@ -61,7 +61,7 @@ def mark(
     )
 
 
-def undo(conn: sqlite3.Connection, annotator: str = "") -> UndoneMark | None:
+def undo(conn: sqlite3.Connection, annotator: str = "") -> UndoneRequestMark | None:
     """Takes back the newest mark in force, whichever conversation it is of; None if there is none."""
     row = conn.execute(
         "SELECT id, conversation_id, message, kind = 'begins' FROM request_mark AS mark"
@@ -75,7 +75,7 @@ def undo(conn: sqlite3.Connection, annotator: str = "") -> UndoneMark | None:
         " VALUES (?, ?, 'undo', ?, ?, ?)",
         (conversation_id, message, act, annotator, utc_now()),
     )
-    return UndoneMark(conversation_id, message, bool(begins))
+    return UndoneRequestMark(conversation_id, message, bool(begins))
 
 
 def starts(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, list[int]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TextIO
 
 from engine.base.errors import ProjectError, WorkbenchError
-from engine.base.files import disk_full, is_disk_full, replacing
+from engine.base.files import atomic_replacement, disk_full_error, is_disk_full
 from engine.base.text import as_json, display_safe
 
 ColumnType = Literal["text", "integer", "number", "truth value", "texts", "shares"]
@@ -183,11 +183,11 @@ def written_beside(path: Path) -> Iterator[Path]:
         ProjectError: The file cannot be written.
     """
     try:
-        with replacing(path) as part:
+        with atomic_replacement(path) as part:
             yield part
     except OSError as error:
         if is_disk_full(error):
-            raise disk_full(str(path)) from error
+            raise disk_full_error(str(path)) from error
         reason = os.strerror(error.errno) if error.errno else error
         raise ProjectError(
             f"{path} cannot be written: {reason}.", "Choose another place."

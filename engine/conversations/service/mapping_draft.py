@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation
 from engine.base.errors import FormatError
-from engine.base.files import make_folder
+from engine.base.files import create_private_folder
 from engine.base.number_format import counted
 from engine.base.text import display_safe, one_line
 from engine.formats.detect import BYTES_TRIED, RECORDS_TRIED, choose_reader
@@ -172,7 +172,7 @@ class MappingDraft:
             )
         file = mapping_folder() / f"{name}.toml"
         try:
-            make_folder(mapping_folder())
+            create_private_folder(mapping_folder())
             with open(file, "x", encoding="utf-8") as written:
                 written.write(text)
         except FileExistsError:

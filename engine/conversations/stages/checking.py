@@ -13,7 +13,7 @@ from engine.conversations.records import CheckCounts
 from engine.conversations.shared_text import ROLES, SharedText
 from engine.conversations.shingle_overlap import shingles
 from engine.conversations.tables import facets, shared_text
-from engine.conversations.text_checks import CHARS, Kind, kinds, language
+from engine.conversations.text_checks import LANGUAGE_SAMPLE_CHARACTERS, Kind, kinds, language
 from engine.jobs.contract import CpuStage, Progress
 from engine.project import runs
 from engine.project.project import Project
@@ -67,7 +67,7 @@ class CheckStage(CpuStage):
         yield Progress(len(ids), len(ids), "comparing")
         with self._project.reading() as conn:
             keys, signatures = facets.signatures(conn)
-        groups = minhash.groups(keys, signatures)
+        groups = minhash.near_duplicate_groups(keys, signatures)
         self._check()
         self._project.write(lambda conn: facets.put_copies(conn, groups))
         self.groups, self.copies = len(groups), sum(map(len, groups))
@@ -116,7 +116,7 @@ def _store(
 
 def _language(texts: list[str]) -> str | None:
     joined, at = "", 0
-    while len(joined) < CHARS and at < len(texts):
-        joined += texts[at][:CHARS] + "\n"
+    while len(joined) < LANGUAGE_SAMPLE_CHARACTERS and at < len(texts):
+        joined += texts[at][:LANGUAGE_SAMPLE_CHARACTERS] + "\n"
         at += 1
     return language(joined)

@@ -26,7 +26,7 @@ from engine.formats.messages.normalise import messages_of
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.messages.times import TIMES, as_time, created_at, in_time_order
 from engine.formats.opening.framing import Frame
-from engine.formats.paths import Found, Path, Trail, as_word, decoded, read_path, without
+from engine.formats.paths import Path, Target, Trail, as_word, decoded, read_path, without
 from engine.formats.records import ParsedRecord, Reader
 
 _DEFAULT_ROLE = SpeakerRole(read_path("role | from"), ())
@@ -163,7 +163,7 @@ class _Reading:
         rest = without({key: outer[key] for key in outer if key != OTHER_BRANCHES}, taken)
         return {_SHARED: rest} if rest and len(json_text(rest)) <= _MOST_SHARED else {}
 
-    def _find(self, path: Path) -> list[Found]:
+    def _find(self, path: Path) -> list[Target]:
         found = path.find(self._record, self._record, self._outer)
         self._used += [one.trail for one in found if one.trail]
         return found
@@ -213,7 +213,7 @@ class _Reading:
                 self._events.append(one.value)  # the other records are a conversation without it
                 self._unknown.append(one.value)
 
-    def _read_item(self, rules: Sequence[MessageRule], item: Found, position: int) -> bool:
+    def _read_item(self, rules: Sequence[MessageRule], item: Target, position: int) -> bool:
         """Reads an item; returns whether it meets the conditions of a message."""
         whole_record = item.trail == ()
         drafts: list[dict[str, Any]] = []
@@ -224,7 +224,7 @@ class _Reading:
                 continue
             matched = True
             parts = (
-                turn.each.find(item.value, self._record) if turn.each else [Found(item.value, ())]
+                turn.each.find(item.value, self._record) if turn.each else [Target(item.value, ())]
             )
             for part in parts:
                 drafts += self._message(turn, part, item, position, used)
@@ -249,7 +249,7 @@ class _Reading:
         return True
 
     def _message(
-        self, turn: MessageRule, part: Found, item: Found, position: int, used: list[Trail]
+        self, turn: MessageRule, part: Target, item: Target, position: int, used: list[Trail]
     ) -> list[dict[str, Any]]:
         """Returns the message of a part of an item in the form of a chat API; [] if it has none."""
         value, within = part.value, part.trail or ()
@@ -286,7 +286,7 @@ class _Reading:
         texts = [text for path in turn.text for text in take(path) if text != ""]
         if turn.join is not None and texts:
             texts = [turn.join.join(_words(texts))]
-        calls = self._calls(turn.calls, Found(value, within), used) if turn.calls else []
+        calls = self._calls(turn.calls, Target(value, within), used) if turn.calls else []
         reasoning = take(turn.reasoning)
         if not texts and not calls and not reasoning:
             return []
@@ -304,7 +304,7 @@ class _Reading:
             message["time"] = times[0]
         return [message]
 
-    def _calls(self, calls: CallMapping, part: Found, used: list[Trail]) -> list[Any]:
+    def _calls(self, calls: CallMapping, part: Target, used: list[Trail]) -> list[Any]:
         made: list[Any] = []
         for found in calls.each.find(part.value, self._record):
             inside = (*(part.trail or ()), *(found.trail or ()))

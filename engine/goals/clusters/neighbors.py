@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from engine.base.files import make_folder, replacing, write_atomically
+from engine.base.files import atomic_replacement, create_private_folder, write_atomically
 from engine.model.embedders.vectors import (
     Floats,
     Indices,
@@ -209,9 +209,9 @@ class Neighbours:
         """Writes the index and its metadata file atomically; does nothing if the search is exact."""
         if self._index is None:
             return
-        make_folder(path.parent)
+        create_private_folder(path.parent)
         _metadata_path(path).unlink(missing_ok=True)
-        with replacing(path) as part:
+        with atomic_replacement(path) as part:
             self._index.save_index(str(part))
             metadata = {
                 "fingerprint": self.fingerprint,

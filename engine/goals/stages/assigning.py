@@ -93,7 +93,7 @@ class ToGroupsStage(CpuStage):
             runs.count(conn, run_id, done, total)
 
         learned_groups: list[tuple[list[str], Membership]] = []
-        for _, note in self._live(self._membership, learned_groups.append):
+        for _, note in self._run_on_thread(self._membership, learned_groups.append):
             yield Progress(0, total, note)
         groups, membership = learned_groups[0]
         for start in range(0, total, size):
@@ -101,7 +101,7 @@ class ToGroupsStage(CpuStage):
             batch = items[start : start + size]
             batch_entries: list[Sequence[Entry]] = []
             work = partial(assign_batch, batch, groups, membership)
-            for _ in self._live(work, batch_entries.append):
+            for _ in self._run_on_thread(work, batch_entries.append):
                 yield Progress(done, total)
             (entries,) = batch_entries
             done += len(batch)

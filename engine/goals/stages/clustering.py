@@ -120,7 +120,7 @@ class ClusterStage(CpuStage):
             self._summary = "This was clustered before; it is shown again."
             return
         made: list[_Made] = []
-        for done, note in self._live(self._cluster, made.append):
+        for done, note in self._run_on_thread(self._cluster, made.append):
             yield Progress(done, None, note)
         self._check()
         self._store(made[0], run_id)

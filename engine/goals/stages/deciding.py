@@ -334,7 +334,9 @@ class NameStage(CpuStage):
         if not any(group.made_of for group in _open_groups(state)):
             return  # no group is more than its cluster, which has its label
         found: list[dict[int, Named]] = []
-        for done, note in self._live(lambda report: self._named(state, report), found.append):
+        for done, note in self._run_on_thread(
+            lambda report: self._named(state, report), found.append
+        ):
             yield Progress(done, None, note)
         self._check()
         place = {key: at for at, key in enumerate(state.current)}

@@ -278,7 +278,7 @@ class EmbedStage(CpuStage):
             embedder = embedder_from_state(known.embedder, known.state)
         total, done = len(missing), 0
         if not embedder.fitted:
-            for count, _ in self._live(partial(self._fit, embedder), lambda _: None):
+            for count, _ in self._run_on_thread(partial(self._fit, embedder), lambda _: None):
                 yield Progress(0, total, f"fitting, {count:,} texts read")
         if known is not None:
             same_space(known.fingerprint, embedder.fingerprint)
@@ -291,7 +291,7 @@ class EmbedStage(CpuStage):
                 continue
             self._check()
             found: list[tuple[list[GoalEntry], Vectors]] = []
-            for _ in self._live(partial(self._embed, embedder, batch), found.append):
+            for _ in self._run_on_thread(partial(self._embed, embedder, batch), found.append):
                 yield Progress(done, total)
             entries, rows = found[0]
             done += len(wanted)

@@ -162,7 +162,7 @@ class PairQuestions:
         return log_probs
 
     def _sample(self, ids: Sequence[int]) -> list[int]:
-        """Returns a sample of these conversations, ascending or in the order that `choose` gives."""
+        """Returns a random sample of these conversations, the same for the same ids."""
         return choose(ids, EXAMPLES, self._seed)
 
     def _outside(self, state: MergeState, but: Sequence[str]) -> list[int]:

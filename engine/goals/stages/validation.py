@@ -77,12 +77,12 @@ class StabilityStage(CpuStage):
             return
         yield Progress(0, len(left), "reading the vectors")
         read: list[tuple[Vectors, Numbers]] = []
-        for _ in self._live(self._read, read.append):
+        for _ in self._run_on_thread(self._read, read.append):
             yield Progress(0, len(left))
         for repetition in left:
             self._check()
             found: list[Repetition] = []
-            for _ in self._live(partial(self._repeat, *read[0], repetition), found.append):
+            for _ in self._run_on_thread(partial(self._repeat, *read[0], repetition), found.append):
                 yield Progress(self.done, len(left))
             self._project.write(
                 partial(
@@ -175,7 +175,7 @@ class HoldOutStage(CpuStage):
         """
         self._check()
         found: list[HeldOut] = []
-        for done, note in self._live(self._judge, found.append):
+        for done, note in self._run_on_thread(self._judge, found.append):
             yield Progress(done, None, note)
         self.result = found[0]
         measured = {**asdict(self.result), "share": self._share, "seed": self._seed}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import ModelFileError, NameTaken, UsageError
-from engine.base.files import make_folder, write_atomically
+from engine.base.files import create_private_folder, write_atomically
 from engine.model.catalog import RunnableModel
 from engine.model.http.address import Address, parse_address
 from engine.model.http.capabilities import Capabilities
@@ -245,7 +245,7 @@ class EndpointBook:
         return entries
 
     def _save(self) -> None:
-        make_folder(self.file.parent)
+        create_private_folder(self.file.parent)
         content = {name: entry.as_params() for name, entry in self._entries.items()}
         write_atomically(self.file, json.dumps(content, indent=1, sort_keys=True))
 

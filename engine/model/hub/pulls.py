@@ -28,7 +28,7 @@ from engine.base.errors import (
     Paused,
     UsageError,
 )
-from engine.base.files import make_folder
+from engine.base.files import create_private_folder
 from engine.model.gguf_file import read_gguf
 from engine.model.hub.access import Hub
 from engine.model.hub.download import Fetch
@@ -164,7 +164,7 @@ def carry_out(hub: Hub, plan: PullPlan, stop: threading.Event, report: ReportPro
         UsageError: Another process is pulling it.
     """
     refuse_without_room(plan)
-    make_folder(plan.folder)
+    create_private_folder(plan.folder)
     with _alone(plan):
         try:
             report(PullProgress("pulling", plan.done, plan.wanted.size))

@@ -24,7 +24,7 @@ import msgspec
 
 from engine.base import errors
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, WorkbenchError
-from engine.base.files import make_file, make_folder
+from engine.base.files import create_private_file, create_private_folder
 from engine.base.network_guard import child_environment
 from engine.base.number_format import duration
 from engine.jobs.contract import OnProgress
@@ -202,7 +202,7 @@ class ModelProcess:
         loss = self._loss
         if loss is None and self._process is not None and not self._killed_here:
             loss = f"The model process died ({_status_text(self._process.returncode)})."
-        make_folder(self.log_path.parent)
+        create_private_folder(self.log_path.parent)
         self._answers = queue.Queue()
         started: Future[subprocess.Popen[bytes]] = Future()
         # Linux ends the process together with the thread that started it, so that thread also reads its answers.
@@ -228,7 +228,7 @@ class ModelProcess:
     ) -> None:
         """Starts the process, gives it (or the error) to `started`, and reads its answers until it ends."""
         try:
-            make_file(self.log_path)
+            create_private_file(self.log_path)
             with self.log_path.open("ab") as log:
                 # A session of its own: ctrl+c in the terminal must reach the program, which then decides.
                 process = subprocess.Popen(

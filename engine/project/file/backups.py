@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
-from engine.base.files import replacing
+from engine.base.files import atomic_replacement
 from engine.project.file.failures import translate_file_errors
 from engine.project.file.lock import WriteLock, check_log
 from engine.project.schema import APPLICATION_ID, SCHEMA, foreign_object
@@ -98,7 +98,7 @@ def restore(path: str, backup: str) -> str | None:
         lock = WriteLock(real)
         lock.acquire()
         try:
-            with replacing(Path(real)) as made:
+            with atomic_replacement(Path(real)) as made:
                 with (
                     translate_file_errors(backup, real),
                     closing(_opened(backup, backup)) as conn,
@@ -115,7 +115,7 @@ def restore(path: str, backup: str) -> str | None:
 
 def copy_whole(conn: sqlite3.Connection, target: str) -> None:
     """Writes the database of a connection to the new file `target`, which is there whole or not at all."""
-    with replacing(Path(target)) as part:
+    with atomic_replacement(Path(target)) as part:
         _vacuum(conn, part)
 
 

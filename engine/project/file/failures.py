@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from engine.base.errors import ProjectDamaged, ProjectError, ProjectReadOnly
-from engine.base.files import disk_full, is_disk_full
+from engine.base.files import disk_full_error, is_disk_full
 
 _NO_MORE_BYTES = (
     sqlite3.SQLITE_IOERR_WRITE,
@@ -58,7 +58,7 @@ def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
         or code in _NO_MORE_BYTES
         or (primary == sqlite3.SQLITE_IOERR and is_disk_full(error, folder))
     ):
-        return disk_full(full)
+        return disk_full_error(full)
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ProjectError(
             f"Another program keeps {name} locked.", "Close whatever else has the file open."
@@ -92,7 +92,7 @@ def damaged(path: str, found: object) -> ProjectError:
 def _from_system(path: str, written: str, error: OSError) -> ProjectError:
     name = os.path.basename(path)
     if is_disk_full(error):
-        return disk_full(os.path.basename(written))
+        return disk_full_error(os.path.basename(written))
     if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP):
         return ProjectError(
             f"The file system of {name} offers no locks.", "Keep projects on a local disk."

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
-from engine.base.files import replacing
+from engine.base.files import atomic_replacement
 from engine.project import cjk_index
 from engine.project.schema import (
     APPLICATION_ID,
@@ -74,7 +74,7 @@ def repair(damaged: str, target: str) -> Repair:
     report = Repair()
     try:
         with (
-            replacing(Path(target)) as part,
+            atomic_replacement(Path(target)) as part,
             closing(_opened(damaged)) as source,
             closing(sqlite3.connect(part)) as made,
         ):

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import FormatError
-from engine.questions.rating_scales import (
-    KNOWN,
+from engine.questions.question_names import (
+    ALLOWED_RATINGS,
+    EXPORT_OBJECT,
+    HUMAN_TAG_PREFIX,
     NOTE,
-    RATING_NAMES,
-    RATINGS,
-    TAGS_OF_PEOPLE,
+    RATING_BY_QUESTION,
     VERDICT,
 )
 
@@ -84,7 +84,7 @@ def answers_of(record: Any) -> list[Answer] | None:
             verdict if isinstance(verdict, str) else None,
             _joined(note),
             _person(record.get("annotator")),
-            _rated({name: str(record.get(name)) for name in RATING_NAMES}),
+            _rated({name: str(record.get(name)) for name in RATING_BY_QUESTION}),
         )
         return [_answer(record, said)]
     return _own(record)
@@ -101,9 +101,9 @@ class _Said:
 def _rated(answers: Mapping[str, str]) -> tuple[str, ...]:
     """The tags of a person's ratings, such as `people.Diversity.2`; answers outside the values are none."""
     return tuple(
-        f"{TAGS_OF_PEOPLE}.{name}.{answers[question]}"
-        for question, name in RATING_NAMES.items()
-        if answers.get(question, "") in {str(grade) for grade in RATINGS[name]}
+        f"{HUMAN_TAG_PREFIX}.{name}.{answers[question]}"
+        for question, name in RATING_BY_QUESTION.items()
+        if answers.get(question, "") in {str(grade) for grade in ALLOWED_RATINGS[name]}
     )
 
 
@@ -162,7 +162,7 @@ def _argilla(record: Mapping[str, Any]) -> list[Answer]:
 
 def _own(record: Mapping[str, Any]) -> list[Answer] | None:
     """The verdicts in a line of `export verdicts`, or of conversations `--with verdicts`."""
-    known = record.get(KNOWN)
+    known = record.get(EXPORT_OBJECT)
     given = known if isinstance(known, dict) else record
     name = record.get("id")
     if not isinstance(name, str) or VERDICT not in given:

@@ -19,7 +19,8 @@ from engine.base.errors import NotYet, WorkbenchError
 from engine.base.interval import wilson
 from engine.base.statistics.ranking import auroc
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import SEED, Floats, Ints, States
+from engine.completeness.probe import States
+from engine.completeness.probe_calibration import SEED, Floats, Ints
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import hidden_states
 from engine.conversations import shingle_overlap
@@ -220,10 +221,10 @@ class ExampleProbeService:
 
     def _known(self) -> _Known | None:
         with self._project.reading() as conn, snapshot(conn):
-            config = hidden_states.fullest(conn)
+            config = hidden_states.config_with_most_states(conn)
             if config is None:
                 return None
-            rows = list(hidden_states.last(conn, config))
+            rows = list(hidden_states.last_boundaries(conn, config))
             score = dict(zip(*verdicts.scored_values(conn), strict=True))
         ids = np.array([row[0] for row in rows], dtype=np.int64)
         states = np.stack([np.frombuffer(row[3], dtype="<f2") for row in rows]).astype(np.float32)
@@ -244,7 +245,7 @@ class ExampleProbeService:
         group = self._groups(known, marked)
         p = example_probe.fit(known.features, mark, group)
         place = np.full(len(mark), -1)
-        order = example_probe.instructive(known.features, mark, p, known.scores)
+        order = example_probe.rank_by_information(known.features, mark, p, known.scores)
         place[order] = np.arange(len(order))
         found = ExampleProbe(
             subject,
@@ -284,7 +285,7 @@ class ExampleProbeService:
 
 def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
     """Whether enough examples are new since the newest fit; the first ones are."""
-    return abs(marks - (0 if newest is None else newest.marks)) >= example_probe.BATCH
+    return abs(marks - (0 if newest is None else newest.marks)) >= example_probe.EXAMPLES_PER_FIT
 
 
 def _test(p: Floats, mark: Ints, threshold: float) -> ExampleProbeTest:

@@ -166,7 +166,7 @@ class TriageService:
         project: the most informative first where hidden states are kept."""
         with self._project.reading() as conn:
             kept = settings.get(conn, PLACE)
-            if kept is None and hidden_states.fullest(conn) is not None:
+            if kept is None and hidden_states.config_with_most_states(conn) is not None:
                 # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
                 return TriagePlace("informative")
             kept = kept or {}

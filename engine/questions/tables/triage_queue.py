@@ -10,7 +10,7 @@
   log-probability, then of one of them, then the rest, by the sum of both ranks. As in Appendix C.2.2 of Soroka et al.,
   "Unsupervised Evaluation of Multi-Turn Objective-Driven Interactions".
 - `informative`: what would change the probe of success most: unsure, and unlike what is judged already
-  (`engine.questions.example_probe.instructive`); then those without hidden states, in id order.
+  (`engine.questions.example_probe.rank_by_information`); then those without hidden states, in id order.
 - `sample`: stratified for calibration. Scored conversations are divided by rank into `SAMPLE_GROUPS` groups of equal
   size, and one is drawn at random (seeded) from each group in turn, so that verdicts cover all scores.
 - `list`: in the order of the conversation list.

@@ -15,8 +15,8 @@ from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.base.statistics.bootstrap import THRESHOLD
 from engine.base.statistics.ranking import reliability, roc
 from engine.base.statistics.records import Classification
-from engine.completeness.baselines import Position, by_position, sounds_complete
-from engine.completeness.records import LEAST_FOR_PROBE, Mode
+from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
 from engine.completeness.tables import generated_ends, score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.conversations import shingle_overlap
@@ -365,8 +365,8 @@ def _of_one_kind(conn: sqlite3.Connection, ways: Mapping[str, Values]) -> dict[s
 def _baselines(conn: sqlite3.Connection, where: Mapping[int, Place]) -> dict[str, Values]:
     """Scorings of the same boundaries without a model: the keyword rule, and a regression on position and length.
 
-    There is none by position with fewer than `LEAST_FOR_PROBE` conversations that can be cut, nearly equal ones counted
-    once.
+    There is none by position with fewer than `MIN_CONVERSATIONS_FOR_PROBE` conversations that can be cut, nearly equal
+    ones counted once.
     """
     keywords: dict[int, dict[int, float | None]] = {}
     curves: list[list[Position]] = []
@@ -382,14 +382,14 @@ def _baselines(conn: sqlite3.Connection, where: Mapping[int, Place]) -> dict[str
                 pieces[nth].message: float(sounds_complete(pieces[: nth + 1])) for nth in indices
             }
             curves.append(
-                [(number, so_far[nth], lengths[nth]) for number, nth in enumerate(indices)]
+                [Position(number, so_far[nth], lengths[nth]) for number, nth in enumerate(indices)]
             )
             shingles.append(shingle_overlap.log_shingles(pieces))
     baselines: dict[str, Values] = {KEYWORDS: keywords}
     groups = shingle_overlap.groups(shingles)
     cuttable = {int(group) for group, curve in zip(groups, curves, strict=True) if len(curve) > 1}
-    if len(cuttable) >= LEAST_FOR_PROBE:
-        values = iter(by_position(curves, groups).p.tolist())
+    if len(cuttable) >= MIN_CONVERSATIONS_FOR_PROBE:
+        values = iter(cross_fit_by_position(curves, groups).p.tolist())
         baselines[POSITION] = {
             key: {message: next(values) for message in where[key].boundaries} for key in keywords
         }

@@ -19,8 +19,9 @@ from engine.base.errors import Cancelled, FormatError, NotYet, UsageError
 from engine.base.number_format import counted
 from engine.completeness import probe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.probe import Floats, Ints, States
-from engine.completeness.records import LEAST_FOR_PROBE, DecisionRule
+from engine.completeness.probe import States
+from engine.completeness.probe_calibration import Floats, Ints
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, DecisionRule
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import hidden_states, score_sets
 from engine.completeness.tables.hidden_states import StateEntry
@@ -185,8 +186,10 @@ class WatchStage:
                 for key, count in counts.items()
                 if count and key not in running and (key in reported or not reported)
             ]
-            learned = probe.drawn(ended, verdicts)
-            past = list(hidden_states.of_conversations(conn, self._reading.config_hash, learned))
+            learned = probe.sample_conversations(ended, verdicts)
+            past = list(
+                hidden_states.entries_of_conversations(conn, self._reading.config_hash, learned)
+            )
         yield Progress(0, None, "fitting a probe to past conversations")
         fitted, curves, group = self._fit(past)
         risk, risks = fit_risk(past, verdicts, group)
@@ -254,9 +257,10 @@ class WatchStage:
     def _fit(self, past: Sequence[StateEntry]) -> tuple[probe.Probe, list[Floats], Ints]:
         """A probe of past conversations, the curve of each by probes that never saw it, and the number of its group of
         nearly equal ones."""
-        if len(past) < LEAST_FOR_PROBE:
+        if len(past) < MIN_CONVERSATIONS_FOR_PROBE:
             raise NotYet(
-                f"A watch needs {LEAST_FOR_PROBE} past conversations in the project; there are {len(past):,}.",
+                f"A watch needs {MIN_CONVERSATIONS_FOR_PROBE} past conversations in the project;"
+                f" there are {len(past):,}.",
                 "Import some first: `workbench import PROJECT FILE`.",
             )
         shingles: list[shingle_overlap.Shingles] = []
@@ -285,7 +289,7 @@ class WatchStage:
         """The probability at the last boundary of each conversation with states."""
         ends = {}
         with self._project.reading() as conn:
-            for key, _, _, state in hidden_states.last(conn, self._reading.config_hash):
+            for key, _, _, state in hidden_states.last_boundaries(conn, self._reading.config_hash):
                 ends[key] = float(fitted.p(np.frombuffer(state, "<f2").astype(np.float32)[None])[0])
         return ends
 
@@ -330,7 +334,7 @@ class WatchStage:
             batch = ids[first : first + CHUNK]
             with self._project.reading() as conn:
                 entries = list(
-                    hidden_states.of_conversations(conn, self._reading.config_hash, batch)
+                    hidden_states.entries_of_conversations(conn, self._reading.config_hash, batch)
                 )
                 about = {row.conversation_id: row for row in imported(conn, batch)}
                 rule = score_sets.rule(conn)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotFound, UsageError
-from engine.base.files import make_folder, write_atomically
+from engine.base.files import create_private_folder, write_atomically
 from engine.base.text import as_json
 from engine.model.chat import Role
 from engine.model.interface import Sampling
@@ -214,7 +214,7 @@ def write_run(
     files = run_files(row.result, prompts, rules_as_json(rules), models)
     target = folder.joinpath(*row.key.split("/")[1:])
     try:
-        make_folder(target)
+        create_private_folder(target)
         for name, text in files.items():
             write_atomically(target / name, text)
     except OSError as error:

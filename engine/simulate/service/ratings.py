@@ -34,7 +34,7 @@ from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.rating_scales import RATING, RATINGS, TAGS_OF_PEOPLE
+from engine.questions.question_names import ALLOWED_RATINGS, HUMAN_TAG_PREFIX, RATING
 from engine.questions.tables import verdicts
 from engine.results.metrics.turns import TurnRow, by_turns
 from engine.simulate.records import PlayRow
@@ -159,7 +159,7 @@ class RatingScenario:
         return (yield from ask_json(call, shape, accept, (self.temperature, *TRIES[1:])))
 
 
-_RATED = object_schema(**{name: {"enum": [*grades]} for name, grades in RATINGS.items()})
+_RATED = object_schema(**{name: {"enum": [*grades]} for name, grades in ALLOWED_RATINGS.items()})
 _INTENT = object_schema(intent={"enum": [*INTENTS]})
 _WRONG = object_schema(hallucination={"type": "boolean"}, memo={"type": "string", "maxLength": 200})
 _LISTED = object_schema(
@@ -172,9 +172,9 @@ _LISTED = object_schema(
 
 
 def _ratings(reply: Mapping[str, Any]) -> dict[str, int] | None:
-    if any(reply.get(name) not in grades for name, grades in RATINGS.items()):
+    if any(reply.get(name) not in grades for name, grades in ALLOWED_RATINGS.items()):
         return None
-    return {name: int(reply[name]) for name in RATINGS}
+    return {name: int(reply[name]) for name in ALLOWED_RATINGS}
 
 
 def _intent(reply: Mapping[str, Any]) -> str | None:
@@ -274,7 +274,7 @@ class LabelRow:
 def label_rows(rows: Sequence[PlayRow]) -> list[LabelRow]:
     """Returns how often the model gave each grade of each rating."""
     labels: list[LabelRow] = []
-    for name, values in RATINGS.items():
+    for name, values in ALLOWED_RATINGS.items():
         grades = [_ratings_of(row)[name] for row in rows if name in _ratings_of(row)]
         counts = {str(value): grades.count(value) for value in values}
         labels.append(LabelRow(RATING, name, len(rows), len(grades), counts))
@@ -292,7 +292,7 @@ def tag_ratings(project: Project, rows: Sequence[PlayRow], annotator: str) -> in
     others: dict[str, list[int]] = {}
     for row in rows:
         for name, grade in _ratings_of(row).items():
-            for value in RATINGS[name]:
+            for value in ALLOWED_RATINGS[name]:
                 ids = given if value == grade else others
                 ids.setdefault(f"{RATING}.{name}.{value}", []).append(_conversation(row))
 
@@ -349,7 +349,7 @@ def rating_agreement(
         tags: Their tags by id; people's ratings are tags such as `people.Diversity.2`.
     """
     agreements: list[AgreementRow] = []
-    for name, grades in RATINGS.items():
+    for name, grades in ALLOWED_RATINGS.items():
         published: list[tuple[Label, Label]] = []
         people: list[tuple[Label, Label]] = []
         for row in rows:
@@ -361,7 +361,9 @@ def rating_agreement(
             if theirs in grades:
                 published.append((ours, theirs))
             given = [
-                grade for grade in grades if f"{TAGS_OF_PEOPLE}.{name}.{grade}" in tags.get(key, ())
+                grade
+                for grade in grades
+                if f"{HUMAN_TAG_PREFIX}.{name}.{grade}" in tags.get(key, ())
             ]
             if len(given) == 1:
                 people.append((ours, given[0]))

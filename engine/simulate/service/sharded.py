@@ -16,7 +16,7 @@ from typing import Any
 
 from engine.base import folders
 from engine.base.errors import NotFound, NotYet, UsageError
-from engine.base.files import make_folder
+from engine.base.files import create_private_folder
 from engine.conversations.service.line_files import write_file
 from engine.model.chat import Completion, Role
 from engine.model.interface import Sampling
@@ -215,7 +215,7 @@ def write_logs(
             logs.setdefault(folder / _log_name(record), []).append(dict(record))
     for path, of_file in logs.items():
         try:
-            make_folder(path.parent)
+            create_private_folder(path.parent)
         except OSError as error:
             raise UsageError(f"{path.parent} cannot be made: {error.strerror}.") from None
         write_file(of_file, path, "jsonl")

@@ -163,7 +163,7 @@ def bench_growing(
         report(f"logs that grow against reading each anew, round {number + 1} of at most {most}")
         kept = KeptLogs()
         start = time.perf_counter()
-        ours = [score_block(scorer, [event], question, kept=kept)[0] for event in events]
+        ours = [score_block(scorer, [event], question, kept_logs=kept)[0] for event in events]
         growing.append(time.perf_counter() - start)
         start = time.perf_counter()
         theirs = [score_block(scorer, [event], question)[0] for event in events]

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 import workbench
-from engine.base.files import make_folder, private_folder, replacing, write_atomically
+from engine.base.files import (
+    atomic_replacement,
+    create_private_folder,
+    temporary_private_folder,
+    write_atomically,
+)
 from engine.base.folders import log_to_file
 from engine.conversations.service.line_files import write_file
 from engine.model.process.process import ModelProcess
@@ -35,8 +40,8 @@ print("last", flush=True)
 HOLDING = """
 import sys
 from pathlib import Path
-from engine.base.files import private_folder
-with private_folder(Path(sys.argv[1])) as folder:
+from engine.base.files import temporary_private_folder
+with temporary_private_folder(Path(sys.argv[1])) as folder:
     (folder / "part").write_text("secret")
     print(folder, flush=True)
     sys.stdin.read()
@@ -61,7 +66,7 @@ def test_whole_or_not_at_all(tmp_path: Path) -> None:
     write_atomically(path, "before")
 
     def fail() -> None:
-        with replacing(path) as part:
+        with atomic_replacement(path) as part:
             part.write_text("half")
             raise ZeroDivisionError
 
@@ -119,7 +124,7 @@ def test_only_the_dead_leave_leftovers(tmp_path: Path) -> None:
     )
     assert holder.stdout is not None
     folder = Path(holder.stdout.readline().strip())
-    with private_folder(tmp_path) as other:
+    with temporary_private_folder(tmp_path) as other:
         write_atomically(tmp_path / "a.txt", "text")
         assert other.is_dir()
     assert (folder / "part").read_text() == "secret"
@@ -134,7 +139,7 @@ def test_only_the_dead_leave_leftovers(tmp_path: Path) -> None:
 def test_new_folders_are_private(tmp_path: Path) -> None:
     """Folders that are made are for their owner only; those that are there stay as they are."""
     (tmp_path / "mine").mkdir(mode=0o755)
-    make_folder(tmp_path / "mine" / "new" / "newer")
+    create_private_folder(tmp_path / "mine" / "new" / "newer")
 
     assert [mode(tmp_path / name) for name in ("mine", "mine/new", "mine/new/newer")] == [
         0o755,

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from engine.base.conversation import Message, render_log
 from engine.completeness.block import (
-    NO_NUMBERS,
+    NOT_A_NUMBER,
     ItemScore,
     LogItem,
     Question,
-    prepare,
+    prepare_log,
     question_tokens,
     score_block,
 )
@@ -162,14 +162,14 @@ class TestWindows:
 def test_probabilities_that_are_no_numbers(place: str) -> None:
     """A conversation whose probabilities are not numbers is unscored, with the model named as the reason."""
     model = ToyModel()
-    prepared = prepare(model, item(TALK, 2, 4), [], 1000, 1000)
+    prepared = prepare_log(model, item(TALK, 2, 4), [], 1000, 1000)
     readings = [BoundaryLogProbs(-1.0, -1.0), BoundaryLogProbs(-1.0, -1.0)]
     setattr(readings[1], place, math.nan)
 
     scored = prepared.score([readings])
 
     assert scored.curve == ()
-    assert scored.unscored == NO_NUMBERS
+    assert scored.unscored == NOT_A_NUMBER
 
 
 def test_the_order_of_scores_is_that_of_the_logs() -> None:

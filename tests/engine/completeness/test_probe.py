@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from engine.base.statistics.ranking import auroc
 from engine.completeness import probe
-from engine.completeness.probe import MOST_ROWS, STEPS, Calibration, cross_fit, even_weights
+from engine.completeness.probe import MAX_TRAINING_BOUNDARIES, STEPS, cross_fit
+from engine.completeness.probe_calibration import Calibration, even_weights
 
 Labels = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 Made = tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.int64]]
@@ -29,14 +30,14 @@ def made(conversations: int, signal: float, seed: int = 1, dimensions: int = 12)
 
 def test_of_more_conversations_some_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as are learned from are drawn, in their order; those that are asked for go before others."""
-    monkeypatch.setattr(probe, "MOST", 10)
-    assert probe.drawn([3, 5, 8]) == [3, 5, 8]
+    monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 10)
+    assert probe.sample_conversations([3, 5, 8]) == [3, 5, 8]
     ids = list(range(0, 200, 2))
-    found = probe.drawn(ids, {198, 6, 7})
+    found = probe.sample_conversations(ids, {198, 6, 7})
     assert found == sorted(set(found) & set(ids))
     assert len(found) == 10
     assert {6, 198} <= set(found)
-    assert probe.drawn(ids, set(ids)) == probe.drawn(ids) != ids[:10]
+    assert probe.sample_conversations(ids, set(ids)) == probe.sample_conversations(ids) != ids[:10]
 
 
 class TestCrossFit:
@@ -81,13 +82,13 @@ class TestCrossFit:
         stored = states.astype(np.float16)
         whole = cross_fit(stored.astype(np.float32), end, group).p
         assert cross_fit(stored, end, group).p.tolist() == whole.tolist()
-        monkeypatch.setattr(probe, "AT_ONCE", 7)
+        monkeypatch.setattr(probe, "MAX_BOUNDARIES_PER_BATCH", 7)
         assert cross_fit(stored, end, group).p == pytest.approx(whole, abs=1e-4)
 
     def test_many_boundaries_are_drawn_from(self) -> None:
         """With more boundaries than are trained on, all are scored, and as well as the best rule."""
-        states, end, group = made(2 * MOST_ROWS // 4, signal=2.0, dimensions=4)
-        assert len(end) > MOST_ROWS * 5 / 4
+        states, end, group = made(2 * MAX_TRAINING_BOUNDARIES // 4, signal=2.0, dimensions=4)
+        assert len(end) > MAX_TRAINING_BOUNDARIES * 5 / 4
         found = cross_fit(states, end, group)
         best = auroc(states[:, 0].tolist(), end.tolist()).value
         assert auroc(found.p.tolist(), end.tolist()).value > best - 0.01
@@ -101,10 +102,10 @@ class TestCrossFit:
         """Boundaries beside those to learn from get the scores of their kind, and their labels change no bit."""
         states, end, group = made(60, signal=3.0)
         learn = group < 40
-        found = cross_fit(states, end, group, learn=learn)
+        found = cross_fit(states, end, group, may_learn=learn)
         outside = auroc(found.p[~learn].tolist(), end[~learn].tolist())
         assert outside.value > 0.95
-        turned = cross_fit(states, np.where(learn, end, ~end), group, learn=learn)
+        turned = cross_fit(states, np.where(learn, end, ~end), group, may_learn=learn)
         assert turned.p.tolist() == found.p.tolist()
 
     def test_others_are_scored_later_as_well(self) -> None:
@@ -114,8 +115,8 @@ class TestCrossFit:
         states = states.astype(np.float16).astype(np.float32)
         own = group < 200
         found = cross_fit(states[own], end[own], group[own])
-        p = found.of_others(states[~own])
-        assert found.of_others(states[~own].astype(np.float16)).tolist() == p.tolist()
+        p = found.score_unseen(states[~own])
+        assert found.score_unseen(states[~own].astype(np.float16)).tolist() == p.tolist()
         later = auroc(p.tolist(), end[~own].tolist()).value
         assert later == pytest.approx(auroc(found.p.tolist(), end[own].tolist()).value, abs=0.03)
         weight = even_weights(end[~own], group[~own])
@@ -147,7 +148,7 @@ class TestBrokenOff:
         """The estimated share of conversations that broke off is the true one, within a tenth."""
         states, end, group = made(300, signal=4.0)
         kept, label = broken_off(end, group, share)
-        found = cross_fit(states, label, group, learn=kept)
+        found = cross_fit(states, label, group, may_learn=kept)
         assert found.broken == pytest.approx(share, abs=0.1)
 
     def test_true_ends_are_told_as_well_as_without(self) -> None:
@@ -160,7 +161,7 @@ class TestBrokenOff:
             float(weight @ ((found.p >= 0.5) == end))
             for found in (
                 cross_fit(states, end, group),
-                cross_fit(states, label, group, learn=kept),
+                cross_fit(states, label, group, may_learn=kept),
             )
         ]
         assert right[1] > right[0] - 0.02
@@ -209,11 +210,11 @@ class TestCalibration:
         values = random.normal(size=4_000) * 3
         chance = np.where(values < 0, 0.05, 0.8)
         end = random.random(4_000) < chance
-        found = Calibration.of(values, end, np.arange(4_000))
-        assert found.steps is not None
+        found = Calibration.fit(values, end, np.arange(4_000))
+        assert found.isotonic is not None
         even = 0.8 / (0.8 + 0.2 * end.sum() / (~end).sum())
-        assert found.p_label(np.array([2.0]))[0] == pytest.approx(even, abs=0.05)
-        assert found.p_label(np.array([4.0]))[0] == pytest.approx(even, abs=0.05)
+        assert found.label_probability(np.array([2.0]))[0] == pytest.approx(even, abs=0.05)
+        assert found.label_probability(np.array([4.0]))[0] == pytest.approx(even, abs=0.05)
 
     @pytest.mark.parametrize("isotonic", [False, True])
     def test_a_third_of_the_ends_that_look_like_others_are_taken_as_broken_off(
@@ -228,15 +229,17 @@ class TestCalibration:
         found = Calibration._fit(values, end, np.arange(3_000) // 2, isotonic)
         assert found.broken == pytest.approx(1 / 3, abs=0.03)
         low, high = np.array([-8.0]), np.array([8.0])
-        assert found.p_label(low)[0] == pytest.approx(0.25, abs=0.05)
-        assert found.p(low)[0] < 0.05
-        assert min(found.p_label(high)[0], found.p(high)[0]) > 0.95
+        assert found.label_probability(low)[0] == pytest.approx(0.25, abs=0.05)
+        assert found.true_end_probability(low)[0] < 0.05
+        assert min(found.label_probability(high)[0], found.true_end_probability(high)[0]) > 0.95
 
     def test_order_is_kept_and_nothing_is_certain(self) -> None:
         """A higher value never gets a lower probability, and none is 0 or 1."""
         random = np.random.default_rng(4)
         end = random.random(400) < 0.5
         values = random.normal(size=400) + 3 * end
-        p = Calibration.of(values, end, np.arange(400)).p(np.linspace(-1e3, 1e3, 500))
+        p = Calibration.fit(values, end, np.arange(400)).true_end_probability(
+            np.linspace(-1e3, 1e3, 500)
+        )
         assert (np.diff(p) >= 0).all()
         assert 0 < p.min() < p.max() < 1

@@ -189,7 +189,7 @@ def test_logs_that_grow_score_as_if_read_anew(
     for messages in range(1, 8):
         parts = [item(log[:messages]) for log in logs]
         block = [part for part in parts if part.boundaries]
-        grown = score_block(scorer, block, question, count, kept=kept)
+        grown = score_block(scorer, block, question, count, kept_logs=kept)
     anew = score(found_in, question, *map(item, logs))
     found_in.keep_states(False)
     noise = 1e-4 if weights == "exact" else 0.015

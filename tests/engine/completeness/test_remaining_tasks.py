@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 from engine.base.conversation import Message, render_log
 from engine.base.errors import Cancelled, ModelError
 from engine.completeness.block import ItemScore, LogItem, Question, WrittenOn, score_block
-from engine.completeness.remaining_tasks import MOST_TASKS, RemainingRequest, remaining_tasks
+from engine.completeness.remaining_tasks import (
+    MAX_TASKS_PER_CONVERSATION,
+    RemainingRequest,
+    remaining_tasks,
+)
 from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
 from engine.model.batched_replies import generate
 from engine.model.generation import alike
@@ -195,7 +199,9 @@ class TestTidying:
         """Of a reply that does not stop only the first tasks are kept."""
         reply = "".join(f" task {number}\n-" for number in range(50))
         text, _ = remaining_tasks(LISTED, reply, cut=True)
-        assert text.splitlines() == [f"- task {number}" for number in range(MOST_TASKS)]
+        assert text.splitlines() == [
+            f"- task {number}" for number in range(MAX_TASKS_PER_CONVERSATION)
+        ]
 
     @given(st.text(max_size=60), st.booleans())
     def test_any_reply(self, reply: str, cut: bool) -> None:

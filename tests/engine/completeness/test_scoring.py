@@ -256,7 +256,7 @@ class TestLogsThatGrow:
         scorer, kept = BoundaryScorer(model), KeptLogs(most_bytes)
         for first in range(0, len(grown), 3):
             segments = [made(self.steps(*one)) for one in grown[first : first + 3]]
-            scored = values(scorer.score(segments, INLINE, kept=kept))
+            scored = values(scorer.score(segments, INLINE, kept_logs=kept))
             for segment, readings in zip(segments, scored, strict=True):
                 for reading, expected in zip(readings, known(segment, INLINE), strict=True):
                     assert reading == pytest.approx(expected, abs=1e-9)
@@ -271,7 +271,7 @@ class TestLogsThatGrow:
 
         def decoded(log: int, count: int) -> int:
             before = model.decoded
-            scorer.score([made(self.steps(log, count))], INLINE, kept=kept)
+            scorer.score([made(self.steps(log, count))], INLINE, kept_logs=kept)
             return model.decoded - before
 
         step, header = 3, len(HEADER)
@@ -286,7 +286,7 @@ class TestLogsThatGrow:
         kept = KeptLogs(most_bytes=900)
         scorer = BoundaryScorer(ToyModel(ROOMY))
         for log in (0, 1, 0, 2, 0, 3):
-            scorer.score([made(self.steps(log, 6))], INLINE, kept=kept)
+            scorer.score([made(self.steps(log, 6))], INLINE, kept_logs=kept)
         tokens = made(self.steps(0, 6)).tokens
         assert kept.start(tokens, ()).tokens == len(tokens)
         assert len(kept) == 2
@@ -295,7 +295,7 @@ class TestLogsThatGrow:
         """A log that could not end at a place before is read from there."""
         scorer, kept = BoundaryScorer(ToyModel(ROOMY)), KeptLogs()
         whole = made(self.steps(0, 3))
-        scorer.score([Segment(whole.tokens, whole.marks[-1:])], INLINE, kept=kept)
-        scored = values(scorer.score([whole], INLINE, kept=kept))
+        scorer.score([Segment(whole.tokens, whole.marks[-1:])], INLINE, kept_logs=kept)
+        scored = values(scorer.score([whole], INLINE, kept_logs=kept))
         for reading, expected in zip(scored[0], known(whole, INLINE), strict=True):
             assert reading == pytest.approx(expected, abs=1e-9)

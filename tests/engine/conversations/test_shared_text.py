@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.conversations.shared_text import (
-    LONG,
+    MIN_LONG_WORDS,
     NOTHING_SHARED,
     SharedText,
     Texts,
@@ -22,7 +22,7 @@ PROMPT = (
     "observation, and you have to respond with one action.\n\nActions:\n- search\n- buy\n\n"
     "Your response must use the following format, or the trial ends at once:\nThought:\nAction:"
 )
-"""Instructions of more than `LONG` words."""
+"""Instructions of more than `MIN_LONG_WORDS` words."""
 GOALS = tuple(
     f"please find item number {n} in colour {n * 7 % 13} for my {n * 5 % 11} friends"
     for n in range(40)
@@ -129,7 +129,7 @@ class TestWhatIsFound:
         assert words(longest.text) == words(PROMPT)
         assert shared.shown[0] == longest
         assert not [one for one in shared.shown[1:] if one.text in PROMPT]
-        assert len(words(PROMPT)) >= LONG
+        assert len(words(PROMPT)) >= MIN_LONG_WORDS
 
 
 class TestWithout:

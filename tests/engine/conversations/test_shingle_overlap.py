@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.conversations.shingle_overlap import MANY, MANY_SHARE, SHARED, groups, shingles
+from engine.conversations.shingle_overlap import MANY, MANY_SHARE, MIN_SHARED, groups, shingles
 
 VOCABULARY = [f"word{number}" for number in range(5_000)]
 
@@ -64,7 +64,7 @@ class TestGroups:
         for a, one in enumerate(kept):
             for b, other in enumerate(kept[:a]):
                 both = len(one & other)
-                if both and both >= SHARED * len(one | other):
+                if both and both >= MIN_SHARED * len(one | other):
                     assert found[a] == found[b]
 
     def test_copies_of_copies_share_one_group(self) -> None:
@@ -73,7 +73,7 @@ class TestGroups:
         for step in range(12):
             chain.append(changed(chain[-1], step, 7))
         first, last = set(shingles(chain[0])), set(shingles(chain[-1]))
-        assert len(first & last) < SHARED * len(first | last)
+        assert len(first & last) < MIN_SHARED * len(first | last)
         assert set(numbers(chain)) == {0}
 
     @pytest.mark.parametrize("count", [MANY + 1, 200])

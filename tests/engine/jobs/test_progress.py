@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.jobs.progress import STEADY, RateMeter, TimeLeft, in_words
+from engine.jobs.progress import MIN_GROWTH_SHOWN, RateMeter, TimeLeft, time_left_text
 
 
 class Clock:
@@ -109,7 +109,7 @@ def read(left: TimeLeft, batches: list[float]) -> list[tuple[float, float]]:
     for number, seconds in enumerate(batches[:-1], 1):
         now += seconds
         left.mark("read", number / len(batches), now)
-        estimate = left.left()
+        estimate = left.seconds_left()
         assert estimate is not None
         found.append((sum(batches[number:]), estimate))
     return found
@@ -145,7 +145,7 @@ class TestTimeLeft:
         left.expect("read", 30.0)
         shown = [estimate for _, estimate in read(left, batches)]
         for before, after in pairwise(shown):
-            assert after <= before or after >= STEADY * before
+            assert after <= before or after >= MIN_GROWTH_SHOWN * before
 
     @given(SECONDS, SECONDS)
     def test_steps_add_up_and_end(self, first: float, second: float) -> None:
@@ -153,11 +153,11 @@ class TestTimeLeft:
         left = TimeLeft()
         left.expect("import", first)
         left.expect("read", second)
-        assert left.left() == pytest.approx(first + second)
+        assert left.seconds_left() == pytest.approx(first + second)
         left.end("import")
-        assert left.left() == pytest.approx(second)
+        assert left.seconds_left() == pytest.approx(second)
         left.end("read")
-        assert left.left() == 0
+        assert left.seconds_left() == 0
 
     def test_nothing_is_said_of_an_unknown_speed(self) -> None:
         """Without an expectation nothing is said until some of the step is measured."""
@@ -166,9 +166,9 @@ class TestTimeLeft:
         left.begin("read")
         left.mark("read", 0.0, 0.0)
         left.mark("read", 0.01, 1.0)
-        assert left.left() is None
+        assert left.seconds_left() is None
         left.mark("read", 0.1, 10.0)
-        assert left.left() == pytest.approx(90.0)
+        assert left.seconds_left() == pytest.approx(90.0)
 
     def test_a_step_is_taken_up_again(self) -> None:
         """Neither the time between two runs of a step counts, nor what was done before it was measured."""
@@ -180,7 +180,7 @@ class TestTimeLeft:
         left.begin("read")
         left.mark("read", 0.6, 1000.0)
         left.mark("read", 0.7, 1010.0)
-        assert left.left() == pytest.approx(30.0)
+        assert left.seconds_left() == pytest.approx(30.0)
 
 
 @pytest.mark.parametrize(
@@ -197,4 +197,4 @@ class TestTimeLeft:
 )
 def test_in_words(seconds: float | None, said: str) -> None:
     """The time left is said as roughly as it is known."""
-    assert in_words(seconds) == said
+    assert time_left_text(seconds) == said

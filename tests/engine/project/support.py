@@ -130,7 +130,7 @@ def give_states(project: Project, by_id: Mapping[int, bool]) -> None:
             fingerprints={},
             code_version="test",
         )
-        hidden_states.register(conn, "states-a", "tiny.gguf", None)
+        hidden_states.register_config(conn, "states-a", "tiny.gguf", None)
         hidden_states.add(conn, "states-a", run_id, entries)
         runs.finish(conn, run_id, "done", "read")
 

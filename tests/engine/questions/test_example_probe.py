@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from engine.base.statistics.ranking import auroc
-from engine.completeness.probe import Floats, Ints, States
-from engine.questions.example_probe import BATCH, START, fit, instructive
+from engine.completeness.probe import States
+from engine.completeness.probe_calibration import Floats, Ints
+from engine.questions.example_probe import (
+    EXAMPLES_PER_FIT,
+    TYPICAL_EXAMPLES,
+    fit,
+    rank_by_information,
+)
 
 
 def made(count: int, signal: float, dimensions: int = 60) -> tuple[States, Ints]:
@@ -82,24 +88,26 @@ class TestInstructive:
             known, right = made(count, signal=2.0)
             mark = marked(right, marks)
             p = fit(known, mark, np.arange(marks))
-            order = instructive(known, mark, p)
+            order = rank_by_information(known, mark, p)
             assert sorted(order.tolist()) == np.flatnonzero(mark == 0).tolist()
 
     def test_the_first_are_of_every_kind(self) -> None:
         """Before any mark, the first conversations come from all of ten kinds, however rare one is."""
         random = np.random.default_rng(1)
-        kind = np.repeat(np.arange(START), [60, 40, 30, 20, 10, 10, 10, 5, 5, 5])
-        known = np.eye(START)[kind] * 30 + random.normal(size=(len(kind), START))
-        order = instructive(known.astype(np.float32), np.zeros(len(kind), dtype=np.int64))
-        assert set(kind[order[:START]].tolist()) == set(range(START))
+        kind = np.repeat(np.arange(TYPICAL_EXAMPLES), [60, 40, 30, 20, 10, 10, 10, 5, 5, 5])
+        known = np.eye(TYPICAL_EXAMPLES)[kind] * 30 + random.normal(
+            size=(len(kind), TYPICAL_EXAMPLES)
+        )
+        order = rank_by_information(known.astype(np.float32), np.zeros(len(kind), dtype=np.int64))
+        assert set(kind[order[:TYPICAL_EXAMPLES]].tolist()) == set(range(TYPICAL_EXAMPLES))
 
     def test_the_completeness_score_counts_at_first(self) -> None:
         """Where the features say nothing, the first conversations are spread over the completeness score; those
         without one do not matter."""
         score = np.concatenate([np.linspace(0, 1, 50), [np.nan]])
         same = np.random.default_rng(1).normal(size=(51, 3)).astype(np.float32) * 0.01
-        order = instructive(same, np.zeros(51, dtype=np.int64), None, score)
-        first = score[order[:START]]
+        order = rank_by_information(same, np.zeros(51, dtype=np.int64), None, score)
+        first = score[order[:TYPICAL_EXAMPLES]]
         assert (first < 0.3).any()
         assert (first > 0.7).any()
 
@@ -109,8 +117,8 @@ class TestInstructive:
         side = np.repeat([0, 1], 50)
         known = random.normal(size=(100, 4)).astype(np.float32)
         known[:, 0] += 40 * side
-        mark = marked(np.tile([1, -1], 50), START)
+        mark = marked(np.tile([1, -1], 50), TYPICAL_EXAMPLES)
         p = np.where(np.arange(100) % 2, 0.99, 0.5)
-        order = instructive(known, mark, p)[:BATCH]
+        order = rank_by_information(known, mark, p)[:EXAMPLES_PER_FIT]
         assert set(p[order].tolist()) == {0.5}
         assert len(set(side[order].tolist())) == 2

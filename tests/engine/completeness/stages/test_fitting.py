@@ -17,7 +17,7 @@ from engine.completeness import probe
 from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.bundled_probe import BundledProbe
 from engine.completeness.conversation_logs import logs_of
-from engine.completeness.records import LEAST_FOR_PROBE
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
 from engine.completeness.service.sets import ScoreSets, name_of
 from engine.completeness.stages import fitting as fitting_stage
 from engine.completeness.stages.fitting import FittingStage
@@ -77,7 +77,7 @@ def give_states(
         )
         reason = None if found else NO_BOUNDARY
         entries.append(StateEntry(log.id, places, states.astype("<f2").tobytes(), reason, 50))
-    project.write(lambda conn: hidden_states.register(conn, KEY, "made", None))
+    project.write(lambda conn: hidden_states.register_config(conn, KEY, "made", None))
     project.write(lambda conn: hidden_states.add(conn, KEY, 1, entries))
 
 
@@ -125,7 +125,8 @@ class TestFitting:
             config = score_sets.config_in_force(conn)
             found = scores.current(conn, range(1, COUNT + 1))
             kept = {
-                entry.conversation_id: entry.places for entry in hidden_states.of_config(conn, KEY)
+                entry.conversation_id: entry.places
+                for entry in hidden_states.entries_of_config(conn, KEY)
             }
         assert config is not None
         assert (config.mode, config.model) == ("probe", "shipped")
@@ -241,13 +242,13 @@ class TestFitting:
         drawn, and the set has another key than one that learned from all."""
         give_states(project, list(range(1, COUNT + 1)), ends=True)
         of_all = fitting(project).config_hash
-        monkeypatch.setattr(probe, "MOST", 24)
-        monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
+        monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 24)
+        monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
         outcome = run(project, fitting(project))
         assert isinstance(outcome, JobDone)
         with project.reading() as conn:
             config = score_sets.config_in_force(conn)
-            entries = list(hidden_states.of_config(conn, KEY))
+            entries = list(hidden_states.entries_of_config(conn, KEY))
             assert config is not None
             found = scores.values(conn, config.config_hash, range(1, COUNT + 1))
         usable = sum(bool(entry.places) for entry in entries)
@@ -267,7 +268,7 @@ class TestFitting:
     ) -> None:
         """What a cancel leaves of the scores stays hidden; the next run stores those of a run that nobody disturbed."""
         give_states(project, list(range(1, COUNT + 1)))
-        monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
+        monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
         key = cancelled_while_storing(project, monkeypatch)
         with project.reading() as conn:
             assert score_sets.configs(conn) == []
@@ -292,7 +293,7 @@ class TestFitting:
     ) -> None:
         """Where more was read before the next run, what the cancelled one left is deleted."""
         give_states(project, list(range(1, 26)))
-        monkeypatch.setattr(fitting_stage, "SCORED_AT_ONCE", 7)
+        monkeypatch.setattr(fitting_stage, "CONVERSATIONS_PER_TRANSACTION", 7)
         key = cancelled_while_storing(project, monkeypatch)
         give_states(project, list(range(26, COUNT + 1)))
         run(project, fitting(project))
@@ -301,7 +302,7 @@ class TestFitting:
             (config,) = score_sets.configs(conn)
             assert len(scores.values(conn, config.config_hash, range(1, COUNT + 1))) == COUNT
 
-    @pytest.mark.parametrize("number", [2, LEAST_FOR_PROBE - 1])
+    @pytest.mark.parametrize("number", [2, MIN_CONVERSATIONS_FOR_PROBE - 1])
     def test_few_are_scored_by_the_bundled_probe(self, project: Project, number: int) -> None:
         """Fewer conversations than a probe needs are scored by the one that comes with the program; the set says so,
         and has a test where there are five."""
@@ -315,7 +316,7 @@ class TestFitting:
             assert config is not None
             assert (config.mode, config.adapter) == ("probe", "samples")
             assert (config.test is None) == (number < 5)
-            for entry in hidden_states.of_config(conn, KEY):
+            for entry in hidden_states.entries_of_config(conn, KEY):
                 raw = np.frombuffer(entry.states, "<f2").reshape(len(entry.places), -1)
                 stored = scores.values(conn, config.config_hash, [entry.conversation_id])
                 found = list(stored[entry.conversation_id].values())
@@ -324,10 +325,10 @@ class TestFitting:
     def test_too_few(self, project: Project, shallow_weights: Path) -> None:
         """With fewer conversations than a probe needs, and another model than the built-in one, the run fails with the
         number and another way, and stores nothing."""
-        give_states(project, list(range(1, LEAST_FOR_PROBE)))
+        give_states(project, list(range(1, MIN_CONVERSATIONS_FOR_PROBE)))
         outcome = run(project, fitting(project, shallow_weights))
         assert isinstance(outcome, JobFailed)
-        assert f"needs {LEAST_FOR_PROBE} conversations" in outcome.message
+        assert f"needs {MIN_CONVERSATIONS_FOR_PROBE} conversations" in outcome.message
         with project.reading() as conn:
             assert score_sets.configs(conn) == []
 
@@ -354,7 +355,7 @@ class TestFitting:
         monkeypatch.setattr(probe, "cross_fit", cross_fit)
         run(project, fitting(project))
         with project.reading() as conn:
-            usable = [entry for entry in hidden_states.of_config(conn, KEY) if entry.places]
+            usable = [entry for entry in hidden_states.entries_of_config(conn, KEY) if entry.places]
         ends = np.cumsum([len(entry.places) for entry in usable]) - 1
         for group in seen:
             of = dict(zip((entry.conversation_id for entry in usable), group[ends], strict=True))
@@ -379,7 +380,7 @@ class TestFitting:
         with project.reading() as conn:
             assert score_sets.config_in_force(conn) is None
             assert score_sets.configs(conn) == []
-            usable = sum(1 for entry in hidden_states.of_config(conn, KEY) if entry.places)
+            usable = sum(1 for entry in hidden_states.entries_of_config(conn, KEY) if entry.places)
         assert stage.waiting() == usable > 0
         monkeypatch.undo()
         run(project, fitting(project))
@@ -415,7 +416,7 @@ class TestReading:
                     assert "11 conversations" in outcome.message
                     assert "1 were read before" in outcome.message
                 with project.reading() as conn:
-                    kept.append(list(hidden_states.of_config(conn, stage.config_hash)))
+                    kept.append(list(hidden_states.entries_of_config(conn, stage.config_hash)))
                     assert score_sets.config_in_force(conn) is None
         whole, parts = kept
         assert [entry.places for entry in whole] == [entry.places for entry in parts]

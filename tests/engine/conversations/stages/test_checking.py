@@ -129,7 +129,7 @@ class TestSignatures:
             np.frombuffer(minhash.signature(np.asarray(each)), "<u4") for each in (one, other)
         )
         true = both / len(np.union1d(one, other))
-        error = np.sqrt(max(true * (1 - true), 0.01) / minhash.HASHES)
+        error = np.sqrt(max(true * (1 - true), 0.01) / minhash.HASHES_PER_SIGNATURE)
         assert abs((first == second).mean() - true) < 4.5 * error + 1e-9
 
     def test_no_group_without_a_copy(self) -> None:
@@ -137,14 +137,14 @@ class TestSignatures:
         random = np.random.default_rng(4)
         rows = [random.choice(2**32, 200, replace=False).astype(np.uint32) for _ in range(1000)]
         joined = b"".join(minhash.signature(row) for row in rows)
-        assert minhash.groups(range(1, 1001), joined) == []
+        assert minhash.near_duplicate_groups(range(1, 1001), joined) == []
         joined += minhash.signature(rows[6][::-1])
-        assert minhash.groups(range(1, 1002), joined) == [[7, 1001]]
+        assert minhash.near_duplicate_groups(range(1, 1002), joined) == [[7, 1001]]
 
     def test_short_texts_have_none(self) -> None:
         """A greeting is no copy of another one."""
-        assert minhash.signature(np.arange(minhash.FEWEST - 1, dtype=np.uint32)) == b""
-        assert minhash.groups([], b"") == []
+        assert minhash.signature(np.arange(minhash.MIN_SHINGLES - 1, dtype=np.uint32)) == b""
+        assert minhash.near_duplicate_groups([], b"") == []
 
 
 class TestLanguage:

@@ -14,7 +14,8 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.base.errors import UsageError
 from engine.completeness import probe
-from engine.completeness.probe import Bools, Ints, Probe, States
+from engine.completeness.probe import Probe, States
+from engine.completeness.probe_calibration import Bools, Ints
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.stages.importing import ImportStage
 from engine.conversations.watched_inputs import WatchedFiles, WatchedInput, WatchedStandardInput
@@ -159,7 +160,7 @@ def test_of_many_past_conversations_some_are_learned_from(
         learned.append(int(end.sum()))
         return fit(states, end, group)
 
-    monkeypatch.setattr(probe, "MOST", 21)
+    monkeypatch.setattr(probe, "MAX_CONVERSATIONS", 21)
     monkeypatch.setattr(probe, "fit", counted)
     shutil.copy(watched_before, tmp_path / "p.wb")
     with Project.open(tmp_path / "p.wb") as project:

@@ -17,7 +17,7 @@ from engine.model.prompt_files import prompt_texts
 from engine.opener.annotation_tasks import argilla_settings, labeling_config
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
-from engine.questions.rating_scales import RATINGS
+from engine.questions.question_names import ALLOWED_RATINGS
 from engine.questions.tables import verdicts
 from engine.simulate.records import PlayRow
 from engine.simulate.service.ratings import (
@@ -54,7 +54,7 @@ difficult to implement).
 """
 """The rubric of the data set's README, as it stands there."""
 
-BEST: dict[str, Any] = {name: grades[-1] for name, grades in RATINGS.items()}
+BEST: dict[str, Any] = {name: grades[-1] for name, grades in ALLOWED_RATINGS.items()}
 
 
 def play(scenario: RatingScenario, replies: Sequence[Any]) -> tuple[dict[str, Any], list[Call]]:
@@ -112,7 +112,7 @@ def test_the_rubric_has_the_words_of_its_source() -> None:
     )
     for text in texts:
         assert [line for line in text.splitlines() if line.startswith("- ")] == SOURCE.splitlines()
-        assert all(f"\n{name}" in text for name in RATINGS)
+        assert all(f"\n{name}" in text for name in ALLOWED_RATINGS)
 
 
 @pytest.mark.parametrize(
@@ -213,9 +213,9 @@ def test_on_the_default_model(
     assert main([*words, "--context", "2048"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert sum(one["conversations"] for one in printed["turns"]) == 2
-    assert [one["labelled"] for one in printed["labels"]] == [2] * len(RATINGS)
+    assert [one["labelled"] for one in printed["labels"]] == [2] * len(ALLOWED_RATINGS)
     ratings = printed["conversations"][0]["rating"]
-    assert set(ratings) == set(RATINGS)
+    assert set(ratings) == set(ALLOWED_RATINGS)
     with Project.open(path, read_only=True) as opened:
         (first,) = ConversationService(opened).rows([1])
     assert {f"rating.{name}.{grade}" for name, grade in ratings.items()} == set(first.tags)

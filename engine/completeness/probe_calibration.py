@@ -1,0 +1,194 @@
+"""The calibration of the probe: from the log-odds of a regression to the probability of a true end.
+
+A boundary of a conversation has label 1 if it is the last one, and label 0 otherwise. Some conversations broke off, so
+their last boundary has label 1 and is no true end; how many is estimated here. Groups are conversations that are nearly
+equal: the boundaries of a group are never on both sides of a division into folds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from sklearn.isotonic import IsotonicRegression
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+FOLDS = 5
+"""Number of folds into which groups are divided."""
+
+SEED = 20_261_122
+"""Seed of everything that is drawn at random, so that equal logs give equal scores."""
+
+MIN_PROBABILITY = 1e-4
+"""Smallest probability and, from 1, largest one: a few hundred conversations cannot show more certainty."""
+
+MAX_LOG_ODDS = 30.0
+"""Bound of log-odds before the exponential is taken."""
+
+MAX_BROKEN_SHARE = 0.9
+"""Largest share of broken conversations that is considered; with more, ends are not told from others."""
+
+
+def assign_folds(group_ids: Ints, folds: int, random: np.random.Generator) -> Ints:
+    """Returns a fold for each boundary, the same for all of a group; folds differ by at most one group.
+
+    Args:
+        group_ids: Group of each boundary, shape (boundaries,).
+        folds: Number of folds.
+
+    Returns:
+        Numbers in `range(folds)`, shape (boundaries,).
+
+    Raises:
+        ValueError: There are fewer groups than folds.
+    """
+    names, index = np.unique(group_ids, return_inverse=True)
+    if len(names) < folds:
+        raise ValueError(f"{len(names)} groups cannot be divided into {folds} folds")
+    return np.asarray(random.permutation(len(names)) % folds)[index]
+
+
+def even_weights(is_end: Bools, group_ids: Ints) -> Floats:
+    """Returns weights with which ends and other boundaries weigh one half each, as in the truncation test.
+
+    Every end weighs the same, and the other boundaries of a group together as much as its ends, so that a long
+    conversation counts no more than a short one. A label that is missing has no weight.
+
+    Args:
+        is_end: Label of each boundary, shape (boundaries,).
+        group_ids: Group of each boundary, shape (boundaries,).
+
+    Returns:
+        Shape (boundaries,).
+    """
+    _, index = np.unique(group_ids, return_inverse=True)
+    end_counts = np.bincount(index, is_end)
+    other_counts = np.bincount(index, ~is_end)
+    share_of_other = (np.maximum(end_counts, 1) / np.maximum(other_counts, 1))[index]
+    weights = np.where(is_end, 1.0, share_of_other)
+    class_weights = np.where(is_end, weights[is_end].sum(), weights[~is_end].sum())
+    return np.asarray(weights / class_weights / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Turns log-odds into probabilities: Platt's line, or isotonic regression where that fits better.
+
+    The odds of label 1, at even weights of both labels, are `(1 - broken) * L + broken`, where L are the odds of a true
+    end: conversations that broke off have label 1 as often as their boundaries look like the others. The line gives
+    log L; it and `broken` are fitted together by maximum likelihood.
+
+    Attributes:
+        slope, intercept: Of the line on log-odds (Platt 1999, "Probabilistic outputs for support vector machines").
+        broken: Estimated share of label 1 that is no true end.
+        isotonic: The isotonic regression in place of the line; None if the line has the lower held-out log loss.
+    """
+
+    slope: float
+    intercept: float
+    broken: float
+    isotonic: IsotonicRegression | None = None
+
+    @classmethod
+    def fit(cls, log_odds: Floats, is_end: Bools, group_ids: Ints) -> Calibration:
+        """Returns the calibration with the lower log loss on held-out groups, fitted to all boundaries.
+
+        Args:
+            log_odds: Log-odds of an end at each boundary, shape (boundaries,).
+            is_end: Label of each boundary, shape (boundaries,).
+            group_ids: Group of each boundary, shape (boundaries,).
+
+        Raises:
+            ValueError: There are fewer groups than folds.
+        """
+        fold = assign_folds(group_ids, FOLDS, np.random.default_rng(SEED))
+        losses = {False: 0.0, True: 0.0}
+        for isotonic in losses:
+            for number in range(FOLDS):
+                training, held_out = fold != number, fold == number
+                if len(np.unique(is_end[training])) < 2:
+                    continue
+                calibration = cls._fit(
+                    log_odds[training], is_end[training], group_ids[training], isotonic
+                )
+                p_label = calibration.label_probability(log_odds[held_out])
+                likelihood = np.where(is_end[held_out], p_label, 1 - p_label)
+                weights = even_weights(is_end[held_out], group_ids[held_out])
+                losses[isotonic] -= float(weights @ np.log(likelihood))
+        return cls._fit(log_odds, is_end, group_ids, isotonic=losses[True] < losses[False])
+
+    @classmethod
+    def _fit(cls, log_odds: Floats, is_end: Bools, group_ids: Ints, isotonic: bool) -> Calibration:
+        """Returns the calibration by the line, or by isotonic regression, fitted to all boundaries."""
+        from sklearn.isotonic import IsotonicRegression
+
+        weights = even_weights(is_end, group_ids)
+        line = cls.fit_line(log_odds, is_end, weights)
+        if not isotonic:
+            return line
+        isotonic_fit = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
+        isotonic_fit.fit(log_odds, is_end, sample_weight=weights)
+        return replace(line, isotonic=isotonic_fit)
+
+    @classmethod
+    def fit_line(cls, log_odds: Floats, is_end: Bools, weights: Floats) -> Calibration:
+        """Returns the calibration by the line, fitted to weighted labels; all arguments have shape (boundaries,)."""
+        from scipy.optimize import minimize
+
+        scale = max(float(log_odds.std()), 1e-9)
+        end_log_odds, other_log_odds = log_odds[is_end] / scale, log_odds[~is_end] / scale
+        end_weights, other_weights = weights[is_end], weights[~is_end]
+
+        def loss(parameters: Floats) -> float:
+            slope, intercept, broken = parameters
+            odds = [
+                (1 - broken) * np.exp((slope * part + intercept).clip(-MAX_LOG_ODDS, MAX_LOG_ODDS))
+                + broken
+                for part in (end_log_odds, other_log_odds)
+            ]
+            end_loss, other_loss = np.log1p(1 / odds[0]), np.log1p(odds[1])
+            return float(end_weights @ end_loss + other_weights @ other_loss)
+
+        bounds = [(0, 50), (-MAX_LOG_ODDS, MAX_LOG_ODDS), (0, MAX_BROKEN_SHARE)]
+        # From two starts: at `broken` = 0 the optimizer may stay although a larger share fits better with another line.
+        optima = [minimize(loss, [1, 0, broken], bounds=bounds) for broken in (0.0, 0.3)]
+        slope, intercept, broken = min(optima, key=lambda optimum: float(optimum.fun)).x.tolist()
+        return cls(slope / scale, intercept, broken)
+
+    def true_end_probability(self, log_odds: Floats) -> Floats:
+        """Returns the probability of a true end at each boundary, within `[MIN_PROBABILITY, 1 - MIN_PROBABILITY]`.
+
+        Args:
+            log_odds: Log-odds of an end at each boundary, as a regression gives them; shape (boundaries,).
+        """
+        odds = self._true_end_odds(log_odds)
+        return np.asarray(odds / (1 + odds)).clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+
+    def label_probability(self, log_odds: Floats) -> Floats:
+        """Returns the probability of label 1 at each boundary, whether the label is true or not."""
+        odds = (1 - self.broken) * self._true_end_odds(log_odds) + self.broken
+        return np.asarray(odds / (1 + odds)).clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+
+    def label_truth_probability(self, log_odds: Floats) -> Floats:
+        """Returns the probability that a boundary is a true end, given that it has label 1."""
+        odds = (1 - self.broken) * self._true_end_odds(log_odds)
+        return np.asarray(odds / (odds + self.broken + 1e-12))
+
+    def _true_end_odds(self, log_odds: Floats) -> Floats:
+        """Returns the odds of a true end at each boundary, at even weights of true ends and others."""
+        line = self.slope * log_odds + self.intercept
+        odds: Floats = np.exp(line.clip(-MAX_LOG_ODDS, MAX_LOG_ODDS))
+        if self.isotonic is not None:
+            p_label = self.isotonic.predict(log_odds).clip(MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+            isotonic_odds = np.maximum(p_label / (1 - p_label) - self.broken, 0) / (1 - self.broken)
+            # A little of the line keeps the order of boundaries to which the isotonic regression gives one value.
+            p = 0.95 * isotonic_odds / (1 + isotonic_odds) + 0.05 * odds / (1 + odds)
+            odds = p / (1 - p)
+        return odds
