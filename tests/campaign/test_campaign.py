@@ -31,7 +31,7 @@ def test_keys_at_random() -> None:
     here = Path.cwd()
     outcome = walk.campaign(60, 3, ["hostile"])
     assert outcome.failures == []
-    assert len(outcome.screens) > 5
+    assert len(outcome.screens) >= 5
     assert Path.cwd() == here
 
 

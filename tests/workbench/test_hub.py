@@ -92,7 +92,7 @@ class TestPull:
             part = None
             while part is None or part.stat().st_size < 5_000_000:
                 assert process.poll() is None
-                part = next(Path(os.environ["WORKBENCH_DATA"]).rglob("*.gguf.part"), None)
+                part = next(Path(os.environ["WORKBENCH_DATA"], "models").rglob("*.gguf.part"), None)
             process.send_signal(signal.SIGINT)
             _, error = process.communicate(timeout=60)
         finally:

@@ -31,8 +31,8 @@ from tests.benchmarks.reproduction.tables import tables
 from tests.benchmarks.tool import run_tool
 from workbench.arguments import positive, share
 from workbench.cli import build_parser
-from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE
-from workbench.narration import narrate, print_json, print_text
+from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
+from workbench.narration import narrate, print_json, print_result, print_text
 from workbench.text_tables import table_lines
 
 DONE_KEY = "reproduced"
@@ -327,8 +327,11 @@ def _run(words: Sequence[str]) -> int:
     narrate(f"\nworkbench {shlex.join(words)}")
     arguments = build_parser().parse_args(list(words))
     with redirect_stdout(sys.stderr):
-        code: int = arguments.run(arguments)
-    return code
+        result: CommandResult | int = arguments.run(arguments)
+        if isinstance(result, CommandResult):
+            print_result(result, as_json=False)
+            return result.code
+    return result
 
 
 def _lines(table: ReportTable) -> list[str]:

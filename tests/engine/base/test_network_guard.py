@@ -25,6 +25,7 @@ def run(code: str, *words: str, **environment: str) -> subprocess.CompletedProce
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
+        errors="replace",
         check=False,
     )
 
@@ -271,7 +272,7 @@ class TestChildren:
     @pytest.mark.parametrize(
         "start",
         [
-            "from engine.model.process.__main__ import main; main()",
+            "from engine.opener.model_process import main; main()",
             "from training.__main__ import main; main([sys.argv[1]])",
         ],
     )

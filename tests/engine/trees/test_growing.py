@@ -117,7 +117,7 @@ def test_grown_on_below_a_node(tmp_path: Path) -> None:
     with Project.open(tmp_path / "p.wb") as project:
         runner = JobRunner(project, lambda event: None)
         selection = Selection(parse_filter("name:talk-02"))
-        options = TreeOptions(alpha=0.2, max_tokens=3)
+        options = TreeOptions(alpha=0.02, max_tokens=3)
         stage = TreeStage(
             project, process, RunModel(scored.model()), options, "last-answer", selection=selection
         )

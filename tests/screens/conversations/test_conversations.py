@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged
@@ -14,7 +14,7 @@ from engine.base.outcomes import State
 from engine.formats.mappings.mapping import load_mapping
 from screens.conversations.screen import ConversationsScreen
 from screens.reader.screen import ReaderScreen
-from screens.shell.dialogs import ChoiceDialog, ErrorDialog
+from screens.shell.dialogs import ErrorDialog
 from screens.shell.importing import ImportDialog
 from screens.widgets.row_table import MARK, RowTable
 from tests.screens.conversations.listing import filtered, screen, table
@@ -397,13 +397,11 @@ class TestImport:
             await until(pilot, lambda: "Enter again" in text(pilot))
             await press(pilot, "enter")
             await until(pilot, lambda: "Read so: 3 conversations, 6 messages" in text(pilot))
-            await press(pilot, "end")
-            assert "“car” speaks as" in text(pilot)
-            await press(pilot, "enter")
-            await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
-            await press(pilot, "end", "enter")  # the last choice: left out
+            mapping = pilot.app.screen.query_one(TextArea)
+            assert 'car = "assistant"' in mapping.text
+            mapping.text = mapping.text.replace('car = "assistant"', 'car = "left out"')
             await until(pilot, lambda: "Read so: 3 conversations, 3 messages" in text(pilot))
-            await press(pilot, "s", "enter")
+            await press(pilot, "ctrl+s")
             await until(pilot, lambda: support.jobs.started == [[str(log), "odd"]])
         saved = load_mapping(tmp_path / "config" / "formats" / "odd.toml")
         assert saved.roles["car"] == "left out"
