@@ -32,7 +32,7 @@ from engine.simulate.sharded.instruction import (
     read_instructions,
     records,
 )
-from engine.simulate.sharded.play import ShardedScenario, replayed
+from engine.simulate.sharded.play import ShardedScenario, replay
 from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, ONE_TURN, Case, Setting
 from engine.simulate.sharded.shard_drafting import ShardDraftScenario, read_full_text
 from engine.simulate.sharded.tasks import task_for
@@ -210,7 +210,7 @@ def write_logs(
                 Completion(line.text, line.stopped, line.note)  # type: ignore[arg-type]  # the table checks it
                 for line in simulations.transcript(row.id)
             ]
-            record = replayed(scenarios[row.key], replies).record
+            record = replay(scenarios[row.key], replies).record
             assert record is not None  # every play of this kind has one
             logs.setdefault(folder / _log_name(record), []).append(dict(record))
     for path, of_file in logs.items():

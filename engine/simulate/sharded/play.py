@@ -1,5 +1,7 @@
 """Plays sharded conversations as in Laban et al. (2025): over several turns under SHARDED and SNOWBALL, else in one.
 
+A shard is a piece of the instruction. FULL gives the instruction as it is, CONCAT all shards in one message, SNOWBALL
+repeats earlier shards in each turn, and RECAP adds a turn with all of them to SHARDED.
 The simulated user reveals at most one shard in each turn. An answer that a model extracts from a reply must occur in
 the reply word for word.
 """
@@ -21,12 +23,29 @@ from engine.simulate.sharded.scenario import CATEGORIES, FORMAT, ONE_TURN, Case,
 from engine.simulate.sharded.task import Evaluation, Task
 
 _ELLIPSIS = re.compile(r"\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…")
-_SCHEMA = object_schema(answer={"type": "string"})
+_ANSWER_SCHEMA = object_schema(answer={"type": "string"})
 _EXTRACT_TOKENS = {"gen": 60, "prefix_suffix": 160}
 """Tokens of a reply that copies an answer of less than ten words, and of one that gives start and end of it."""
 
+NO_SHARD = -1
+"""The shard id of a turn that reveals no shard."""
 
-def extracted(
+MAX_IDLE_TURNS = 2
+"""Largest number of consecutive turns without a new shard. After them the user must reveal one, so that every play
+ends."""
+
+_USER_TOKENS = 250
+"""Longest reply of the simulated user, in tokens, JSON included."""
+
+_CATEGORY_SCHEMA = object_schema(response_type={"type": "string", "enum": list(CATEGORIES)})
+_CATEGORY_BY_NAME: Mapping[str, Category] = {name: name for name in CATEGORIES}
+"""Maps each category to itself, for the type checker."""
+
+_CATEGORY_TOKENS = 60
+"""Longest reply of the judge that names a category, in tokens."""
+
+
+def extract_answer(
     task: Task, reply: str, texts: Mapping[str, str], seed: int
 ) -> Generator[Call, Completion, str]:
     """Returns the answer in a reply by the task's strategy; "" if three attempts find none."""
@@ -34,7 +53,7 @@ def extracted(
         return reply
     if task.extraction == "task_specific":
         return task.extract(reply)
-    spans = task.extraction == "prefix_suffix"
+    allow_ellipsis = task.extraction == "prefix_suffix"
     prompt = filled(
         texts["extract"],
         {"ANSWER_DESCRIPTION": task.answer_description, "CONVERSATION_SO_FAR": reply},
@@ -49,13 +68,17 @@ def extracted(
 
     def accept(quoted: Mapping[str, Any]) -> str | None:
         answer = quoted.get("answer")
-        return located(answer, reply, spans=spans) if isinstance(answer, str) else None
+        return (
+            find_quoted_part(answer, reply, allow_ellipsis=allow_ellipsis)
+            if isinstance(answer, str)
+            else None
+        )
 
-    answer = yield from ask_json(call, _SCHEMA, accept, TRIES)
+    answer = yield from ask_json(call, _ANSWER_SCHEMA, accept, TRIES)
     return answer or ""
 
 
-def located(answer: str, reply: str, *, spans: bool) -> str | None:
+def find_quoted_part(answer: str, reply: str, *, allow_ellipsis: bool) -> str | None:
     """Returns the part of the reply that an extracted answer quotes; None if the reply does not contain it.
 
     Args:
@@ -66,7 +89,7 @@ def located(answer: str, reply: str, *, spans: bool) -> str | None:
         return None
     if answer in reply:
         return answer
-    marks = list(_ELLIPSIS.finditer(answer)) if spans else []
+    marks = list(_ELLIPSIS.finditer(answer)) if allow_ellipsis else []
     if not marks:
         return None
     start, end = answer[: marks[0].start()].strip(), answer[marks[-1].end() :].strip()
@@ -79,22 +102,12 @@ def located(answer: str, reply: str, *, spans: bool) -> str | None:
     return reply[first : last + len(end)]
 
 
-NOTHING = -1
-"""The shard id of a turn that reveals no shard."""
-
-PATIENCE = 2
-"""Most consecutive turns without a new shard. After them the user must reveal one, so that every play ends."""
-
-_USER_TOKENS = 250
-"""Longest reply of the simulated user, in tokens, JSON included."""
-
-
 @dataclass(frozen=True, slots=True)
 class UserTurn:
     """One turn of the user.
 
     Attributes:
-        shard_id: Id of the shard it reveals; NOTHING for none.
+        shard_id: Id of the shard that it reveals; NO_SHARD for none.
         stand_in: Whether the text is the next shard itself, because the model gave no usable reply.
     """
 
@@ -110,15 +123,17 @@ def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completi
         number: Number of the turn, from 0.
     """
     shards = case.instruction.shards
-    known = trace.shards()
-    fixed = case.task.user_turn(shards, len(known))
-    if fixed is not None:
-        return UserTurn(fixed, shards[len(known)].shard_id)
-    if not known:
+    revealed = trace.shards()
+    scripted_text = case.task.user_turn(shards, len(revealed))
+    if scripted_text is not None:
+        return UserTurn(scripted_text, shards[len(revealed)].shard_id)
+    if not revealed:
         return UserTurn(shards[0].text, shards[0].shard_id)
-    left = [shard for shard in shards if shard.shard_id not in known]
-    idle = _idle(trace)
-    offered = [shard.shard_id for shard in left] + ([NOTHING] if idle < PATIENCE else [])
+    unrevealed = [shard for shard in shards if shard.shard_id not in revealed]
+    idle_turns = _count_idle_turns(trace)
+    offered = [shard.shard_id for shard in unrevealed] + (
+        [NO_SHARD] if idle_turns < MAX_IDLE_TURNS else []
+    )
     schema = object_schema(
         response={"type": "string", "minLength": 1}, shard_id={"type": "integer", "enum": offered}
     )
@@ -137,9 +152,9 @@ def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completi
         {
             "CONVERSATION_SO_FAR": conversation(trace),
             "SHARDS_REVEALED": as_listed(
-                [shard for shard in shards[1:] if shard.shard_id in known]
+                [shard for shard in shards[1:] if shard.shard_id in revealed]
             ),
-            "SHARDS_NOT_REVEALED": as_listed(left),
+            "SHARDS_NOT_REVEALED": as_listed(unrevealed),
         },
     )
     call = Call(
@@ -151,11 +166,11 @@ def user_turn(case: Case, trace: Trace, number: int) -> Generator[Call, Completi
     )
     temperature = case.setting.user_temperature
     turn = yield from ask_json(call, schema, accept, (temperature, max(temperature, 1.0)))
-    return turn or UserTurn(left[0].text, left[0].shard_id, stand_in=True)
+    return turn or UserTurn(unrevealed[0].text, unrevealed[0].shard_id, stand_in=True)
 
 
 def conversation(trace: Trace) -> str:
-    """Formats the messages so far, without the system message, for a prompt."""
+    """Returns the messages so far, without the system message, as text for a prompt."""
     return "\n\n".join(
         f"[{message.speaker}]\n{message.content}"
         for message in trace.messages()
@@ -164,12 +179,12 @@ def conversation(trace: Trace) -> str:
 
 
 def as_listed(shards: Sequence[Shard]) -> str:
-    """Formats shards as JSON for a prompt."""
+    """Returns shards as JSON for a prompt."""
     listed = [{"shard_id": shard.shard_id, "shard": shard.text} for shard in shards]
     return json.dumps(listed, ensure_ascii=False, indent=1)
 
 
-def _idle(trace: Trace) -> int:
+def _count_idle_turns(trace: Trace) -> int:
     """Returns the number of user turns since the last one that revealed a shard."""
     turns = 0
     for item in reversed(trace.items):
@@ -179,17 +194,13 @@ def _idle(trace: Trace) -> int:
     return turns
 
 
-_CATEGORY = object_schema(response_type={"type": "string", "enum": list(CATEGORIES)})
-_BY_NAME: Mapping[str, Category] = {name: name for name in CATEGORIES}
-_CATEGORY_TOKENS = 60
-
 Step = Generator[Call, Completion, bool]
 """A part of a play; returns True if it ended with a correct answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardedScenario:
-    """A case as a scenario."""
+    """The scenario of a case, which is one instruction under one condition."""
 
     case: Case
 
@@ -206,27 +217,28 @@ class ShardedScenario:
         return 2.0 if case.condition in ONE_TURN else 4.0 * len(case.instruction.shards)
 
     def play(self) -> Play:
-        """Returns a new play; the record of its ending is a log in the published format."""
+        """Starts a play; the record of its ending is a log in the published format."""
         case = self.case
-        alone = case.condition in ONE_TURN
-        trace = Trace(case.setting.moment, timed=not alone, cost=case.setting.cost)
+        one_turn = case.condition in ONE_TURN
+        trace = Trace(case.setting.moment, timed=not one_turn, cost=case.setting.cost)
         trace.say("system", case.task.system_prompt())
         stand_ins = 0
         source: dict[str, Any] = {}
-        if alone:
-            yield from _at_once(case, trace)
+        if one_turn:
+            yield from _play_one_turn(case, trace)
         else:
-            stand_ins = yield from _in_shards(case, trace)
+            stand_ins = yield from _play_turns(case, trace)
         if case.condition in ("recap", "recap-full"):
             source = {"source_conv_id": case.conv_id("sharded"), "source_is_correct": trace.correct}
+            # The recap is scored anew.
             trace.score = trace.correct = None
-            yield from _recapitulated(case, trace)
+            yield from _play_recap(case, trace)
         record = {**case.record(trace.items, trace.score, trace.correct), **source}
-        return Ending(record, FORMAT, _result(case, trace, stand_ins))
+        return Ending(record, FORMAT, _result_of(case, trace, stand_ins))
 
 
-def replayed(scenario: Scenario, replies: Sequence[Completion]) -> Ending:
-    """Plays a scenario with recorded replies and returns its ending.
+def replay(scenario: Scenario, replies: Sequence[Completion]) -> Ending:
+    """Returns the ending of a scenario that is played with recorded replies.
 
     Raises:
         ValueError: The play has more calls than replies.
@@ -242,7 +254,8 @@ def replayed(scenario: Scenario, replies: Sequence[Completion]) -> Ending:
     raise ValueError(f"{scenario.key} has more calls than there are replies")
 
 
-def _at_once(case: Case, trace: Trace) -> Step:
+def _play_one_turn(case: Case, trace: Trace) -> Step:
+    """Plays FULL, CONCAT or SHUFFLE-CONCAT; returns whether the answer is correct."""
     task = case.task
     if case.condition == "full":
         trace.say("user", task.full_prompt())
@@ -251,38 +264,40 @@ def _at_once(case: Case, trace: Trace) -> Step:
     else:
         trace.say("user", task.concat_prompt(case.shuffled()))
     reply = yield from _answer(case, trace)
-    return (yield from _scored(case, trace, reply, last=True))
+    return (yield from _score(case, trace, reply, last=True))
 
 
-def _in_shards(case: Case, trace: Trace) -> Generator[Call, Completion, int]:
+def _play_turns(case: Case, trace: Trace) -> Generator[Call, Completion, int]:
     """Plays SHARDED or SNOWBALL; returns the number of user turns that had to be replaced by the shard itself."""
     stand_ins = 0
     spoken: list[str] = []
-    left = len(case.instruction.shards)
-    while left:
+    unrevealed = len(case.instruction.shards)
+    while unrevealed:
         turn = yield from user_turn(case, trace, len(spoken))
         stand_ins += turn.stand_in
-        trace.say("user", _snowball(case, spoken, turn.text))
+        trace.say("user", _with_earlier_turns(case, spoken, turn.text))
         spoken.append(turn.text)
         if turn.shard_id >= 0:
             trace.revealed(turn.shard_id)
-            left -= 1
+            unrevealed -= 1
         reply = yield from _answer(case, trace)
-        if (yield from _judged(case, trace, reply, last=not left)):
+        if (yield from _judge(case, trace, reply, last=not unrevealed)):
             trace.completed()
             break
     return stand_ins
 
 
-def _snowball(case: Case, spoken: list[str], new: str) -> str:
+def _with_earlier_turns(case: Case, spoken: list[str], new: str) -> str:
+    """Returns the user's message; under SNOWBALL it repeats the earlier ones."""
     if case.condition != "snowball" or not spoken:
         return new
     earlier = "\n".join(f"- {text}" for text in spoken)
     return filled(case.setting.texts["snowball"], {"EARLIER": earlier, "NEW": new})
 
 
-def _recapitulated(case: Case, trace: Trace) -> Step:
-    """Plays one more turn, in which the user repeats all shards."""
+def _play_recap(case: Case, trace: Trace) -> Step:
+    """Plays one more turn, in which the user repeats all shards or the full instruction; returns whether the answer is
+    correct."""
     if case.condition == "recap":
         everything = case.task.concat_prompt(case.instruction.shards)
     else:
@@ -290,7 +305,7 @@ def _recapitulated(case: Case, trace: Trace) -> Step:
     recap = filled(case.setting.texts["recap"], {"SAMPLE_TEXT": everything})
     trace.say("user", recap.rstrip("\n"))
     reply = yield from _answer(case, trace)
-    return (yield from _judged(case, trace, reply, last=True))
+    return (yield from _judge(case, trace, reply, last=True))
 
 
 def _answer(case: Case, trace: Trace) -> Generator[Call, Completion, str]:
@@ -307,18 +322,18 @@ def _answer(case: Case, trace: Trace) -> Generator[Call, Completion, str]:
     return completion.text
 
 
-def _judged(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
-    """Classifies a reply and, if it attempts an answer, scores it."""
+def _judge(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
+    """Classifies a reply and scores it if it attempts an answer; returns whether it is correct."""
     category: Category = "answer_attempt"
     if not case.task.always_attempts:
-        category = yield from _classified(case, reply, len(trace.messages()))
+        category = yield from _classify(case, reply, len(trace.messages()))
     trace.classified(category)
     if category != "answer_attempt":
         return False
-    return (yield from _scored(case, trace, reply, last=last))
+    return (yield from _score(case, trace, reply, last=last))
 
 
-def _classified(case: Case, reply: str, index: int) -> Generator[Call, Completion, Category]:
+def _classify(case: Case, reply: str, index: int) -> Generator[Call, Completion, Category]:
     """Returns the category of a reply; `discussion`, the broadest one, if the judge gives no usable reply."""
     if not reply.strip():
         return "missing"
@@ -339,27 +354,28 @@ def _classified(case: Case, reply: str, index: int) -> Generator[Call, Completio
         max_tokens=_CATEGORY_TOKENS,
         seed=case.seed("classify", index),
     )
-    name = yield from ask_json(call, _CATEGORY, _category, TRIES[:2])
-    return _BY_NAME.get(name or "", "discussion")
+    name = yield from ask_json(call, _CATEGORY_SCHEMA, _accept_category, TRIES[:2])
+    return _CATEGORY_BY_NAME.get(name or "", "discussion")
 
 
-def _category(reply: Mapping[str, Any]) -> str | None:
+def _accept_category(reply: Mapping[str, Any]) -> str | None:
     name = reply.get("response_type")
     return name if name in CATEGORIES else None
 
 
-def _scored(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
+def _score(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
+    """Scores the answer in a reply; returns whether it is correct."""
     if case.task.scored_at_end and not last:
         evaluation = Evaluation(0.0, {"reason": "scored after the last shard only"})
         answer = reply
     else:
         seed = case.seed("extract", len(trace.messages()))
-        answer = yield from extracted(case.task, reply, case.setting.texts, seed)
+        answer = yield from extract_answer(case.task, reply, case.setting.texts, seed)
         evaluation = yield from case.task.evaluate(answer)
     return trace.evaluated(answer, evaluation.score, dict(evaluation.details))
 
 
-def _result(case: Case, trace: Trace, stand_ins: int) -> dict[str, Any]:
+def _result_of(case: Case, trace: Trace, stand_ins: int) -> dict[str, Any]:
     turns = [message for message in trace.messages() if message.speaker == "user"]
     return {
         "task": case.instruction.task,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.simulate.sharded.play import located
+from engine.simulate.sharded.play import find_quoted_part
 from tests.engine.simulate.sharded.scripted import PlainTask, ScriptedReplies, played, scenario
 
 SQL = "Try this:\n```sql\nSELECT name FROM town\nWHERE size > 4;\n```\nDone."
@@ -31,24 +31,24 @@ class TestLocated:
     )
     def test_spans(self, answer: str, found: str | None) -> None:
         """An answer of start and end is all text between them; both must occur, in that order."""
-        assert located(answer, SQL, spans=True) == found
+        assert find_quoted_part(answer, SQL, allow_ellipsis=True) == found
 
     def test_ellipsis_counts_only_where_spans_do(self) -> None:
         """An ellipsis in a copied answer is refused where the task does not allow start and end."""
-        assert located("SELECT [...] 4;", SQL, spans=False) is None
+        assert find_quoted_part("SELECT [...] 4;", SQL, allow_ellipsis=False) is None
 
     def test_ellipsis_that_stands_there_is_text(self) -> None:
         """An answer that occurs with its dots is used as it is."""
-        assert located("a ... b", "x a ... b y b", spans=True) == "a ... b"
+        assert find_quoted_part("a ... b", "x a ... b y b", allow_ellipsis=True) == "a ... b"
 
     def test_end_may_not_overlap_the_start(self) -> None:
         """The end is searched for after the start."""
-        assert located("town [...] own", "in town", spans=True) is None
+        assert find_quoted_part("town [...] own", "in town", allow_ellipsis=True) is None
 
     @given(st.text(), st.text(), st.booleans())
     def test_whatever_is_found_is_in_the_reply(self, answer: str, reply: str, spans: bool) -> None:
         """Every extracted answer is a part of the reply."""
-        found = located(answer, reply, spans=spans)
+        found = find_quoted_part(answer, reply, allow_ellipsis=spans)
         assert found is None or (found and found in reply)
 
 

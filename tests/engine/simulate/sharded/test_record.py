@@ -13,7 +13,7 @@ from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
 from engine.model.chat import Completion
 from engine.simulate.sharded.instruction import read_instructions
-from engine.simulate.sharded.play import replayed
+from engine.simulate.sharded.play import replay
 from engine.simulate.sharded.scenario import Condition
 from tests.engine.simulate.sharded.scripted import ScriptedReplies, attempt, played, scenario
 from tests.shared_data import original_files
@@ -110,9 +110,9 @@ def test_same_replies_make_the_same_record() -> None:
             return replies
 
     ending = played(scenario("recap"), Recorded({}))
-    assert replayed(scenario("recap"), said) == ending
+    assert replay(scenario("recap"), said) == ending
     with pytest.raises(ValueError, match="more calls"):
-        replayed(scenario("recap"), said[:-1])
+        replay(scenario("recap"), said[:-1])
 
 
 @pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.name)
