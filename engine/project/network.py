@@ -11,7 +11,7 @@ from engine.project import settings
 from engine.project.project import Project
 
 OFFLINE_KEY = "offline"
-"""Name of the setting that is true where the project uses no network, not even for endpoints and hubs that were named
+"""Setting: true where the project uses no network, not even for endpoints and hubs that were named
 (`workbench offline`)."""
 
 

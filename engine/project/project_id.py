@@ -12,7 +12,7 @@ import uuid
 from engine.project import settings
 
 PROJECT_ID = "project_id"
-"""Name of the setting with the id, 32 hexadecimal digits."""
+"""Setting: the id, 32 hexadecimal digits."""
 
 
 def get(conn: sqlite3.Connection) -> str | None:

@@ -106,9 +106,9 @@ def validate(arguments: argparse.Namespace) -> CommandResult:
     """
     metric = arguments.metric
     if metric != "trees":
-        _refuse_options(arguments, TREE_OPTIONS)
+        _refuse(arguments, TREE_OPTIONS)
     if metric != "completeness":
-        _refuse_options(arguments, COMPLETENESS_OPTIONS)
+        _refuse(arguments, COMPLETENESS_OPTIONS)
     if arguments.against and not arguments.plot:
         raise UsageError("--against needs --plot.", "Name the picture with --plot FILE.")
     report = _validate_all if metric == "all" else _VALIDATE_METRIC[metric]
@@ -116,7 +116,7 @@ def validate(arguments: argparse.Namespace) -> CommandResult:
         return report(workspace, arguments)
 
 
-def _refuse_options(arguments: argparse.Namespace, options: Sequence[str]) -> None:
+def _refuse(arguments: argparse.Namespace, options: Sequence[str]) -> None:
     for name in options:
         if getattr(arguments, name) is not None:
             option = name.removesuffix("_name").replace("_", "-")
