@@ -16,7 +16,6 @@ from engine.conversations.tables import conversations, selecting
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.project.project import Project
 from engine.results.metrics import claims, conclusions
-from engine.results.metrics import claims as truths
 from engine.results.metrics.claims import ClaimTable, OnStep, Pair, Ranked, claim_tables, pairs
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.metrics.uncertainty import (
@@ -97,7 +96,7 @@ def tree_validation(
                 on_step(f"tree {number:,} of {len(rows):,}")
             frame = trees.frame(conn, row.conversation_id, row.step, config.config_hash)
             insides.append(_inside(frame))
-    about = {key: truths.of_conversation(truth) for key, truth in known}
+    about = {key: claims.of_conversation(truth) for key, truth in known}
     of_steps, answer_chars, answers = _of_steps(project, dict(known))
     at_answers = config.place != "end"
     cases = [
@@ -116,7 +115,7 @@ def tree_validation(
         if case.claims
     ]
     whole = by_conversation(cases, about)
-    of_conversations = [claim for claim in truths.CLAIMS if claim not in truths.OF_AN_ANSWER]
+    of_conversations = [claim for claim in claims.CLAIMS if claim not in claims.OF_AN_ANSWER]
     counts = {
         claim: sum(claim in claims_of_one for claims_of_one in about.values())
         for claim in of_conversations
@@ -130,7 +129,7 @@ def tree_validation(
         {name: count for name, count in {**counts, **answers}.items() if count},
         (
             *claim_tables(whole, of_conversations, on_step),
-            *claim_tables(single, sorted(truths.OF_AN_ANSWER), on_step),
+            *claim_tables(single, sorted(claims.OF_AN_ANSWER), on_step),
         ),
         tuple(pairs(whole)),
         sum(
@@ -172,18 +171,19 @@ def _of_steps(
     claims_of_step: dict[tuple[int, int], dict[str, bool]] = {}
     lengths: dict[tuple[int, int], int] = {}
     counts: Counter[str] = Counter()
-    judged = [key for key, truth in known.items() if truths.judges_answers(truth)]
+    judged = [key for key, truth in known.items() if claims.judges_answers(truth)]
     for start in range(0, len(judged), ROWS_AT_ONCE):
         with project.reading() as conn:
             page = conversations.conversations_for(conn, judged[start : start + ROWS_AT_ONCE])
         for key, messages in page:
             answers = [n for n, message in enumerate(messages) if message.role == "assistant"]
-            claims = dict(zip(answers, truths.of_answers(known[key], len(answers)), strict=True))
-            for step_claims in claims.values():
+            answer_claims = claims.of_answers(known[key], len(answers))
+            claims_of_answer = dict(zip(answers, answer_claims, strict=True))
+            for step_claims in claims_of_answer.values():
                 counts.update(step_claims.keys())
             for piece in render_log(messages):
-                if piece.message in claims:
-                    claims_of_step[key, piece.step] = claims[piece.message]
+                if piece.message in claims_of_answer:
+                    claims_of_step[key, piece.step] = claims_of_answer[piece.message]
                     lengths[key, piece.step] = len(messages[piece.message].content)
     return claims_of_step, lengths, counts
 

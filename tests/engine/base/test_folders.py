@@ -12,7 +12,7 @@ from engine.base.folders import shown_path
 @pytest.mark.parametrize(
     ("path", "shown"),
     [
-        ("/people/me/work/runs/first/adapter.gguf", "runs/first/adapter.gguf"),
+        ("/people/me/project/runs/first/adapter.gguf", "runs/first/adapter.gguf"),
         ("/people/me/models/large.gguf", "~/models/large.gguf"),
         ("/people/mean/large.gguf", "/people/mean/large.gguf"),
         ("/models/large.gguf", "/models/large.gguf"),
@@ -21,4 +21,4 @@ from engine.base.folders import shown_path
 def test_as_short_as_it_can_be(path: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A path in the folder of the project begins there, one in the home folder with `~`; any other is whole."""
     monkeypatch.setenv("HOME", "/people/me")
-    assert shown_path(Path(path), Path("/people/me/work")) == shown
+    assert shown_path(Path(path), Path("/people/me/project")) == shown
