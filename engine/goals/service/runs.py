@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,12 +77,7 @@ class GoalStages:
         def source() -> TextSource:
             return TextSource(request.text, summarise.config_hash if summarise else None)
 
-        embed = EmbedStage(
-            self.setup.project,
-            self._vectoriser(request.embedder, request.seed),
-            source,
-            selection=selection,
-        )
+        embed = self._embedding(request.embedder, request.seed, source, selection)
         cluster = ClusterStage(
             self.setup.project,
             self.queue_cache.decision_log,
@@ -159,12 +154,7 @@ class GoalStages:
         def source() -> TextSource:
             return TextSource("summary", summarise.config_hash)
 
-        embed = EmbedStage(
-            self.setup.project,
-            self._vectoriser(request.embedder, request.seed),
-            source,
-            selection=selection,
-        )
+        embed = self._embedding(request.embedder, request.seed, source, selection)
         paper = PaperStage(
             self.setup.project,
             self.setup.process,
@@ -306,6 +296,13 @@ class GoalStages:
             selection=selection,
             whole=name == "paper-summary",
         )
+
+    def _embedding(
+        self, embedder: str, seed: int, source: Callable[[], TextSource], selection: Selection
+    ) -> EmbedStage:
+        """Returns the stage that makes vectors of the texts of a source."""
+        vectoriser = self._vectoriser(embedder, seed)
+        return EmbedStage(self.setup.project, vectoriser, source, selection=selection)
 
     def _vectoriser(self, name: str, seed: int) -> Vectoriser:
         """The embedder of a name; a GGUF file runs in the model process. It is made now, so that a wrong name is
