@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine.base.conversation import State
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability
-from engine.base.outcomes import State
 from engine.base.text import one_line
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ScoreRow, ScoringRequest
 from engine.completeness.service.runs import ScoringRun

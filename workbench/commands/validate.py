@@ -9,7 +9,7 @@ from typing import get_args
 
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import figure
-from engine.base.statistics.records import Contrast
+from engine.base.statistics.intervals import Contrast
 from engine.completeness.records import Mode
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject

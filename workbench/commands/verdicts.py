@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from engine.base.conversation import Verdict
 from engine.base.errors import NotFound, NotYet, UsageError, WorkbenchError
-from engine.base.interval import Interval, Share
 from engine.base.number_format import counted, figure, figure_range, percent_range, probability
-from engine.base.outcomes import Verdict
+from engine.base.statistics.intervals import Interval, Share
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, Term
 from engine.opener.open_project import OpenProject

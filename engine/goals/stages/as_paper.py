@@ -38,16 +38,16 @@ from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import OnProgress, Progress
+from engine.model import tables as model_replies
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
 from engine.model.model_work import ModelWork, RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import ModelStage
-from engine.project import replies as model_replies
+from engine.model.tables import Reply
 from engine.project import runs
 from engine.project.project import Project
-from engine.project.replies import Reply
 from engine.project.sql import to_json
 
 WORDS_PER_CLUSTER = 8

@@ -13,8 +13,8 @@ from pathlib import Path
 from engine.base.conversation import Role, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
 from engine.base.statistics.bootstrap import THRESHOLD
+from engine.base.statistics.intervals import Classification
 from engine.base.statistics.ranking import reliability, roc
-from engine.base.statistics.records import Classification
 from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
 from engine.completeness.tables import generated_ends, score_sets, scores

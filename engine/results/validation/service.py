@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.base.errors import Cancelled, UsageError, WorkbenchError
-from engine.base.interval import Interval
 from engine.base.report_table import Cell, Metric, ReportTable
+from engine.base.statistics.intervals import Interval
 from engine.base.text import as_json
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.conversations.service.line_files import new_file, written_beside

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def test_a_change_belongs_to_the_transaction_of_the_writer(tmp_path: Path, name:
         reader = project.reader()
         before = content(path)
 
-        def change_then_fail(conn: object) -> None:
+        def change_then_fail(conn: sqlite3.Connection) -> None:
             database = Database(conn, execute_plugins=False, recursive_triggers=False)
             CHANGES[name](database)
             assert database.conn.in_transaction
@@ -64,7 +65,7 @@ def test_a_change_belongs_to_the_transaction_of_the_writer(tmp_path: Path, name:
 def test_autocommit_is_refused_inside_a_transaction(tmp_path: Path) -> None:
     """What would commit by itself, a change of the isolation level, raises inside a write."""
 
-    def turn_on(conn: object) -> None:
+    def turn_on(conn: sqlite3.Connection) -> None:
         database = Database(conn, execute_plugins=False, recursive_triggers=False)
         with pytest.raises(TransactionError), database.ensure_autocommit_on():
             pass

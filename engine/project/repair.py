@@ -22,7 +22,7 @@ from engine.base.files import atomic_replacement
 from engine.project import cjk_index
 from engine.project.schema import (
     APPLICATION_ID,
-    FIRST,
+    FIRST_SCHEMA,
     SCHEMA,
     SchemaObject,
     is_foreign,
@@ -119,7 +119,7 @@ def _contents(source: sqlite3.Connection, path: str, report: Repair) -> list[Sch
         raise ProjectDamaged(
             f"The table of contents of {path} cannot be read ({error}).", hint
         ) from error
-    if application != APPLICATION_ID or not FIRST <= schema <= SCHEMA:
+    if application != APPLICATION_ID or not FIRST_SCHEMA <= schema <= SCHEMA:
         raise NotAProject(
             f"{path} is not a project of this program, or of a version that this one does not know.",
             hint,
