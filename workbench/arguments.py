@@ -61,7 +61,7 @@ class ArgumentGroup:
 def argument(*names: str, **settings: Any) -> Argument:
     """Returns a word or an option, as `ArgumentParser.add_argument` takes it; its help says the default."""
     default = settings.get("default")
-    if isinstance(default, int | float | str) and default != "":
+    if isinstance(default, int | float | str) and default not in ("", argparse.SUPPRESS):
         settings["help"] += f" (default: {default})"
     return Argument(names, settings)
 
