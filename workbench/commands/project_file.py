@@ -26,7 +26,7 @@ from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
         type=int,
         default=KEEP,
         metavar="N",
-        help=f"how many backups of this command stay, by default {KEEP}; those before upgrades always do",
+        help="how many backups of this command stay; those before upgrades always do",
     ),
 )
 def backup(arguments: argparse.Namespace) -> CommandResult:

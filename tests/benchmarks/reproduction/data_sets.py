@@ -15,7 +15,7 @@ from engine.completeness.records import Mode
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.results.records import CompletenessTable, SeparationRow
-from engine.results.validation.completeness import completeness_table, only_run
+from engine.results.validation.completeness import TruncationTest, completeness_table, only_run
 from engine.training.run_files import all_runs
 from engine.trees.records import TreeItem
 
@@ -153,11 +153,8 @@ def _evaluated(
             table = completeness_table(
                 workspace.project,
                 workspace.catalog,
-                run,
+                TruncationTest(run, mode, adapter, paper=mode != "judge"),
                 query=ListQuery(wanted),
-                mode=mode,
-                adapter=adapter,
-                as_generated=mode != "judge",
             )
         except UsageError as nothing:
             missing.append(f"Table 2, {name}: {nothing.message}")
