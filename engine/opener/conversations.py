@@ -10,8 +10,14 @@ from typing import Any
 
 from engine.base.conversation import LogPiece, render_log
 from engine.base.outcomes import State, Verdict
-from engine.completeness.records import DecisionRule, Histogram, RemainingRow, ScoreRow, StateCounts
-from engine.completeness.tables import remaining, score_sets, scores
+from engine.completeness.records import (
+    DecisionRule,
+    Histogram,
+    RemainingTasks,
+    ScoreRow,
+    StateCounts,
+)
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.fields import in_state
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.records import (
@@ -268,10 +274,10 @@ class ConversationService:
         with self._project.reading() as conn:
             return scores.score(conn, conversation_id)
 
-    def remaining(self, conversation_id: int) -> RemainingRow | None:
+    def remaining(self, conversation_id: int) -> RemainingTasks | None:
         """The remaining tasks that belong to the current score."""
         with self._project.reading() as conn:
-            return remaining.current(conn, conversation_id)
+            return scores.current_remaining(conn, conversation_id)
 
     def counts(self, query: ListQuery | None = None) -> Counts:
         """Counts of the project, or of what matches a query."""

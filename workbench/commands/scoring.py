@@ -10,7 +10,8 @@ from typing import Any
 
 from engine.base.errors import NotFound, UsageError
 from engine.base.number_format import counted, duration
-from engine.completeness.records import ScoreSet, ScoringRequest
+from engine.completeness.records import ScoreSet
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import in_force
 from engine.opener.open_project import OpenProject
