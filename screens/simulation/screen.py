@@ -13,9 +13,8 @@ from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.events import Event, JobEnded, JobStarted
-from engine.base.report_table import ReportRow, ReportTable
+from engine.base.report_table import ReportRow, ReportTable, tab_separated
 from engine.opener.open_project import OpenProject
-from engine.results.table_rendering import tab_separated
 from engine.simulate.records import PlayedSet, PlayItem, SetResults
 from engine.simulate.request import SimulationOffers, SimulationRequest
 from engine.simulate.service.person import PersonSession

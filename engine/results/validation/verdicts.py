@@ -11,7 +11,7 @@ from engine.base.conversation import render_log
 from engine.base.errors import NotYet
 from engine.base.number_format import counted
 from engine.base.outcomes import Verdict
-from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
 from engine.base.statistics.ranking import roc
 from engine.base.statistics.records import Contrast
 from engine.completeness.baselines import sounds_complete
@@ -25,7 +25,6 @@ from engine.questions.tables import verdicts
 from engine.results.metrics.completeness import against_labels
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import SeparationRow
-from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness import KEYWORDS
 from engine.results.validation.completeness_report import ROC
 
