@@ -271,6 +271,11 @@ class PlayStage:
         """The key under which this stage stores its results."""
         return config_hash(self.name, self.params, self.fingerprints)
 
+    @property
+    def setting(self) -> PlaySetting:
+        """The setting of the plays, as it is stored."""
+        return PlaySetting(self.config_hash, self._kind, self.params, self._models)
+
     @cached_property
     def scenarios(self) -> Sequence[Scenario]:
         """The scenarios to play."""
@@ -314,7 +319,7 @@ class PlayStage:
         if not missing:
             return
         yield Progress(0, None, "loading the model")
-        setting = PlaySetting(self.config_hash, self._kind, self.params, self._models)
+        setting = self.setting
         self._project.write(lambda conn: plays.register(conn, setting))
         with self._project.reading() as conn:
             in_done_runs = plays.ended_keys_of_done_runs(conn, self.config_hash)
@@ -417,7 +422,7 @@ class PlayStage:
         source_id = sources.put(
             conn,
             f"simulated:{self._kind}:{format}:{self.config_hash}",
-            f"{self._kind}-{self.config_hash[:6]}",
+            self.setting.source,
             format,
             "it was simulated",
         )
