@@ -40,7 +40,7 @@ from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
 from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of
-from engine.results.comparison import field_values
+from engine.results.comparison import measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,7 @@ class ConversationService:
             UsageError: There is no such field.
         """
         with self._project.reading() as conn:
-            return field_values.conversations_by_value(conn, field)
+            return measured.conversations_by_value(conn, field)
 
     def values(self, field: str, rest: Filter) -> Sequence[tuple[str, int | None]]:
         """Values of a field of filters with the number of conversations that also match the rest of the filter.

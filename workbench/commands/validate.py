@@ -15,7 +15,7 @@ from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.results.metrics import conclusions
 from engine.results.records import CompletenessTable
-from engine.results.validation import completeness_report, goals, picture, trees
+from engine.results.validation import completeness_report, goals, trees
 from engine.results.validation import service as all_metrics
 from engine.results.validation import verdicts as validation_of_verdicts
 from engine.results.validation.completeness import completeness_table, only_run
@@ -38,8 +38,6 @@ COMPLETENESS_OPTIONS = (
     "same_kind",
     "paper",
     "every_boundary",
-    "plot",
-    "against",
 )
 """The options that only one of the metrics has, by their names in the parsed arguments."""
 
@@ -89,13 +87,6 @@ def _optional_switch(name: str, help: str) -> Argument:
             "--every-boundary",
             "also: are the scores probabilities of an end, before and after correction for how rare ends are?",
         ),
-        argument("--plot", metavar="FILE", help="also draw the table, as .svg"),
-        argument(
-            "--against",
-            choices=["rows", "conversations", "cut"],
-            help="draw it row by row (default), by how many conversations an adapter was trained on, or by what share"
-            " of them was cut",
-        ),
     ),
 )
 def validate(arguments: argparse.Namespace) -> CommandResult:
@@ -109,8 +100,6 @@ def validate(arguments: argparse.Namespace) -> CommandResult:
         _refuse(arguments, TREE_OPTIONS)
     if metric != "completeness":
         _refuse(arguments, COMPLETENESS_OPTIONS)
-    if arguments.against and not arguments.plot:
-        raise UsageError("--against needs --plot.", "Name the picture with --plot FILE.")
     report = _validate_all if metric == "all" else _VALIDATE_METRIC[metric]
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         return report(workspace, arguments)
@@ -185,9 +174,6 @@ def _validate_completeness(workspace: OpenProject, arguments: argparse.Namespace
     )
     for note in completeness_report.notes(validation):
         narrate(note)
-    if arguments.plot:
-        picture.save_picture(validation, Path(arguments.plot), arguments.against or "rows")
-        narrate(f"Drew {arguments.plot}.")
     return CommandResult(_completeness_lines(validation), completeness_report.as_json(validation))
 
 

@@ -22,7 +22,7 @@ from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.questions.tables.verdicts import repeat, undo
-from engine.results.comparison.field_values import conversations_by_value
+from engine.results.comparison.measured import conversations_by_value
 from engine.trees import tables as trees
 from engine.trees.records import TreeConfig, TreeRow
 from engine.trees.tables import TreeEntry
