@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
-from engine.base.interval import Interval
 from engine.base.number_format import figure_range
 from engine.base.report_table import (
     Cell,
@@ -16,6 +15,7 @@ from engine.base.report_table import (
     ReportTable,
     format_cell,
 )
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 
 UNKNOWN_FIGURE = "-"

@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from engine.base.interval import Interval
 from engine.base.number_format import figure
-from engine.base.statistics.records import Curve
+from engine.base.statistics.intervals import Curve, Interval
 
 UNKNOWN = "–"
 """Shown in place of a value that is unknown."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.base.interval import Interval
 from engine.base.number_format import ends, signed
 from engine.base.report_table import (
     UNKNOWN,
@@ -14,6 +13,7 @@ from engine.base.report_table import (
     ReportTable,
     format_cell,
 )
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 from screens.widgets.row_table import Column, Piece
 

@@ -26,7 +26,7 @@ from engine.model.recommended import RecommendedSet, recommended_sets, set_for
 from engine.model.service.facts import machine_memory
 from engine.model.service.pulls import Rate
 from engine.model.service.service import hub_of
-from workbench.arguments import argument, positive, takes
+from workbench.arguments import argument, number, takes
 from workbench.command_result import CommandResult
 from workbench.commands.models import open_catalog
 from workbench.narration import Narrator, narrate
@@ -42,7 +42,7 @@ MB = 1_000_000
         metavar="WORD",
         help="words to search for; OWNER/NAME lists the files of a repository",
     ),
-    argument("--limit", type=positive, default=20, help="most repositories to list (default: 20)"),
+    number("--limit", "most repositories to list", 20),
 )
 def find(arguments: argparse.Namespace) -> CommandResult:
     """Searches the hub, lists the files of one repository, or prints the recommended models."""

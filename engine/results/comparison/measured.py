@@ -180,7 +180,8 @@ _SELECT_VALUES = {
 
 
 def conversations_by_value(conn: sqlite3.Connection, field: str) -> dict[str, array[int]]:
-    """Returns the ids of conversations by the value of a field, ascending. A conversation with several values is under each.
+    """Returns the ids of conversations by the value of a field, ascending. A conversation with several values is under
+    each.
 
     Raises:
         UsageError: There is no such field, or no conversation has it.

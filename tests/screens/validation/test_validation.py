@@ -9,8 +9,8 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.base.events import DataChanged
-from engine.base.interval import Interval
 from engine.base.report_table import ReportTable, tab_separated
+from engine.base.statistics.intervals import Interval
 from engine.conversations.filters import ListQuery
 from engine.results.records import Missing, ValidationProgress, ValidationReport
 from screens.conversations.screen import ConversationsScreen
