@@ -38,9 +38,10 @@ from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import OnProgress, Progress
+from engine.model.catalog import LoadableModel
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
-from engine.model.model_work import ModelWork, RunModel
+from engine.model.model_work import ModelWork
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import ModelStage
@@ -113,7 +114,7 @@ class PaperStage(ModelStage):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         decision_log: DecisionLog,
         embed: EmbedStage,
         source: Callable[[], TextSource],
