@@ -12,9 +12,9 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.base.conversation import Verdict
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.number_format import signed
-from engine.base.outcomes import Verdict
 from engine.base.report_table import Plot, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, parse_filter

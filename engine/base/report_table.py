@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from engine.base.interval import Interval
-from engine.base.statistics.records import Curve
+from engine.base.statistics.intervals import Curve, Interval
 
 CellKind = Literal["text", "count", "number", "mean", "share", "percent", "interval", "difference"]
 """The format of a cell: text, `1,204`, `31.0`, `3.2857`, `.63`, `63%`, and `.63` or `+.12` with its 95% interval."""

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.conversation import LogPiece, render_log
-from engine.base.outcomes import State, Verdict
+from engine.base.conversation import LogPiece, State, Verdict, render_log
 from engine.completeness.records import DecisionRule, Histogram, RemainingRow, ScoreRow, StateCounts
 from engine.completeness.tables import remaining, score_sets, scores
 from engine.completeness.tables.fields import in_state

@@ -11,8 +11,8 @@ import numpy as np
 
 from engine.base import folders
 from engine.base.errors import NotFound, UsageError
-from engine.base.interval import wilson
 from engine.base.number_format import counted, figure
+from engine.base.statistics.intervals import wilson
 from engine.base.text import one_line
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filters import Filter, ListQuery

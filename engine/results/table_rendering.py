@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from engine.base.interval import Interval
 from engine.base.number_format import figure
 from engine.base.report_table import Cell, CellKind, ReportColumn, ReportRow, ReportTable
+from engine.base.statistics.intervals import Interval
 from engine.results.document import Table
 
 UNKNOWN = "–"

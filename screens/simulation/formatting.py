@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.interval import Interval
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.statistics.intervals import Interval
 from engine.base.text import as_json, one_line
 from engine.simulate.records import LivePlay, PlayedSet, PlayEstimate, PlayItem, TranscriptLine
 from screens.widgets.empty_state import EmptyState

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.base.interval import Interval
 from engine.base.number_format import ends, signed
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 from engine.results.table_rendering import UNKNOWN, format_cell
 from screens.widgets.row_table import Column, Piece

@@ -29,9 +29,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from engine.base.conversation import Conversation
+from engine.base.conversation import Conversation, Verdict
 from engine.base.errors import UsageError
-from engine.base.outcomes import Verdict
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.stages.importing import ImportStage

@@ -38,7 +38,7 @@ from workbench.arguments import (
     LABELING,
     PROJECT,
     argument,
-    positive,
+    number,
     read_request,
     switch,
     takes,
@@ -157,8 +157,8 @@ def forms(arguments: argparse.Namespace) -> CommandResult:
         "--part", action="append", choices=list(PARTS), help="may be repeated (default: all four)"
     ),
     *LABELING,
-    argument("--limit", type=positive, metavar="N", help="only the first N"),
-    argument("--seed", type=int, default=0, help="seed of the replies (default: 0)"),
+    number("--limit", "only the first N"),
+    argument("--seed", type=int, default=0, help="seed of the replies"),
     switch(
         "--tag",
         "also tag each conversation with its ratings, such as `rating.Diversity.2`, for filters",

@@ -25,7 +25,7 @@ from engine.model.memory_plan import machine_memory
 from engine.model.recommended import RecommendedSet, recommended_sets
 from engine.model.records import HubRepository, PullRow
 from engine.model.service.service import hub_of
-from workbench.arguments import argument, positive, takes
+from workbench.arguments import argument, number, takes
 from workbench.command_result import CommandResult
 from workbench.commands.models import open_catalog
 from workbench.narration import Narrator, narrate
@@ -41,7 +41,7 @@ MB = 1_000_000
         metavar="WORD",
         help="words to search for; OWNER/NAME lists the files of a repository",
     ),
-    argument("--limit", type=positive, default=20, help="most repositories to list (default: 20)"),
+    number("--limit", "most repositories to list", 20),
 )
 def find(arguments: argparse.Namespace) -> CommandResult:
     """Searches the hub, lists the files of one repository, or prints the recommended models."""

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.base.conversation import LogPiece, Message, render_log
+from engine.base.conversation import LogPiece, Message, State, render_log
 from engine.base.errors import FormatError, NotFound
-from engine.base.outcomes import State
 from engine.completeness import bundled_probe
 from engine.completeness.block import BoundaryProbability, ItemScore, log_item
 from engine.completeness.boundaries import no_boundary_reason

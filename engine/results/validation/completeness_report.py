@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
-from engine.base.interval import Interval
 from engine.base.report_table import Plot, ReportColumn, ReportRow, ReportTable
-from engine.base.statistics.records import Classification, Contrast, Curve
+from engine.base.statistics.intervals import Classification, Contrast, Curve, Interval
 from engine.base.text import one_line
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import CompletenessTable, SeparationRow, TruthTable

@@ -18,7 +18,7 @@ from engine.base.statistics.agreement import (
     agreement,
     agreement_contrasts,
 )
-from engine.base.statistics.records import Contrast
+from engine.base.statistics.intervals import Contrast
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import selecting

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from engine.base.errors import UsageError
-from engine.base.interval import Interval
 from engine.base.number_format import figure, figure_range
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 from engine.results.document import Figure, Plot, Ranges
 from engine.results.records import CompletenessTable, SeparationRow

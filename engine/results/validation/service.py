@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.base.errors import Cancelled, UsageError, WorkbenchError
-from engine.base.interval import Interval
 from engine.base.report_table import Cell, Metric, ReportTable
+from engine.base.statistics.intervals import Interval
 from engine.base.text import as_json
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.conversations.service.line_files import new_file, written_beside
@@ -22,7 +22,7 @@ from engine.results.metrics.claims import OnStep
 from engine.results.records import CompletenessTable, Missing, ValidationProgress, ValidationReport
 from engine.results.table_rendering import format_cell, table_block
 from engine.results.validation import completeness_report
-from engine.results.validation.completeness import completeness_table, only_run
+from engine.results.validation.completeness import TruncationTest, completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_table, goal_validation, goals_json
 from engine.results.validation.trees import (
     TreeValidation,
@@ -110,11 +110,11 @@ def validate_all(
             missing.append(Missing(metric, nothing.message, nothing.hint))
             return None
 
-    run = only_run(Path(project.path))
+    test = TruncationTest(only_run(Path(project.path)))
     goals = result_of("goals", lambda: goal_validation(project, query))
     completeness = result_of(
         "completeness",
-        lambda: completeness_table(project, catalog, run, query=query, on_step=on_step),
+        lambda: completeness_table(project, catalog, test, query=query, on_step=on_step),
     )
     verdicts = result_of("verdicts", lambda: verdict_validation(project, query))
     trees = result_of("trees", lambda: tree_validation(project, query, on_step=on_step))

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.conversation import Conversation, Message, ToolCall
+from engine.base.conversation import Conversation, Message, ToolCall, Verdict
 from engine.base.errors import WorkbenchError
-from engine.base.outcomes import Verdict
 from engine.completeness.tables import remaining
 from engine.completeness.tables.remaining import RemainingEntry
 from engine.conversations.filter_fields import FIELDS

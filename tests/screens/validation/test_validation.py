@@ -9,8 +9,8 @@ import pytest
 
 from engine.base.errors import UsageError
 from engine.base.events import DataChanged
-from engine.base.interval import Interval
 from engine.base.report_table import ReportTable
+from engine.base.statistics.intervals import Interval
 from engine.conversations.filters import ListQuery
 from engine.results.records import Missing, ValidationProgress, ValidationReport
 from engine.results.table_rendering import tab_separated

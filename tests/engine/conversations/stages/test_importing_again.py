@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.base.conversation import Message
-from engine.base.outcomes import State, Verdict
+from engine.base.conversation import Message, State, Verdict
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery, parse_filter

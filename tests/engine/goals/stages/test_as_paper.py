@@ -65,7 +65,7 @@ def test_everything(project: Project, decision_log: DecisionLog, process: ModelP
     """All that is printed of the paper comes from one run, and the clustering is shown with the model's
     descriptions.
     """
-    wanted = PaperMeasurements(seeds=1, bootstraps=1, share=0.5, orders=1)
+    wanted = PaperMeasurements(seeds=1, bootstraps=1, hold_out=0.5, orders=1)
     summarise, embed, paper = stages(project, decision_log, process, 6, wanted)
     outcomes = goal_runs.run(project, [summarise, embed, paper])
     assert all(isinstance(one, JobDone) for one in outcomes), outcomes
