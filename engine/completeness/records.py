@@ -25,7 +25,7 @@ from engine.base.request_options import (
 )
 from engine.base.statistics.intervals import Interval, Share, wilson
 from engine.conversations.filters import FILTER, Filter
-from engine.model.service.records import ModelRequest
+from engine.model.records import ModelRequest
 
 RuleSource = Literal["default", "calibrated", "chosen"]
 """Where the threshold of a rule is from: the default, calibration by verdicts, or a person who chose it."""

@@ -21,8 +21,9 @@ from engine.formats.records import Rejected
 from engine.jobs.contract import OnProgress, Progress, config_hash
 from engine.model import tables as model_replies
 from engine.model.asking import Scenario
+from engine.model.catalog import LoadableModel
 from engine.model.chat import Call, Completion, Role
-from engine.model.model_work import ModelWork, RunModel
+from engine.model.model_work import ModelWork
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Chat
 from engine.project import runs
@@ -62,7 +63,7 @@ class Answering:
         self,
         project: Project,
         process: ModelProcess,
-        models: Mapping[Role, RunModel],
+        models: Mapping[Role, LoadableModel],
     ) -> None:
         """Loads nothing yet."""
         self._project = project
@@ -218,7 +219,7 @@ class PlayStage:
         scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]],
         params: Mapping[str, Any],
         texts: Mapping[str, str],
-        models: Mapping[Role, RunModel],
+        models: Mapping[Role, LoadableModel],
         *,
         parallel: int = DEFAULT_PARALLEL_PLAYS,
         person: Person | None = None,

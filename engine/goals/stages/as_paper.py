@@ -40,9 +40,10 @@ from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import OnProgress, Progress
 from engine.model import tables as model_replies
+from engine.model.catalog import LoadableModel
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
-from engine.model.model_work import ModelWork, RunModel
+from engine.model.model_work import ModelWork
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import ModelStage
@@ -126,7 +127,7 @@ class PaperStage(ModelStage):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         decision_log: DecisionLog,
         embed: EmbedStage,
         source: Callable[[], TextSource],
