@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.base.conversation import LogPiece
-from engine.base.interval import Interval, Share, wilson
-from engine.base.outcomes import State
+from engine.base.conversation import LogPiece, State
+from engine.base.statistics.intervals import Interval, Share, wilson
 
 RuleSource = Literal["default", "calibrated", "chosen"]
 """Where the threshold of a rule is from: the default, calibration by verdicts, or a person who chose it."""

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from engine.base.conversation import Message, turn_numbers
-from engine.base.outcomes import State
+from engine.base.conversation import Message, State, turn_numbers
 from engine.completeness.records import CurvePoint, DecisionRule
 
 MIN_SCORE_FALL = 0.2

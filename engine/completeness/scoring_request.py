@@ -19,7 +19,7 @@ from engine.base.request_options import (
 )
 from engine.completeness.records import Mode
 from engine.conversations.filters import FILTER, Filter
-from engine.model.service.records import ModelRequest
+from engine.model.records import ModelRequest
 
 
 def _parse_part(text: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.completeness.records import CurvePoint, RemainingTasks
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig

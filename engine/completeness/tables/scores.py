@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.records import (
     CurvePoint,
     DecisionRule,

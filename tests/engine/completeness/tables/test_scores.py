@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.records import CurvePoint, DecisionRule, RemainingTasks
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
