@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from array import array
 
-from engine.base.outcomes import State, Verdict
+from engine.base.conversation import State, Verdict
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.fields import in_state

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.errors import DiskFull
-from engine.base.outcomes import Verdict
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.service.line_files import write_file
 from engine.conversations.tables import facets

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.base.conversation import State
 from engine.base.errors import UsageError
-from engine.base.outcomes import State
 from engine.completeness.records import DecisionRule, StateCounts
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
