@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.conversation import LogPiece, State, Verdict, render_log
-from engine.completeness.records import DecisionRule, Histogram, RemainingRow, ScoreRow, StateCounts
-from engine.completeness.tables import remaining, score_sets, scores
+from engine.completeness.records import (
+    DecisionRule,
+    Histogram,
+    RemainingTasks,
+    ScoreRow,
+    StateCounts,
+)
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.fields import in_state
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.records import (
@@ -39,7 +45,7 @@ from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
 from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of
-from engine.results.comparison import field_values
+from engine.results.comparison import measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,10 +273,10 @@ class ConversationService:
         with self._project.reading() as conn:
             return scores.score(conn, conversation_id)
 
-    def remaining(self, conversation_id: int) -> RemainingRow | None:
+    def remaining(self, conversation_id: int) -> RemainingTasks | None:
         """The remaining tasks that belong to the current score."""
         with self._project.reading() as conn:
-            return remaining.current(conn, conversation_id)
+            return scores.current_remaining(conn, conversation_id)
 
     def counts(self, query: ListQuery | None = None) -> Counts:
         """Counts of the project, or of what matches a query."""
@@ -299,7 +305,7 @@ class ConversationService:
             UsageError: There is no such field.
         """
         with self._project.reading() as conn:
-            return field_values.conversations_by_value(conn, field)
+            return measured.conversations_by_value(conn, field)
 
     def values(self, field: str, rest: Filter) -> Sequence[tuple[str, int | None]]:
         """Values of a field of filters with the number of conversations that also match the rest of the filter.

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from engine.completeness.service.one_conversation import ConversationScorer
     from engine.completeness.service.runs import ScoringRuns
     from engine.completeness.service.sets import ScoreSets
+    from engine.goals.service.groups import GoalService
+    from engine.goals.service.merge_review import MergeReviewService
     from engine.goals.service.runs import GoalStages
-    from engine.goals.service.service import GoalService
     from engine.goals.views.merge_queue import MergeQueueCache
     from engine.jobs.contract import Stage
     from engine.model.catalog import Catalog
@@ -58,6 +59,12 @@ _GUARD = threading.RLock()
 GOAL_STAGES = (
     "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
 )  # fmt: skip
+
+SAMPLE_CHARACTERS = 24_000
+"""Characters of the logs that formats of a model are compared on."""
+
+MAX_SAMPLE_CONVERSATIONS = 64
+"""Most conversations of the project that these logs are taken from."""
 
 TABLES = {
     "import": frozenset({"conversation", "message", "source"}),
@@ -179,9 +186,18 @@ class OpenProject:
 
     @made_once
     def run_setup(self) -> RunSetup:
+        """What runs are made with."""
         from engine.model.service.run_setup import RunSetup
+        from engine.training.service import find_adapter
 
-        return RunSetup(self.project, self.process, self.catalog, self.endpoints)
+        return RunSetup(
+            self.project,
+            self.process,
+            self.catalog,
+            self.endpoints,
+            functools.partial(find_adapter, self.project, self.catalog),
+            functools.partial(_sample_logs, self.project),
+        )
 
     @property
     def prompts(self) -> ProjectPrompts:
@@ -197,8 +213,9 @@ class OpenProject:
     def scoring_runs(self) -> ScoringRuns:
         """The stages of scoring runs."""
         from engine.completeness.service.runs import ScoringRuns
+        from engine.training.run_files import held_out_by, run_named
 
-        return ScoringRuns(self.run_setup)
+        return ScoringRuns(self.run_setup, lambda run: held_out_by(run_named(Path(self.path), run)))
 
     @made_once
     def conversation_scorer(self) -> ConversationScorer:
@@ -220,8 +237,7 @@ class OpenProject:
         from engine.goals.views.decision_log import DecisionLog
         from engine.goals.views.merge_queue import MergeQueueCache
 
-        folder = folders.cache_dir() / "neighbours"
-        return MergeQueueCache(self.project, DecisionLog(self.project), folder)
+        return MergeQueueCache(self.project, DecisionLog(self.project))
 
     @made_once
     def training(self) -> TrainingService:
@@ -318,10 +334,19 @@ class OpenProject:
 
     @made_once
     def goals(self) -> GoalService:
-        from engine.goals.service.service import GoalService
+        from engine.goals.service.groups import GoalService
 
         return GoalService(
+            self.project, self.merge_queue_cache, self.change_notifier("goal_decision")
+        )
+
+    @made_once
+    def merge_review(self) -> MergeReviewService:
+        from engine.goals.service.merge_review import MergeReviewService
+
+        return MergeReviewService(
             self.project,
+            self.goals,
             self.goal_stages(),
             self.runner,
             self.change_notifier("goal_decision"),
@@ -414,3 +439,18 @@ class OpenProject:
         from engine.simulate.service.simulations import ProjectSimulations
 
         return ProjectSimulations(self.run_setup)
+
+
+def _sample_logs(project: Project) -> str:
+    """Returns logs of a project, to compare formats of a model on; logs of sample conversations if it has none."""
+    from engine.base.conversation import render_log
+    from engine.conversations.tables import conversations
+    from engine.model.service.run_setup import bundled_logs
+    from engine.project.idset import IdSet
+
+    with project.reading() as conn:
+        ids = IdSet.every(conn).ascending()[:MAX_SAMPLE_CONVERSATIONS]
+        logs = [render_log(messages) for _, messages in conversations.conversations_for(conn, ids)]
+    if not logs:
+        return bundled_logs()
+    return "".join(piece.text for log in logs for piece in log)[:SAMPLE_CHARACTERS]

@@ -27,8 +27,8 @@ from pathlib import Path
 import numpy as np
 
 from engine.base.conversation import Conversation, Message, render_log
-from engine.completeness.block import log_item
-from engine.completeness.records import ScoringRequest
+from engine.completeness.scoring import log_item
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.tables import imports, sources
@@ -105,7 +105,7 @@ def make(path: Path, count: int, states: bool, skipped: int, seed: int = 7) -> N
         project = workspace.project
         request = ScoringRequest(mode="probe", remaining=False, tune=False)
         run = workspace.scoring_runs.run(request)
-        key, label = run.reading.config_hash, run.model.model.label
+        key, label = run.reading.config_hash, run.model.label
         source = project.write(
             lambda conn: sources.put(conn, "/made", "made", "uniform", "made up")
         )

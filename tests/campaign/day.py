@@ -38,9 +38,8 @@ from engine.conversations.tables import conversations
 from engine.conversations.watched_inputs import WatchedFiles
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobRunner, RunOutcome
-from engine.model.catalog import embedded_model
+from engine.model.catalog import LoadableModel, embedded_model
 from engine.model.interface import LoadOptions
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.questions.tables import verdicts
@@ -206,7 +205,7 @@ def child(folder: Path, minutes: int, every: int) -> int:
     os.environ[scored.WEIGHTS] = str(folder / "weights.gguf")
     file = folder / "live.jsonl"
     process = ModelProcess(folder / "model.log")
-    model = RunModel(replace(scored.model(), options=LoadOptions(context=1024, threads=1)))
+    model = replace(scored.model(), options=LoadOptions(context=1024, threads=1))
     outcome: RunOutcome | None = None
     with (
         (folder / "events.jsonl").open("a") as events,
@@ -246,7 +245,7 @@ def child(folder: Path, minutes: int, every: int) -> int:
     return 0 if isinstance(outcome, JobDone) else 1
 
 
-def work_between(project: Project, process: ModelProcess, model: RunModel, file: Path) -> None:
+def work_between(project: Project, process: ModelProcess, model: LoadableModel, file: Path) -> None:
     """What a person does beside a watch: imports a file, scores everything, and gives verdicts on what was imported."""
     reading = ReadingStage(project, process, model)
     for stage in (

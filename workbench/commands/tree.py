@@ -59,7 +59,7 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
     predicate = parse_predicate(arguments.property) if arguments.property else None
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         chosen_places = _places(workspace, arguments, request.at)
-        chosen = workspace.models_in_use.resolve(request.model_request).model
+        chosen = workspace.models_in_use.resolve(request.model_request)
         steps = ", ".join(str(place.step) for place in chosen_places)
         narrate(f"Growing a tree before step {steps} with {chosen.label}.")
         model = workspace.process.client_for(chosen)
