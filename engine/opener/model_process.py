@@ -1,10 +1,25 @@
-"""`python -m engine.opener.model_process`: the model process, which answers the requests of all subjects."""
+"""Puts together what answers the requests of all subjects, in the model process and at endpoints.
+
+`python -m engine.opener.model_process` is the model process.
+"""
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from engine.model.process.startup import take_over_output
+
+if TYPE_CHECKING:
+    from engine.model.endpoints.client import EndpointHandlers
+
+
+def endpoint_handlers() -> EndpointHandlers:
+    """Returns the handlers of the subjects for endpoints; those of `engine.model` itself are in every client."""
+    from engine.completeness import endpoint_scoring
+    from engine.trees import endpoint_growth
+
+    return {**endpoint_scoring.ENDPOINT_HANDLERS, **endpoint_growth.ENDPOINT_HANDLERS}
 
 
 def main() -> None:
