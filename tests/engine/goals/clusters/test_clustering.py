@@ -305,33 +305,26 @@ class TestProposedNumber:
             assert silhouette(rows, labels) == pytest.approx(expected, abs=1e-4)
 
     def test_groups_are_overestimated(self) -> None:
-        """The number with the best silhouette is near the true number of groups; the proposal is between the true
-        number and about its double.
-        """
+        """The proposal is between the true number of groups and about its double."""
         for groups in (4, 10, 16):
-            found = propose_k(grouped(groups, 60, dimensions=24)[0])
-            assert groups / 1.3 <= found.best <= groups * 1.3
-            assert groups <= found.k <= max(2 * groups, math.isqrt(60 * groups))
+            k = propose_k(grouped(groups, 60, dimensions=24)[0])
+            assert groups <= k <= max(2 * groups, math.isqrt(60 * groups))
 
     def test_repeats_itself(self) -> None:
-        """The same rows in another order give the same proposal with the same figures."""
+        """The same rows in another order give the same proposal."""
         vectors, _ = grouped(noise=0.3)
-        found = propose_k(vectors, 2)
-        assert found == propose_k(vectors[::-1], 2)
-        scores = dict(found.tried)
-        assert scores[found.best] >= kmeans.NEARLY_BEST * max(scores.values())
-        assert all(scores[k] < scores[found.best] for k in scores if k < found.best)
+        assert propose_k(vectors, 2) == propose_k(vectors[::-1], 2)
 
     @pytest.mark.parametrize("count", [1, 2, 5, 9, 20])
     def test_few(self, count: int) -> None:
         """A handful of conversations also gets a proposed number of clusters."""
         vectors = unit_rows(np.random.default_rng(0).standard_normal((count, 4)))
-        assert 1 <= propose_k(vectors).k <= count
+        assert 1 <= propose_k(vectors) <= count
 
     def test_sample(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """For many rows the number is proposed from a sample."""
         monkeypatch.setattr(kmeans, "TRIAL_ROWS", 200)
-        assert propose_k(grouped(6, 200)[0]).k >= 6
+        assert propose_k(grouped(6, 200)[0]) >= 6
 
     def test_nothing(self) -> None:
         """Without vectors no number is proposed."""
