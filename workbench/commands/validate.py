@@ -192,7 +192,7 @@ def _trees_lines(validation: TreeValidation) -> list[str]:
     lines = [
         f"{'trees':<15}{config_name(validation.config)}",
         f"{'':<15}{validation.grown:,} trees of {validation.conversations:,} conversations,"
-        f" {validation.wanted:,} asked for; median of {validation.leaves:g} leaves",
+        f" {validation.asked_for:,} asked for; median of {validation.leaves:g} leaves",
     ]
     if validation.unkept:
         lines.append(
