@@ -124,6 +124,7 @@ class Document:
 
 
 def _mapped(block: Block, change: Callable[[str], str]) -> Block:
+    """Returns a block with every text changed."""
     if isinstance(block, Paragraph):
         return replace(block, text=change(block.text))
     if isinstance(block, ReportTable):

@@ -23,10 +23,20 @@ from engine.trees.records import TreeItem
 LARGEST = 10
 """Goals of a run that are listed, as in the paper."""
 MOST_CLUSTERS = 20
+"""Most clusters whose stability is shown, the least stable first."""
+
 MOST_RUNS = 4
+"""Most runs that stand side by side."""
+
 BINS = 14
+"""Columns of a histogram."""
+
 MOST_DOTS = 2_000
+"""Most dots of a picture; of more trees, every so many are drawn."""
+
 MOST_SOURCES = 12
+"""Most sources that are listed."""
+
 LEAST_FOR_TENTH = 20
 """Conversations with trees below which a top tenth says nothing."""
 PERCENTILE = 90.0
@@ -61,6 +71,7 @@ def clustering_figures(measurements: Measurements) -> Iterator[Block]:
 
 
 def _stability(measurements: Measurements) -> Iterator[Block]:
+    """Yields how well the clustering agrees with others, and how stable each cluster is."""
     runs = measurements.agreements
     if not runs:
         yield Paragraph(
@@ -104,6 +115,7 @@ def _stability(measurements: Measurements) -> Iterator[Block]:
 
 
 def _stable(value: float) -> str:
+    """Returns how stable a cluster of this mean Jaccard similarity is called, in a word or none."""
     return "stable" if value >= STABLE else "dissolved" if value <= DISSOLVED else ""
 
 
@@ -139,6 +151,7 @@ def side_by_side(paper: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def _largest(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the largest groups of a run of the paper's algorithm."""
     return sorted(run["groups"], key=lambda group: -int(group["size"]))[:LARGEST]
 
 
@@ -180,6 +193,7 @@ def _distances(measurements: Measurements) -> Iterator[Block]:
 
 
 def _far(distances: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Returns the number of conversations and their mean cosine and Euclidean distance, as texts."""
     cosine, euclidean = (
         "" if distances[name] is None else f"{distances[name]:.3f}"
         for name in ("cosine", "euclidean")
@@ -220,6 +234,7 @@ def with_best_leaf(trees: Sequence[TreeItem]) -> list[TreeItem]:
 
 
 def _distributions(trees: Sequence[TreeItem], best: Sequence[TreeItem]) -> Iterator[Block]:
+    """Yields histograms of leaves and of the best log-probability."""
     leaves = [item.row.leaves for item in trees]
     whole = np.unique(np.linspace(min(leaves), max(leaves) + 1, BINS + 1).round())
     yield _histogram("number of leaves", leaves, whole, "{:.0f}")
@@ -266,6 +281,7 @@ def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) 
 
 
 def _quartiles(values: Sequence[float | None], form: str) -> str:
+    """Returns the median with the quartiles in brackets; a dash where nothing is known."""
     known = [value for value in values if value is not None]
     if not known:
         return "–"
@@ -312,6 +328,7 @@ def against_length(
 def _dots(
     title: str, of: str, across: str, up: str, seen: str, places: Sequence[tuple[float, float]]
 ) -> Plot:
+    """Returns a picture of trees as dots."""
     every = max(1, -(-len(places) // MOST_DOTS))
     dots = tuple(places[::every])
     shown = f"{counted(len(dots), 'tree')}" + (f", one in {every}" if every > 1 else "")

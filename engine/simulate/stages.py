@@ -157,6 +157,7 @@ class Answering:
         calls: Sequence[Call],
         take: Callable[[Sequence[Completion | FailedCall]], None],
     ) -> Iterator[int]:
+        """Sends calls to a model, loaded first if needed; a call that fails has a `FailedCall` in its place."""
         work.check()
         # Endpoints begin a new account when they are loaded; the process knows what it has loaded.
         if not work.model.endpoints or id(work) not in self._loaded:
@@ -190,6 +191,7 @@ class Answering:
 
 
 def _identity(work: ModelWork) -> dict[str, Any]:
+    """Returns what determines the replies of a model: its fingerprints and the length of its context."""
     return {**work.model.fingerprints, "context": work.model.options.context}
 
 
@@ -303,6 +305,7 @@ class PlayStage:
 
     @property
     def _models(self) -> dict[str, str]:
+        """Label of who plays each role."""
         labels = {str(role): label for role, label in self._answering.labels.items()}
         return labels | {"user": PERSON} if self._person else labels
 
@@ -436,6 +439,7 @@ class PlayStage:
 
 
 def _line(line: Line) -> TranscriptLine:
+    """Returns a call with its reply as the transcript stores it."""
     call, reply = line.call, line.reply
     return TranscriptLine(
         call.module,

@@ -22,6 +22,8 @@ Floats = npt.NDArray[np.float64]
 POWER = 0.8
 """Probability of finding a difference that is there, for which sample sizes are given."""
 _Z_POWER = 0.8416212335729143
+"""Quantile of the normal distribution at `POWER`."""
+
 _LEAST_EXPECTED = 5.0
 """Least expected count of each kind for the score test; below it, the exact test is used."""
 
@@ -115,7 +117,10 @@ def least_difference(share: float, of: int, other_of: int) -> float:
 LEAST_MEMBERS = 10
 """Fewest conversations of a goal, both sides together, for a test of it."""
 MOST_EXAMPLES = 5
+"""Most conversations that are named as examples of a difference."""
+
 _MEANS: tuple[Measure, ...] = ("success", "turns", "characters", "entropy", "leaves")
+"""Measures whose means over conversations are compared."""
 
 
 def compare(sides: tuple[Side, Side], first: Measured, second: Measured) -> Comparison:
@@ -170,6 +175,7 @@ def entropy_change(first: Measured, second: Measured) -> Difference | None:
 
 
 def _completion(first: Measured, second: Measured, goal: str | None = None) -> Iterator[Difference]:
+    """Yields the difference of the completion rates, over all or of a goal; nothing where a side has no scores."""
     counts = first.counts(), second.counts()
     if not (counts[0][1] and counts[1][1]):
         return
@@ -207,6 +213,7 @@ def _share(
 
 
 def _means(first: Measured, second: Measured) -> Iterator[Difference]:
+    """Yields the differences of the means that both sides have."""
     for measure in _MEANS:
         values = [np.asarray(getattr(side, measure)) for side in (first, second)]
         first_values, second_values = (column[~np.isnan(column)] for column in values)

@@ -30,6 +30,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 NO_GOAL = -1
+"""Stands in `Measured.goal` for a conversation without a goal."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -44,8 +44,13 @@ from engine.results.comparison.records import (
 MAX_VALUES = 40
 """Values of a field that are compared; the more frequent ones, or for a field of time the latest."""
 OTHERS_NAME = "the others"
+"""Name of the second side where no filter selects it."""
+
 NO_FILTER = Filter()
+"""Selects all conversations."""
+
 NO_IDS: Ints = np.empty(0, np.int64)
+"""No conversation."""
 
 
 class ComparisonService:

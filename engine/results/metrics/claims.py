@@ -241,6 +241,8 @@ def pairs(cases: Sequence[Case]) -> list[Pair]:
 
 
 _EITHER = "unanswerable or underspecified"
+"""Name of the claim that holds where one of the two after it does."""
+
 
 CLAIMS: Mapping[str, str] = {
     "reward 0": "the reward is 0, against more",
@@ -266,6 +268,7 @@ _ANSWERABILITY: Mapping[str, Mapping[str, bool]] = {
     "UNANSWERABLE": {_EITHER: True, "unanswerable": True},
     "UNDERSPECIFIED": {_EITHER: True, "underspecified": True},
 }
+"""The claims that each value of `answerability` in truth decides."""
 
 
 def of_conversation(truth: Mapping[str, Any]) -> dict[str, bool]:
@@ -323,4 +326,5 @@ _OF_ANSWERS: Mapping[str, Callable[[Any], dict[str, bool]]] = {
 
 
 def _is_number(value: Any) -> TypeGuard[int | float]:
+    """Whether a value of truth is a number; a truth value is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -89,14 +89,17 @@ def _signed(value: float) -> str:
 
 
 def _interval(row: Ranked | None) -> str:
+    """Returns the interval of a figure's area in brackets, after a space."""
     return "" if row is None else f" ({figure_range(row.area.low, row.area.high)})"
 
 
 def _none(count: int) -> str:
+    """Returns a count as text, `none` for 0."""
     return "none" if count == 0 else str(count)
 
 
 _LONGEST = 400
+"""Most characters of a sentence."""
 
 
 def contrasts_about(name: str, contrasts: Sequence[Contrast]) -> tuple[str, ...]:

@@ -62,6 +62,7 @@ def aptitudes(scored: Iterable[Scored]) -> list[Aptitude]:
 
 
 def _row(task: str, condition: str, model: str, scores: list[list[float]]) -> Aptitude:
+    """Returns the means over instructions, each with the scores of its runs in 0 to 100."""
     low, high = np.array([np.percentile(of_instruction, (10, 90)) for of_instruction in scores]).T
     return Aptitude(
         task,
@@ -142,4 +143,5 @@ def figures(truth: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _is_number(value: Any) -> bool:
+    """Whether a value of truth can be averaged; true and false count as 1 and 0."""
     return isinstance(value, int | float)

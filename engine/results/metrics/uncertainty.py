@@ -177,6 +177,7 @@ def by_conversation(cases: Sequence[Case], claims: Mapping[int, Mapping[str, boo
 
 
 def _together(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """Returns the mean and the greatest value of each figure over the trees of a conversation."""
     together: dict[str, float | None] = {}
     for name in figures[0]:
         values = [value for tree in figures if (value := tree[name]) is not None]
@@ -189,4 +190,5 @@ def _together(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float 
 
 
 def _minus(value: float | None) -> float | None:
+    """Returns the negated value; None for None."""
     return None if value is None else -value

@@ -78,6 +78,7 @@ class ValidationService:
 
 T = TypeVar("T")
 _TRUTH_HINT = "Truth comes with the import, in the field `truth` of a record."
+"""Says how truth comes into a project."""
 
 
 @dataclass(frozen=True, slots=True)

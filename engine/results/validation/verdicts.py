@@ -33,7 +33,10 @@ MIN_SCORED_SHARE = 0.5
 """Least share of the judged conversations that a set must score for a row."""
 
 TITLE = "verdicts of people"
+"""Title of the table."""
+
 _HOW_TO_GIVE = "Give verdicts in triage, or bring them with `workbench verdicts import`."
+"""Says how verdicts come into a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +185,7 @@ _COLUMNS = (
     ReportColumn("F1", "interval", "f1"),
     ReportColumn("AUROC", "interval", "auroc", chance=0.5),
 )
+"""Columns of the table; screens leave out two."""
 
 
 def verdict_table(validation: VerdictValidation) -> ReportTable:

@@ -17,6 +17,7 @@ SIGMAS = 3.0
 LEAST_IN_POINT, MOST_IN_POINT = 20, 100
 """Conversations behind a point. The normal approximation asks for 5 of either outcome."""
 LEAST_OF_OUTCOME = 5
+"""Fewest conversations of either outcome that a point is expected to have."""
 
 
 @dataclass(frozen=True, slots=True)

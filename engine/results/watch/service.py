@@ -74,6 +74,7 @@ class LiveEvents:
 
 
 NOVEL_LABEL = "like no goal before"
+"""Label of the conversations that are assigned to no goal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,7 @@ class WatchService:
         return Chart(past, point_size(past), charted, waiting, running, shifted)
 
     def _note_rules(self, rules: Rules, past: int) -> None:
+        """Takes the rules that the watch has chosen."""
         self._rules = RulesInForce(rules, past)
 
 

@@ -18,7 +18,11 @@ from engine.base.statistics.intervals import Share, wilson
 
 SignalName = Literal["stalled", "regressed", "low", "hand over", "ended incomplete"]
 HAND_OVER: SignalName = "hand over"
+"""Says that a person will probably call the running conversation incomplete."""
+
 ENDED_INCOMPLETE: SignalName = "ended incomplete"
+"""Says that an ended conversation is probably incomplete."""
+
 
 PRECISION = 0.8
 """Least precision of a rule, by default."""

@@ -330,6 +330,7 @@ class WatchStage:
         risk: probe.Probe | None,
         rules: Rules,
     ) -> None:
+        """Reports the new turns of conversations, and stores how far each was reported."""
         for first in range(0, len(ids), CHUNK):
             batch = ids[first : first + CHUNK]
             with self._project.reading() as conn:
@@ -399,6 +400,7 @@ class WatchStage:
         return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
     def _now(self) -> str:
+        """Returns the time as events have it, in seconds."""
         return f"{self._utc(0)[:19]}Z"
 
 
@@ -441,6 +443,7 @@ def _events(
 
 
 def _signal(rule: Rule) -> Event:
+    """Returns a rule that fired as part of an event."""
     return {
         "name": rule.name,
         "meaning": rule.meaning,

@@ -119,11 +119,16 @@ class ModularRun:
         return [name for name in open_ones if self.chunks[name].visits == least]
 
     def _decide(self) -> None:
+        """Counts a decision of a manager or filler.
+
+        Raises:
+            RunOver: There were too many."""
         self.decisions += 1
         if self.decisions > DECISIONS_PER_TURN * (self.session.most_turns + 1):
             raise RunOver("decisions")
 
     def _form_chunks(self) -> Filling:
+        """Lets the modules summarize the labels of the form and group them into chunks, which replace those before."""
         summaries: dict[str, str] = {}
         for label, node in self.content.items():
             if isinstance(node, dict):
@@ -148,6 +153,7 @@ class ModularRun:
         self.left_out = [label for label in labels if label not in grouped]
 
     def _fill_chunk(self, chunk: Chunk) -> Filling:
+        """Works on a chunk until its labels are validated or its filler stops."""
         chunk.visits += 1
         parts = sum(1 for label in chunk.states for _ in fields(self.content[label], (label,)))
         left = max(parts, 1)
@@ -173,6 +179,7 @@ class ModularRun:
         _remember(chunk.last_action, modules.STOP)
 
     def _ask(self, chunk: Chunk, open_ones: Sequence[str]) -> Filling:
+        """Asks the user about open labels of a chunk, with follow-ups, and fills in what the answers say."""
         session = self.session
         section = {label: self.content[label] for label in open_ones}
         reply = yield from modules.question_about(session, section)
@@ -203,6 +210,7 @@ class ModularRun:
                 chunk.states[label] = _state_of(self.content[label])
 
     def _validate(self, chunk: Chunk) -> Filling:
+        """Lets the validator correct the answers of a chunk; its answered labels count as validated then."""
         section = {label: self.content[label] for label in chunk.states}
         corrected = yield from modules.validated_section(self.session, section, chunk.information)
         copy_answers(corrected, self.content)
@@ -212,6 +220,7 @@ class ModularRun:
 
 
 def _is_open(state: str) -> bool:
+    """Whether something may still be asked about a label in this state."""
     return state not in ("answered", "validated")
 
 
@@ -236,5 +245,6 @@ def _named_apart(groups: Sequence[tuple[str, list[str]]]) -> dict[str, list[str]
 
 
 def _remember(actions: list[str], action: str) -> None:
+    """Puts an action first among the recent ones."""
     actions.insert(0, action)
     del actions[REMEMBERED:]

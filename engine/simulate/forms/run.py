@@ -46,14 +46,21 @@ FOLLOW_UP, FILL, STOP = "follow_up", "fill_form", "stop"
 QUESTION = Module(
     "question_generation", "baseline-question", r'\{\s*"question"\s*:\s*".*"\s*\}', 128
 )
+"""Asks the first question about the open labels."""
+
 ACTION = Module(
     "next_action",
     "baseline-action",
     rf'\{{\s*"next action"\s*:\s*"(?:{FOLLOW_UP}|{FILL}|{STOP})"\s*\}}',
     24,
 )
+"""Decides after an answer how to go on."""
+
 NEXT_QUESTION = Module("follow_up_question", "baseline-follow-up", QUESTION.expression, 128)
+"""Asks a follow-up question."""
+
 FORM = Module("form_filling", "baseline-fill", r"\{.*\}", 2048)
+"""Fills in the open labels."""
 
 
 @dataclass(slots=True)
@@ -111,6 +118,11 @@ class BaselineRun:
         schema: str,
         fits: Callable[[dict[str, Any]], bool],
     ) -> ObjectReply:
+        """Asks the model until a reply can be used; a generator that yields calls and returns the object.
+
+        Raises:
+            RunOver: `BAD_IN_A_ROW` replies could not be used.
+        """
         session = self.session
         prompt = ChatMessage("user", filled(session.texts[module.wording], values).strip())
         temperature = session.rules.temperature
@@ -140,15 +152,18 @@ class BaselineRun:
 
 
 def _question() -> str:
+    """Returns the schema of a question."""
     return object_schema({"question": TEXT})
 
 
 def _asks(reply: dict[str, Any]) -> bool:
+    """Whether a reply has a question."""
     return isinstance(reply.get("question"), str)
 
 
 Variant = Literal["modular", "baseline"]
 VARIANTS: tuple[Variant, ...] = ("modular", "baseline")
+"""The ways to fill a form: by modules of one prompt each, or by one prompt for all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +200,7 @@ class FormRun:
 
     @property
     def _length(self) -> int:
+        """Number of fields of the form."""
         return sum(1 for _ in fields(self.form.content))
 
     def play(self) -> Play:
@@ -221,6 +237,7 @@ class FormRun:
     def _ending(
         self, session: FormSession, content: dict[str, Any], ended: str, of_variant: dict[str, Any]
     ) -> Ending:
+        """Returns the ending of a run with its conversation, if a question was asked, and its result."""
         modules = [line["module"] for line in session.interactions]
         known = {}
         if self.rules.profile == "run" and not self.person:

@@ -69,6 +69,7 @@ def table_of(results: Iterable[Mapping[str, Any]]) -> list[FormRow]:
 
 
 def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
+    """Returns the row of the runs of one form by one variant."""
     scores = [FormScores.of(run) for run in runs]
     judged = [run["right"] for run in runs if run["right"] is not None]
     replies = sum(len(run["interactions"]) for run in runs)
@@ -97,11 +98,13 @@ def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
+    """Returns the mean of the values that are known; None without one."""
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
 def _share(runs: Sequence[Mapping[str, Any]], kind: str) -> float | None:
+    """Returns the mean share of filled fields, required or optional, over the runs whose form has such fields."""
     shares = [filled / total for filled, total in (run[kind] for run in runs) if total]
     return fmean(shares) if shares else None
 
@@ -142,6 +145,7 @@ _MEANS: Mapping[str, Callable[[FormScores], float | None]] = {
     "filled_score": lambda run: run.filled_score,
     "score": lambda run: run.score,
 }
+"""The figures of a run whose means a `ModelRow` has."""
 
 
 def by_model(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ModelRow]:
@@ -166,12 +170,14 @@ def by_model(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ModelRow]:
 
 
 def _of_form(model: str, variant: str, form: str, runs: Sequence[Mapping[str, Any]]) -> ModelRow:
+    """Returns the row of one form."""
     ended = [FormScores.of(run) for run in runs if run.get("ended") != BAD_OUTPUTS]
     means = {name: _mean(map(figure, ended)) for name, figure in _MEANS.items()}
     return ModelRow(model, variant, form, len(runs), len(runs) - len(ended), **means)
 
 
 def _over_forms(model: str, variant: str, rows: Sequence[ModelRow]) -> ModelRow:
+    """Returns the row of the means over forms, each of which weighs alike."""
     means = {name: _mean(getattr(row, name) for row in rows) for name in _MEANS}
     runs, failed = sum(row.runs for row in rows), sum(row.failed for row in rows)
     return ModelRow(model, variant, "", runs, failed, **means)
@@ -215,6 +221,7 @@ FIGURES = {
 }
 """The figures with their titles. Figure 2a has Success, Efficiency and Score."""
 _LONGEST_NAME = 32
+"""Most characters of the name of a model, of which the end is shown."""
 
 
 def draw_forms(rows: Sequence[ModelRow], path: Path) -> None:

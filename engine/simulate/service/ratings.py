@@ -44,17 +44,31 @@ from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, S
 T = TypeVar("T")
 
 KIND = "ratings"
+"""The kind of these plays."""
+
 
 Part = Literal["ratings", "intents", "hallucination", "preferences"]
 PARTS: tuple[Part, ...] = ("ratings", "intents", "hallucination", "preferences")
+"""What can be annotated."""
+
 
 INTENTS = ("Planning", "Search", "Recommendation", "Search & Recommendation", "Others")
+"""The intents of a message of the user, as RecLLMSim names them."""
+
 MOST_PREFERENCES = 12
+"""Most entries in the summary of the user's preferences."""
+
 _TOKENS = 160
+"""Longest reply in tokens."""
+
 _ANSWER_CHARS = 4_000
 """Length of the answer that is judged; of earlier ones only the beginning is shown."""
 _UNKNOWN = "not known"
+"""Fills the place of a profile or situation that is not known."""
+
 _LANGUAGES = {"en": "English", "zh": "Chinese"}
+"""The name of each language, for the prompt."""
+
 _LABELS_OF_MESSAGES: Mapping[str, Sequence[Label]] = {
     "user_intents": INTENTS,
     "hallucination": ("false", "true"),
@@ -86,6 +100,7 @@ class RatingScenario:
 
     @property
     def key(self) -> str:
+        """The name of the scenario, unique in its simulation."""
         return f"ratings/{self.conversation}"
 
     @property
@@ -135,6 +150,7 @@ class RatingScenario:
         accept: Callable[[Mapping[str, Any]], T | None],
         index: int = 0,
     ) -> Generator[Call, Completion, T | None]:
+        """Asks the model about a conversation so far; returns what `accept` makes of its reply, or None."""
         *before, (role, last) = turns
         limit = USER_CHARS if role == "user" else _ANSWER_CHARS
         shown = f"{dialogue(before)}\n\n{role.upper()}: {shortened(last, limit)}".strip()
@@ -160,8 +176,14 @@ class RatingScenario:
 
 
 _RATED = object_schema(**{name: {"enum": [*grades]} for name, grades in ALLOWED_RATINGS.items()})
+"""Schema of the seven ratings."""
+
 _INTENT = object_schema(intent={"enum": [*INTENTS]})
+"""Schema of the intent of a message."""
+
 _WRONG = object_schema(hallucination={"type": "boolean"}, memo={"type": "string", "maxLength": 200})
+"""Schema of the judgment of an answer."""
+
 _LISTED = object_schema(
     preferences={
         "type": "array",
@@ -169,25 +191,30 @@ _LISTED = object_schema(
         "maxItems": MOST_PREFERENCES,
     }
 )
+"""Schema of the user's preferences."""
 
 
 def _ratings(reply: Mapping[str, Any]) -> dict[str, int] | None:
+    """Returns the ratings in a reply; None if one is missing or no grade."""
     if any(reply.get(name) not in grades for name, grades in ALLOWED_RATINGS.items()):
         return None
     return {name: int(reply[name]) for name in ALLOWED_RATINGS}
 
 
 def _intent(reply: Mapping[str, Any]) -> str | None:
+    """Returns the intent in a reply; None if it is none of `INTENTS`."""
     intent = reply.get("intent")
     return intent if intent in INTENTS else None
 
 
 def _wrong(reply: Mapping[str, Any]) -> tuple[bool, str] | None:
+    """Returns whether an answer is made up, and why; None if the reply does not say."""
     wrong, memo = reply.get("hallucination"), reply.get("memo", "")
     return (wrong, memo.strip()) if isinstance(wrong, bool) and isinstance(memo, str) else None
 
 
 def _preferences(reply: Mapping[str, Any]) -> list[str] | None:
+    """Returns the preferences in a reply, each once; None if there is no list of texts."""
     listed = reply.get("preferences")
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
         return None
@@ -393,15 +420,18 @@ def _agreement(
     pairs: Sequence[tuple[Label, Label]],
     grades: Sequence[int] = (),
 ) -> AgreementRow:
+    """Returns how well the labels of the model agree with those of another labeler."""
     ours, theirs = zip(*pairs, strict=True)
     return AgreementRow(schema, name, "model", other, agree(ours, theirs, grades))
 
 
 def _conversation(row: PlayRow) -> int:
+    """Returns the id of the conversation that a play annotated."""
     return int(row.result["conversation"])
 
 
 def _ratings_of(row: PlayRow) -> Mapping[str, int]:
+    """Returns the ratings of a play by name; empty where the model could not say any."""
     ratings: Mapping[str, int] = row.result["labels"].get(RATING, {}).get("final", {})
     return ratings
 

@@ -38,12 +38,17 @@ from engine.simulate.sharded.shard_drafting import ShardDraftScenario, read_full
 from engine.simulate.sharded.tasks import task_for
 
 KIND: Kind = "sharded"
+"""The kind of simulations of sharded conversations."""
+
 MAKING: Kind = "shards"
+"""The kind of simulations that propose shards."""
+
 _ASKS: Mapping[Role, Sampling] = {
     "assistant": Sampling(),
     "user": BY_SCHEMA,
     "judge": BY_SCHEMA,
 }
+"""The roles of both kinds; user and judge reply by a schema."""
 
 
 def sharded_simulation(simulations: ProjectSimulations, request: SimulationRequest) -> Simulation:
@@ -223,6 +228,7 @@ def write_logs(
 
 
 def _log_name(record: Mapping[str, Any]) -> Path:
+    """Returns the path of the file that a log belongs to, as in the published logs."""
     task, kind = record["task"], record["conv_type"]
     model = re.sub(r"[^\w.()-]+", "_", record["assistant_model"])
     return Path(task, kind, f"{kind}_{task}_{model}.jsonl")
@@ -288,16 +294,19 @@ def _setting(
 
 
 def _with_models(setting: Setting, labels: Mapping[Role, str]) -> Setting:
+    """Returns the setting with the names of the models; those without a role have the name of the judge."""
     judge = labels["judge"]
     assistant, user = labels.get("assistant", judge), labels.get("user", judge)
     return replace(setting, assistant=assistant, user=user, system=judge)
 
 
 def _databases(request: SimulationRequest) -> Path | None:
+    """Returns the folder of databases that a request names."""
     return Path(os.path.expanduser(request.databases)) if request.databases else None
 
 
 def _params(setting: Setting) -> dict[str, Any]:
+    """Returns what determines a play of a given key, apart from prompts and models."""
     return {
         "seed": setting.seed,
         "temperature": setting.assistant_temperature,
@@ -307,6 +316,10 @@ def _params(setting: Setting) -> dict[str, Any]:
 
 
 def _read(path: Path) -> str:
+    """Returns the text of a file of instructions.
+
+    Raises:
+        UsageError: It cannot be read."""
     try:
         return Path(os.path.expanduser(path)).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -360,6 +373,7 @@ class DraftsFile:
         return self._change(nth, lambda draft: draft.without(shard_id))
 
     def _change(self, nth: int, act: Callable[[Draft], Draft]) -> Draft:
+        """Changes a draft, and writes the file."""
         with self._guard:
             changed = list(self._drafts)
             changed[nth] = act(changed[nth])

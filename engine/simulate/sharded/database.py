@@ -42,8 +42,14 @@ _TOKEN = re.compile(
       | (?P<sign>.)""",
     re.VERBOSE | re.DOTALL,
 )
+"""One token of SQL."""
+
 _SPLIT_SIGNS = (("> =", ">="), ("< =", "<="), ("! =", "!="))
+"""Operators that small models split, and how they are joined."""
+
 _THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
+"""The current year in the SQL of another database."""
+
 
 Kind = Literal["space", "name", "value", "sign"]
 
@@ -129,6 +135,7 @@ def variants(query: str, gold: str, names: Set[str], limit: int) -> Iterator[str
 
 
 def _own_first(value: str, values: Sequence[str]) -> list[str]:
+    """Returns the values with a given one first."""
     return [
         *(other for other in values if other == value),
         *(other for other in values if other != value),
@@ -136,6 +143,7 @@ def _own_first(value: str, values: Sequence[str]) -> list[str]:
 
 
 def _is(token: Token, word: str) -> bool:
+    """Whether a token is this word, in any case."""
     return token.kind == "name" and token.text.lower() == word
 
 
@@ -193,6 +201,8 @@ def _files(databases: Path | None, db_id: str) -> tuple[Path, ...]:
 Row = tuple[object, ...]
 
 _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
+"""What queries may do."""
+
 _BUILDING = _READING | {
     sqlite3.SQLITE_CREATE_TABLE,
     sqlite3.SQLITE_CREATE_INDEX,
@@ -202,6 +212,8 @@ _BUILDING = _READING | {
     sqlite3.SQLITE_TRANSACTION,
     sqlite3.SQLITE_REINDEX,
 }
+"""What the script that builds a database may do besides."""
+
 _STEPS = 10_000
 """Instructions of SQLite's virtual machine between two checks of the time."""
 
@@ -351,6 +363,7 @@ def _arranged(
 
 
 def _column(rows: Sequence[Row], index: int, ordered: bool) -> object:
+    """Returns the values of a column in the form that is compared."""
     values = [row[index] for row in rows]
     return values if ordered else Counter(values)
 
@@ -358,6 +371,7 @@ def _column(rows: Sequence[Row], index: int, ordered: bool) -> object:
 def _gives(
     connection: sqlite3.Connection, query: str, expected: Sequence[Row], ordered: bool
 ) -> bool:
+    """Whether a query returns the expected rows; one that fails does not."""
     try:
         # One row more than wanted suffices to see that there are too many.
         given = _rows(connection, query, len(expected) + 1)
@@ -367,11 +381,13 @@ def _gives(
 
 
 def _rows(connection: sqlite3.Connection, query: str, limit: int) -> list[Row]:
+    """Returns the first rows of a query, at most `limit`."""
     with closing(connection.execute(query)) as cursor:
         return [tuple(row) for row in cursor.fetchmany(limit)]
 
 
 def _built(script: str, limits: Limits, deadline: float) -> sqlite3.Connection:
+    """Returns a database in memory that a script has built."""
     connection = sqlite3.connect(":memory:")
     _confine(connection, _BUILDING, limits, deadline)
     try:
@@ -385,6 +401,8 @@ def _built(script: str, limits: Limits, deadline: float) -> sqlite3.Connection:
 def _confine(
     connection: sqlite3.Connection, allowed: frozenset[int], limits: Limits, deadline: float
 ) -> None:
+    """Confines a connection to some actions, a time and a length of values."""
+
     def authorise(
         action: int, first: str | None, second: str | None, _database: str | None, _by: str | None
     ) -> int:
@@ -415,6 +433,7 @@ def _names(connection: sqlite3.Connection) -> frozenset[str]:
 
 
 def _has_rows(connection: sqlite3.Connection) -> bool:
+    """Whether a table of the database has a row."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     return any(
         connection.execute(f"SELECT 1 FROM {_quoted(str(name))} LIMIT 1").fetchone()
@@ -423,4 +442,5 @@ def _has_rows(connection: sqlite3.Connection) -> bool:
 
 
 def _quoted(name: str) -> str:
+    """Returns the name of a table as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
