@@ -120,22 +120,22 @@ def _overlap(piece: Piece, other: Piece) -> bool:
 
 def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:
     """Returns sorted pieces with the gaps between them, as `placed` explains."""
-    whole: list[Piece] = []
+    filled_up: list[Piece] = []
     end = 0
     for piece in [*pieces, Piece(len(text), len(text))]:
         gap = _trimmed(Piece(end, piece.start), text)
         words = _WORD.findall(gap.of(text))
         joins = 0 < len(words) <= _FEW
         if words and not joins:
-            whole.append(gap)
-        elif joins and whole:
-            whole[-1] = Piece(whole[-1].start, gap.end)
+            filled_up.append(gap)
+        elif joins and filled_up:
+            filled_up[-1] = Piece(filled_up[-1].start, gap.end)
         elif joins:
             piece = Piece(gap.start, piece.end)
         if piece.start < piece.end:
-            whole.append(piece)
+            filled_up.append(piece)
         end = piece.end
-    return whole
+    return filled_up
 
 
 State = Literal["proposed", "approved", "rejected"]
@@ -145,7 +145,7 @@ HOLDS = 0.8
 KEY = "sharding"
 """Key in the record of an instruction that holds the data of its sharding."""
 
-_STATES: Mapping[str, State] = {one: one for one in ("proposed", "approved", "rejected")}
+_STATES: Mapping[str, State] = {name: name for name in ("proposed", "approved", "rejected")}
 """Each state by its name, for the type checker."""
 
 

@@ -168,8 +168,8 @@ class Answering:
             try:
                 return work.each(
                     calls,
-                    lambda some: [
-                        _storable(reply) for reply in work.process.ask(Chat(some), report)
+                    lambda batch: [
+                        _storable(reply) for reply in work.process.ask(Chat(batch), report)
                     ],
                     FailedCall,
                 )
@@ -340,7 +340,7 @@ class PlayStage:
                 forecast.add_ended(played)
                 if played.key in missing:
                     total = forecast.estimate_total(self._answering.asked)
-                    self._keep(run_id, played, total)
+                    self._store_play(run_id, played, total)
                     yield Progress(self._answering.asked, total, forecast.progress_note)
             calls = playing.next_calls()
             if not calls:
@@ -393,7 +393,7 @@ class PlayStage:
             text += f"; {self.before:,} were played before"
         return f"{text}.{self._answering.spent()}"
 
-    def _keep(self, run_id: int, played: EndedPlay, total: int | None) -> None:
+    def _store_play(self, run_id: int, played: EndedPlay, total: int | None) -> None:
         """Commits a finished play with its conversation and the run's counter."""
 
         def write(conn: sqlite3.Connection) -> None:

@@ -76,8 +76,8 @@ def settings_of(conn: sqlite3.Connection, kind: str | None = None) -> list[PlayS
         (kind,),
     )
     return [
-        PlaySetting(key, kind, json.loads(params), json.loads(models), every - broken, broken)
-        for key, kind, params, models, every, broken in rows
+        PlaySetting(key, kind, json.loads(params), json.loads(models), count - broken, broken)
+        for key, kind, params, models, count, broken in rows
     ]
 
 
@@ -120,7 +120,7 @@ def _form_run(setting: PlaySetting, row: PlayRow) -> tuple[str, dict[str, Any]]:
 
 
 def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[PlayRow]:
-    """Plays that resulted in this conversation; several where models wrote the same text."""
+    """Returns the plays that resulted in this conversation; several where models wrote the same text."""
     plays = conn.execute(f"{_ROW} WHERE conversation_id = ? ORDER BY play.id", (conversation_id,))
     return [_row(row) for row in plays]
 

@@ -221,9 +221,9 @@ def breakdown_notes(breakdown: Breakdown) -> list[str]:
         lines.append(f"{counted(breakdown.without, 'conversation')} without a {breakdown.field}")
     against = {part.against for part in breakdown.parts if part.change is not None}
     if against:
-        what = next(iter(against)) if len(against) == 1 else "the one before"
+        against_name = next(iter(against)) if len(against) == 1 else "the one before"
         lines.append(
-            f"Change: against {what}. Intervals 95%; p by Holm's method over all rows; * below .05."
+            f"Change: against {against_name}. Intervals 95%; p by Holm's method over all rows; * below .05."
         )
     return [*lines, COMPLETE]
 
@@ -373,8 +373,12 @@ def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Differ
             (f"{difference_name(difference)}, {'AB'[difference.examples_in]}", difference)
             for difference in comparison.differences
         ]
-    clear = [one for one in labelled if one[1].significant and one[1].examples]
-    return sorted(clear, key=lambda one: one[1].p)[:MOST_EXAMPLES]
+    clear = [
+        (label, difference)
+        for label, difference in labelled
+        if difference.significant and difference.examples
+    ]
+    return sorted(clear, key=lambda labelled_difference: labelled_difference[1].p)[:MOST_EXAMPLES]
 
 
 def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> ReportTable:
@@ -384,12 +388,12 @@ def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) 
 
 def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[Block]:
     """Yields the changes of shares as a chart; measures of other units would need other axes."""
-    shown = [
+    share_changes = [
         (label, difference.change)
         for label, difference in labelled
         if difference.measure in _SHARES
     ]
-    if shown:
+    if share_changes:
         yield Ranges(
             title,
             tuple(
@@ -400,6 +404,6 @@ def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[B
                     100 * change.high,
                     _points(change.value),
                 )
-                for label, change in shown[:MOST_BARS]
+                for label, change in share_changes[:MOST_BARS]
             ),
         )

@@ -136,9 +136,9 @@ def figures(truth: Mapping[str, Any]) -> dict[str, float]:
     named |= {name: truth[name] for name in SINGLE if name in truth}
     ratings = truth.get(OF_ANSWERS)
     if isinstance(ratings, list) and (
-        known := [rating for rating in ratings if _is_number(rating)]
+        answer_ratings := [rating for rating in ratings if _is_number(rating)]
     ):
-        named[OF_ANSWERS] = sum(known) / len(known)
+        named[OF_ANSWERS] = sum(answer_ratings) / len(answer_ratings)
     return {str(name): float(value) for name, value in named.items() if _is_number(value)}
 
 

@@ -143,7 +143,7 @@ def _figure(row: SeparationRow, key: str) -> Interval | None:
     return interval
 
 
-def _truth_table(table: TruthTable, whole: CompletenessTable) -> ReportTable:
+def _truth_table(table: TruthTable, completeness: CompletenessTable) -> ReportTable:
     """Returns the comparison of all rows with one claim."""
     covered = table.holds + table.fails
     return ReportTable(
@@ -156,7 +156,7 @@ def _truth_table(table: TruthTable, whole: CompletenessTable) -> ReportTable:
         tuple(
             ReportRow(
                 (row.name, row.auroc, row.ap),
-                conclusions=contrasts_about(row.name, main_contrasts(whole, table)),
+                conclusions=contrasts_about(row.name, main_contrasts(completeness, table)),
                 curves=(row.rejection, row.roc),
             )
             for row in table.rows
@@ -199,28 +199,28 @@ def notes(table: CompletenessTable) -> list[str]:
     return lines
 
 
-def as_json(table_found: CompletenessTable) -> dict[str, Any]:
+def as_json(completeness: CompletenessTable) -> dict[str, Any]:
     """Returns the tables as JSON values; `ci` holds an interval as [low, high]."""
-    cut, *against = tables(table_found)
+    cut, *against = tables(completeness)
     return {
         "completeness": {
-            "n": table_found.n,
-            "run": table_found.run,
-            "seed": table_found.seed,
-            "same_kind": table_found.same_kind,
-            "threshold": table_found.threshold,
-            "asked_for": table_found.asked,
-            "single": table_found.single,
-            "coverage": table_found.coverage,
-            "trained": table_found.trained,
-            "selecting": table_found.selecting,
+            "n": completeness.n,
+            "run": completeness.run,
+            "seed": completeness.seed,
+            "same_kind": completeness.same_kind,
+            "threshold": completeness.threshold,
+            "asked_for": completeness.asked,
+            "single": completeness.single,
+            "coverage": completeness.coverage,
+            "trained": completeness.trained,
+            "selecting": completeness.selecting,
             "selected_on": [
-                {"name": name, "conversations": count} for name, count in table_found.selected_on
+                {"name": name, "conversations": count} for name, count in completeness.selected_on
             ],
-            "left_out": [{"name": name, "scored": count} for name, count in table_found.left_out],
+            "left_out": [{"name": name, "scored": count} for name, count in completeness.left_out],
             "rows": [row_as_json(cut, row) for row in cut.rows],
-            **contrasts_json(table_found.contrasts),
-            "every_boundary": [asdict(row) for row in table_found.every_boundary],
+            **contrasts_json(completeness.contrasts),
+            "every_boundary": [asdict(row) for row in completeness.every_boundary],
             "truths": [
                 {
                     "claim": table.claim,
@@ -228,10 +228,10 @@ def as_json(table_found: CompletenessTable) -> dict[str, Any]:
                     "holds": table.holds,
                     "fails": table.fails,
                     "known": table.known,
-                    "rows": [row_as_json(made, row) for row in made.rows],
+                    "rows": [row_as_json(report_table, row) for row in report_table.rows],
                     **contrasts_json(table.contrasts),
                 }
-                for made, table in zip(against, table_found.truths, strict=True)
+                for report_table, table in zip(against, completeness.truths, strict=True)
             ],
         }
     }

@@ -66,7 +66,7 @@ class LiveEvents:
             self._events.append(LiveEvent(self._count, conversation_id, event))
 
     def after(self, number: int) -> list[LiveEvent]:
-        """Quick. Those that came after the one of this number, oldest first."""
+        """Returns the events that came after the one of this number, oldest first; takes no time."""
         with self._guard:
             if self._count == number:
                 return []
@@ -154,7 +154,7 @@ class WatchService:
         emit: Callable[[Event], None],
         on_rules: Callable[[Rules, int], None],
     ) -> WatchStage:
-        """A watch, not started. See `WatchStage` for `emit` and `on_rules`."""
+        """Returns a watch, not started. See `WatchStage` for `emit` and `on_rules`."""
         from engine.completeness.records import ScoringRequest
 
         scoring = ScoringRequest(mode="probe", model=request.model, remaining=False, tune=False)
@@ -184,11 +184,11 @@ class WatchService:
         )
 
     def rules(self) -> RulesInForce | None:
-        """Quick. The signals of the newest watch; None until it has chosen them."""
+        """Returns the signals of the newest watch; None until it has chosen them."""
         return self._rules
 
     def chart(self) -> Chart | None:
-        """How the conversations that were watched compare with the past ones; None before the first watch."""
+        """Returns how the conversations that were watched compare with the past ones; None before the first watch."""
         with self._project.reading() as conn:
             threshold = score_sets.rule(conn).threshold
             past_ids = watched.past(conn)

@@ -362,8 +362,10 @@ def _is_right(given: Any, known: str | Sequence[str], of_options: bool) -> bool:
         return _options(given) == _options(known)
     known_words, given_words = _words(_text(known)), set(_words(_text(given)))
     numbers = [word for word in known_words if any(map(str.isdigit, word))]
-    held = sum(word in given_words for word in known_words)
-    return all(word in given_words for word in numbers) and held >= ENOUGH_WORDS * len(known_words)
+    matching_words = sum(word in given_words for word in known_words)
+    return all(word in given_words for word in numbers) and matching_words >= ENOUGH_WORDS * len(
+        known_words
+    )
 
 
 def _options(value: Any) -> set[str]:

@@ -350,8 +350,8 @@ class FormSession:
         module = USER
         if self.rules.profile == "run":
             profile = self.profiles[0]
-            if known := profile.of_form(self.form):
-                values["FACTS"] = "\n".join(facts_for(question, known))
+            if known_answers := profile.of_form(self.form):
+                values["FACTS"] = "\n".join(facts_for(question, known_answers))
                 module = USER_WITH_FACTS
         else:
             profile = self.rng.choice(self.profiles)

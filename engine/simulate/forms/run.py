@@ -79,31 +79,31 @@ class BaselineRun:
     def fill(self) -> Generator[Call, Completion, str]:
         """Fills the form; returns how the run ended: `stop`, `filled`, `turns` or `bad outputs`."""
         try:
-            while open_form := self._open():
-                shown = {"FORM": dumped(open_form)}
-                reply = yield from self._ask(QUESTION, shown, _question(), _asks)
-                action = yield from self._answered(reply["question"])
+            while open_form := self._open_labels():
+                prompt_values = {"FORM": dumped(open_form)}
+                reply = yield from self._ask(QUESTION, prompt_values, _question(), _asks)
+                action = yield from self._ask_until_action(reply["question"])
                 if action == STOP:
                     return "stop"
                 schema, fits = section_schema(open_form), partial(alike, section=open_form)
-                reply = yield from self._ask(FORM, shown, schema, fits)
+                reply = yield from self._ask(FORM, prompt_values, schema, fits)
                 copy_answers(reply, self.content)
             return "filled"
         except RunOver as over:
             return over.reason
 
-    def _answered(self, question: str) -> Generator[Call, Completion, str]:
+    def _ask_until_action(self, question: str) -> Generator[Call, Completion, str]:
         """Asks the question and follow-ups until the model chooses another action; returns that action."""
         while True:
             answer = yield from self.session.answer(question)
             schema = object_schema({"next action": one_of((FOLLOW_UP, FILL, STOP))})
-            reply = yield from self._ask(ACTION, {"ANSWER": answer}, schema, lambda it: True)
+            reply = yield from self._ask(ACTION, {"ANSWER": answer}, schema, lambda reply: True)
             if reply["next action"] != FOLLOW_UP:
                 return str(reply["next action"])
             reply = yield from self._ask(NEXT_QUESTION, {}, _question(), _asks)
             question = reply["question"]
 
-    def _open(self) -> dict[str, Any]:
+    def _open_labels(self) -> dict[str, Any]:
         """Returns the top-level labels under which a field has no answer yet, with their content."""
         return {
             label: node
@@ -127,7 +127,11 @@ class BaselineRun:
         prompt = ChatMessage("user", filled(session.texts[module.wording], values).strip())
         temperature = session.rules.temperature
         for _ in range(BAD_IN_A_ROW):
-            messages = (ChatMessage("system", ""), *self._kept(len(prompt.content)), prompt)
+            messages = (
+                ChatMessage("system", ""),
+                *self._recent_history(len(prompt.content)),
+                prompt,
+            )
             completion = yield from session.say(module, messages, schema, temperature)
             answer = understood(module, completion.text, fits)
             if answer is not None:
@@ -139,7 +143,7 @@ class BaselineRun:
         session.failed[module.name] += 1
         raise RunOver(BAD_OUTPUTS)
 
-    def _kept(self, prompt_chars: int) -> list[ChatMessage]:
+    def _recent_history(self, prompt_chars: int) -> list[ChatMessage]:
         """Returns the end of the history that fits together with a prompt; begins with a prompt."""
         room = self.session.rules.history_tokens * CHARS_PER_TOKEN - prompt_chars
         messages: list[ChatMessage] = []
@@ -239,17 +243,17 @@ class FormRun:
     ) -> Ending:
         """Returns the ending of a run with its conversation, if a question was asked, and its result."""
         modules = [line["module"] for line in session.interactions]
-        known = {}
+        known_answers = {}
         if self.rules.profile == "run" and not self.person:
-            known = session.profiles[0].of_form(self.form.name)
-        right = right_fields(content, known) if known else None
+            known_answers = session.profiles[0].of_form(self.form.name)
+        right = right_fields(content, known_answers) if known_answers else None
         scores = form_scores(content, session.dialogue, modules, right)
         result = {
             "kind": "forms",
             "form": self.form.name,
             "variant": self.variant,
             "run": self.run,
-            "profile": session.profiles[0].name if known else None,
+            "profile": session.profiles[0].name if known_answers else None,
             "ended": ended,
             "calls": session.calls,
             "again": dict(session.again),

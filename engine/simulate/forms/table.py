@@ -58,11 +58,11 @@ def table_of(results: Iterable[Mapping[str, Any]]) -> list[FormRow]:
     grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for result in results:
         grouped.setdefault((result["form"], result["variant"]), []).append(result)
-    known = list(TOPICS)
+    known_forms = list(TOPICS)
 
     def order(key: tuple[str, str]) -> tuple[int, str, int]:
         form, variant = key
-        place = known.index(form) if form in known else len(known)
+        place = known_forms.index(form) if form in known_forms else len(known_forms)
         return place, form, [str(name) for name in VARIANTS].index(variant)
 
     return [_row(*key, grouped[key]) for key in sorted(grouped, key=order)]
@@ -89,7 +89,7 @@ def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
         filled_score=fmean(score.filled_score for score in scores),
         score=_mean(score.score for score in scores),
         complete=sum(bool(run["complete"]) for run in runs),
-        right=(sum(right for right, _ in judged), sum(every for _, every in judged))
+        right=(sum(right for right, _ in judged), sum(judged_fields for _, judged_fields in judged))
         if judged
         else None,
         ended=dict(Counter(run["ended"] for run in runs)),
@@ -99,8 +99,8 @@ def _row(form: str, variant: str, runs: Sequence[Mapping[str, Any]]) -> FormRow:
 
 def _mean(values: Iterable[float | None]) -> float | None:
     """Returns the mean of the values that are known; None without one."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    known_values = [value for value in values if value is not None]
+    return fmean(known_values) if known_values else None
 
 
 def _share(runs: Sequence[Mapping[str, Any]], kind: str) -> float | None:
@@ -158,11 +158,15 @@ def by_model(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> list[ModelRow]:
     for model, result in runs:
         forms = grouped.setdefault((model, str(result.get("variant", ""))), {})
         forms.setdefault(result["form"], []).append(result)
-    known = list(TOPICS)
+    known_forms = list(TOPICS)
     table: list[ModelRow] = []
     for (model, variant), forms in sorted(grouped.items()):
         names = sorted(
-            forms, key=lambda name: (known.index(name) if name in known else len(known), name)
+            forms,
+            key=lambda name: (
+                known_forms.index(name) if name in known_forms else len(known_forms),
+                name,
+            ),
         )
         rows = [_of_form(model, variant, name, forms[name]) for name in names]
         table += [*rows, _over_forms(model, variant, rows)]
@@ -189,27 +193,27 @@ class ModuleRow:
 
     Attributes:
         replies: Number of times that it was used, fallbacks of all kinds included.
-        again: Number of times that it was asked once more.
+        repeated_calls: Number of times that it was asked once more.
         failed: Number of times that no reply followed the instructions.
     """
 
     module: str
     replies: int
-    again: int
+    repeated_calls: int
     failed: int
 
 
 def by_module(results: Iterable[Mapping[str, Any]]) -> list[ModuleRow]:
     """Returns a row for each module that was used, in the order of their first use."""
     replies: Counter[str] = Counter()
-    again: Counter[str] = Counter()
+    repeated_calls: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     for result in results:
         replies.update(interaction["module"] for interaction in result["interactions"])
-        again.update(result.get("again", {}))
+        repeated_calls.update(result.get("again", {}))
         failed.update(result.get("failed", {}))
     names = dict.fromkeys([*replies, *failed])
-    return [ModuleRow(name, replies[name], again[name], failed[name]) for name in names]
+    return [ModuleRow(name, replies[name], repeated_calls[name], failed[name]) for name in names]
 
 
 FIGURES = {

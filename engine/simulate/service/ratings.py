@@ -114,20 +114,22 @@ class RatingScenario:
         """Returns a new play; what the model could not say is null, or missing among the ratings."""
         result: dict[str, Any] = {"conversation": self.conversation, "labels": {}}
         if "ratings" in self.parts:
-            ratings = yield from self._asked("ratings", self.turns, _RATED, _ratings)
+            ratings = yield from self._ask_model("ratings", self.turns, _RATED, _ratings)
             result["labels"] = {RATING: {"final": ratings or {}}}
         if "intents" in self.parts:
-            result["user_intents"] = yield from self._each("user", "intent", _INTENT, _intent)
+            result["user_intents"] = yield from self._ask_of_each(
+                "user", "intent", _INTENT, _intent
+            )
         if "hallucination" in self.parts:
-            judged = yield from self._each("assistant", "hallucination", _WRONG, _wrong)
+            judged = yield from self._ask_of_each("assistant", "hallucination", _WRONG, _wrong)
             result["hallucination"] = [verdict and verdict[0] for verdict in judged]
             result["hallucination_memo"] = [verdict and verdict[1] for verdict in judged]
         if "preferences" in self.parts:
-            listed = yield from self._asked("preferences", self.turns, _LISTED, _preferences)
+            listed = yield from self._ask_model("preferences", self.turns, _LISTED, _preferences)
             result["preference_summary"] = listed
         return Ending(result=result)
 
-    def _each(
+    def _ask_of_each(
         self,
         side: str,
         prompt: str,
@@ -138,11 +140,11 @@ class RatingScenario:
         answers: list[Any] = []
         for index, (role, _) in enumerate(self.turns):
             if role == side:
-                shown = self.turns[: index + 1]
-                answers.append((yield from self._asked(prompt, shown, shape, accept, index)))
+                visible = self.turns[: index + 1]
+                answers.append((yield from self._ask_model(prompt, visible, shape, accept, index)))
         return answers
 
-    def _asked(
+    def _ask_model(
         self,
         prompt: str,
         turns: Sequence[tuple[str, str]],
@@ -151,14 +153,14 @@ class RatingScenario:
         index: int = 0,
     ) -> Generator[Call, Completion, T | None]:
         """Asks the model about a conversation so far; returns what `accept` makes of its reply, or None."""
-        *before, (role, last) = turns
+        *earlier, (role, last) = turns
         limit = USER_CHARS if role == "user" else _ANSWER_CHARS
-        shown = f"{dialogue(before)}\n\n{role.upper()}: {shortened(last, limit)}".strip()
+        visible = f"{dialogue(earlier)}\n\n{role.upper()}: {shortened(last, limit)}".strip()
         question = filled(
             self.texts[prompt],
             {
                 "LANGUAGE": _LANGUAGES[self.language],
-                "DIALOGUE": shown,
+                "DIALOGUE": visible,
                 "PROFILE": self.profile or _UNKNOWN,
                 "SITUATION": self.situation or _UNKNOWN,
                 "RUBRIC": self.texts["rubric"].strip(),
@@ -315,18 +317,18 @@ def tag_ratings(project: Project, rows: Sequence[PlayRow], annotator: str) -> in
     Args:
         annotator: Stored as who gave the tags.
     """
-    given: dict[str, list[int]] = {}
-    others: dict[str, list[int]] = {}
+    tags_to_give: dict[str, list[int]] = {}
+    tags_to_remove: dict[str, list[int]] = {}
     for row in rows:
         for name, grade in _ratings_of(row).items():
             for value in ALLOWED_RATINGS[name]:
-                ids = given if value == grade else others
+                ids = tags_to_give if value == grade else tags_to_remove
                 ids.setdefault(f"{RATING}.{name}.{value}", []).append(_conversation(row))
 
     def work(conn: sqlite3.Connection) -> int:
-        for tag, ids in others.items():
+        for tag, ids in tags_to_remove.items():
             verdicts.untag(conn, ids, tag, annotator)
-        return sum(verdicts.tag(conn, ids, tag, annotator) for tag, ids in given.items())
+        return sum(verdicts.tag(conn, ids, tag, annotator) for tag, ids in tags_to_give.items())
 
     return project.write(work)
 
@@ -380,33 +382,33 @@ def rating_agreement(
         published: list[tuple[Label, Label]] = []
         people: list[tuple[Label, Label]] = []
         for row in rows:
-            ours, key = _ratings_of(row).get(name), _conversation(row)
-            if ours is None:
+            label_of_model, key = _ratings_of(row).get(name), _conversation(row)
+            if label_of_model is None:
                 continue
             ratings = truths.get(key, {}).get(RATING)
-            theirs = ratings.get(name) if isinstance(ratings, Mapping) else None
-            if theirs in grades:
-                published.append((ours, theirs))
-            given = [
+            label_of_other = ratings.get(name) if isinstance(ratings, Mapping) else None
+            if label_of_other in grades:
+                published.append((label_of_model, label_of_other))
+            grades_of_people = [
                 grade
                 for grade in grades
                 if f"{HUMAN_TAG_PREFIX}.{name}.{grade}" in tags.get(key, ())
             ]
-            if len(given) == 1:
-                people.append((ours, given[0]))
+            if len(grades_of_people) == 1:
+                people.append((label_of_model, grades_of_people[0]))
         for other, pairs in (("published", published), ("people", people)):
             if pairs:
                 agreements.append(_agreement(RATING, name, other, pairs, grades))
     for name, allowed in _LABELS_OF_MESSAGES.items():
         labels: list[tuple[Label, Label]] = [
-            (ours, theirs)
+            (label_of_model, label_of_other)
             for row in rows
-            for ours, theirs in zip(
+            for label_of_model, label_of_other in zip(
                 _words(row.result.get(name)),
                 _words(truths.get(_conversation(row), {}).get(name)),
                 strict=False,
             )
-            if ours in allowed and theirs in allowed
+            if label_of_model in allowed and label_of_other in allowed
         ]
         if labels:
             agreements.append(_agreement(name, name, "published", labels))
@@ -421,8 +423,10 @@ def _agreement(
     grades: Sequence[int] = (),
 ) -> AgreementRow:
     """Returns how well the labels of the model agree with those of another labeler."""
-    ours, theirs = zip(*pairs, strict=True)
-    return AgreementRow(schema, name, "model", other, agree(ours, theirs, grades))
+    labels_of_model, labels_of_other = zip(*pairs, strict=True)
+    return AgreementRow(
+        schema, name, "model", other, agree(labels_of_model, labels_of_other, grades)
+    )
 
 
 def _conversation(row: PlayRow) -> int:

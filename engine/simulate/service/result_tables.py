@@ -90,23 +90,23 @@ def aptitude_table(aptitudes: Sequence[Aptitude]) -> ReportTable:
         *_APTITUDE,
         ReportColumn("task, condition, model", "text"),
     )
-    full = _full(aptitudes)
-    shown = [nth for nth, column in enumerate(columns) if full or column not in _SHARES]
+    full_by_key = _full(aptitudes)
+    indices = [nth for nth, column in enumerate(columns) if full_by_key or column not in _SHARES]
     rows = []
     for row in aptitudes:
         name = one_line(f"{row.task}, {row.condition}, {row.model}", _LONGEST_NAME)
-        cells = (row.instructions, *_figures(row, full), name)
-        rows.append(ReportRow(tuple(cells[nth] for nth in shown)))
-    return ReportTable("by condition", tuple(columns[nth] for nth in shown), tuple(rows))
+        cells = (row.instructions, *_figures(row, full_by_key), name)
+        rows.append(ReportRow(tuple(cells[nth] for nth in indices)))
+    return ReportTable("by condition", tuple(columns[nth] for nth in indices), tuple(rows))
 
 
 def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
     """Returns the tables of sharded conversations: by condition, by instruction, and the kinds of replies."""
     rows = sorted(_by_condition(plays), key=lambda row: row.task)
-    full = _full(rows)
+    full_by_key = _full(rows)
     table = [
         _row(
-            [row.condition, row.task, row.instructions, *_figures(row, full)],
+            [row.condition, row.task, row.instructions, *_figures(row, full_by_key)],
             plays,
             task=row.task,
             conv_type=row.condition,
@@ -119,8 +119,12 @@ def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
         ReportColumn("instr.", "count", means="Instructions."),
         *_APTITUDE,
     )
-    once = any(row.fewest == 1 for row in rows)
-    notes = ("Where an instruction was played once, its reliability is not known.",) if once else ()
+    is_played_once = any(row.fewest == 1 for row in rows)
+    notes = (
+        ("Where an instruction was played once, its reliability is not known.",)
+        if is_played_once
+        else ()
+    )
     return [
         ReportTable("by condition", columns, tuple(table), notes),
         _by_instruction(plays, notes),
@@ -139,11 +143,15 @@ def _by_instruction(plays: Sequence[PlayRow], notes: tuple[str, ...]) -> ReportT
     for play in plays:
         of_instruction.setdefault(play.result["task_id"], []).append(play)
     table: list[ReportRow] = []
-    for task_id, some in of_instruction.items():
-        rows = _by_condition(some)
-        full = _full(rows)
+    for task_id, plays_of_instruction in of_instruction.items():
+        rows = _by_condition(plays_of_instruction)
+        full_by_key = _full(rows)
         table += [
-            _row([task_id, row.condition, *_figures(row, full)], some, conv_type=row.condition)
+            _row(
+                [task_id, row.condition, *_figures(row, full_by_key)],
+                plays_of_instruction,
+                conv_type=row.condition,
+            )
             for row in rows
         ]
     head = ReportColumn("instruction", "text", means="Its id.")
@@ -175,21 +183,23 @@ def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
 
 def aptitude_json(aptitudes: Sequence[Aptitude]) -> list[dict[str, Any]]:
     """Returns the rows as JSON values; `of_full` has shares of the condition FULL, None where it was not played."""
-    full = _full(aptitudes)
-    return [asdict(row) | {"of_full": _shares(row, full)} for row in aptitudes]
+    full_by_key = _full(aptitudes)
+    return [asdict(row) | {"of_full": _shares(row, full_by_key)} for row in aptitudes]
 
 
-def _shares(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> dict[str, float | None]:
+def _shares(
+    row: Aptitude, full_by_key: Mapping[tuple[str, str], Aptitude]
+) -> dict[str, float | None]:
     """Returns P, A90 and U90-10 of a condition as shares of those of FULL; None where these are 0 or not known."""
-    best = full.get((row.task, row.model))
-    if best is None:
+    full_row = full_by_key.get((row.task, row.model))
+    if full_row is None:
         return {"performance": None, "aptitude": None, "unreliability": None}
-    known = row.fewest > 1 and best.fewest > 1
+    is_known = row.fewest > 1 and full_row.fewest > 1
     return {
-        "performance": row.performance / best.performance if best.performance else None,
-        "aptitude": row.aptitude / best.aptitude if best.aptitude else None,
-        "unreliability": row.unreliability / best.unreliability
-        if known and best.unreliability
+        "performance": row.performance / full_row.performance if full_row.performance else None,
+        "aptitude": row.aptitude / full_row.aptitude if full_row.aptitude else None,
+        "unreliability": row.unreliability / full_row.unreliability
+        if is_known and full_row.unreliability
         else None,
     }
 
@@ -203,9 +213,9 @@ def _full(aptitudes: Iterable[Aptitude]) -> dict[tuple[str, str], Aptitude]:
     }
 
 
-def _figures(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> list[Cell]:
+def _figures(row: Aptitude, full_by_key: Mapping[tuple[str, str], Aptitude]) -> list[Cell]:
     """Returns the cells of the columns `_APTITUDE`."""
-    shares = _shares(row, full)
+    shares = _shares(row, full_by_key)
     return [
         row.runs,
         row.performance,
@@ -300,7 +310,7 @@ def _modules(plays: Sequence[PlayRow]) -> ReportTable:
         ),
     )
     table = [
-        ReportRow((row.module, row.replies, row.again, row.failed))
+        ReportRow((row.module, row.replies, row.repeated_calls, row.failed))
         for row in by_module(play.result for play in plays)
     ]
     return ReportTable("modules", columns, tuple(table))

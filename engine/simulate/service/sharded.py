@@ -60,14 +60,15 @@ def sharded_simulation(simulations: ProjectSimulations, request: SimulationReque
     """
     instructions, dataset = load_instructions(request.instructions, unapproved=request.unapproved)
     texts = simulations.texts(KIND)
-    chosen = instructions[: request.limit]
+    played_instructions = instructions[: request.limit]
     databases = _databases(request)
-    bound = [
-        (instruction, task_for(instruction, texts, databases), False) for instruction in chosen
+    with_tasks = [
+        (instruction, task_for(instruction, texts, databases), False)
+        for instruction in played_instructions
     ]
-    joined = [
+    merged_with_tasks = [
         (instruction, task_for(instruction, texts, databases), True)
-        for instruction in _merged(chosen, request.merge_shards)
+        for instruction in _merged(played_instructions, request.merge_shards)
     ]
     setting = _setting(simulations, request, dataset, texts)
 
@@ -76,7 +77,10 @@ def sharded_simulation(simulations: ProjectSimulations, request: SimulationReque
         return [
             ShardedScenario(with_models, instruction, task, condition, run, merged)
             for condition in request.conditions or CONDITIONS
-            for instruction, task, merged in (*bound, *(() if condition in ONE_TURN else joined))
+            for instruction, task, merged in (
+                *with_tasks,
+                *(() if condition in ONE_TURN else merged_with_tasks),
+            )
             for run in range(request.runs)
         ]
 
@@ -115,12 +119,12 @@ def making_simulation(simulations: ProjectSimulations, request: SimulationReques
     of_plays = simulations.texts(KIND)
     texts = {**of_plays, **simulations.texts(MAKING)}
     setting = _setting(simulations, request, Path(request.instructions).name, texts)
-    bound = partial(task_for, texts=of_plays, databases=_databases(request))
+    bind_task = partial(task_for, texts=of_plays, databases=_databases(request))
 
     def scenarios(labels: Mapping[Role, str]) -> list[ShardDraftScenario]:
         with_models = _with_models(setting, labels)
         return [
-            ShardDraftScenario(with_models, source, text, bound, request.checks)
+            ShardDraftScenario(with_models, source, text, bind_task, request.checks)
             for source, text in sources[: request.limit]
         ]
 
@@ -129,7 +133,7 @@ def making_simulation(simulations: ProjectSimulations, request: SimulationReques
     return simulations.simulation(MAKING, scenarios, _params(setting), asks, request, texts)
 
 
-def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Instruction], str]:
+def load_instructions(name: str, *, unapproved: bool = False) -> tuple[list[Instruction], str]:
     """Returns the instructions of a file or with a bundled name, and their file name for the logs.
 
     Args:
@@ -138,32 +142,32 @@ def load_instructions(words: str, *, unapproved: bool = False) -> tuple[list[Ins
     Raises:
         UsageError: The file cannot be read, or no instruction of it may be played.
     """
-    if words in BUNDLED:
-        return bundled_instructions(words), f"instructions_{words}.json"
-    instructions = read_instructions(_read(Path(words)))
+    if name in BUNDLED:
+        return bundled_instructions(name), f"instructions_{name}.json"
+    instructions = read_instructions(_read(Path(name)))
     states = ("approved", "proposed") if unapproved else ("approved",)
     allowed = [instruction for instruction in instructions if state_of(instruction) in states]
     if not allowed:
         raise NotYet(
-            f"Nobody has approved a shard of {words} yet.",
+            f"Nobody has approved a shard of {name} yet.",
             "Approve them, or play them as they are with --unapproved.",
         )
-    return allowed, Path(words).name
+    return allowed, Path(name).name
 
 
-def load_sources(words: str) -> list[tuple[dict[str, Any], str]]:
+def load_sources(name: str) -> list[tuple[dict[str, Any], str]]:
     """Returns the records of a file, each with its full instruction as text.
 
     Raises:
         UsageError: The file cannot be read, or a record has no full instruction.
     """
     sources = []
-    for where, record in records(_read(Path(words))):
+    for where, record in records(_read(Path(name))):
         if not isinstance(record, dict):
-            raise UsageError(f"{where} of {words} is no object.")
+            raise UsageError(f"{where} of {name} is no object.")
         sources.append((record, read_full_text(record, where)))
     if not sources:
-        raise NotFound(f"There is no instruction in {words}.")
+        raise NotFound(f"There is no instruction in {name}.")
     return sources
 
 

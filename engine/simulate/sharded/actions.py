@@ -241,9 +241,9 @@ def _accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], lang
         value = float(value)
     expected = types.get(kind, str)
     items = types.get(item_kind, str) if expected is list and item_kind else None
-    given = _type_of(accepted)
+    reference_type = _type_of(accepted)
     as_declared = type(value) is expected
-    if not as_declared and type(value) is not given:
+    if not as_declared and type(value) is not reference_type:
         return False
     if (
         as_declared
@@ -251,7 +251,7 @@ def _accepted(value: Any, accepted: Sequence[Any], spec: Mapping[str, Any], lang
         and not any(_items_fit(value, reference, items) for reference in accepted)
     ):
         return False
-    if not as_declared or given not in (None, expected):
+    if not as_declared or reference_type not in (None, expected):
         return value in accepted
     if isinstance(value, dict):
         return any(
@@ -271,8 +271,8 @@ def _items_fit(value: Sequence[Any], accepted: Any, items: type) -> bool:
     """Whether the items of a list have the declared type, or that of the reference."""
     if not isinstance(accepted, list):
         return True
-    given = _type_of(accepted)
-    return all(type(item) is items or type(item) is given for item in value)
+    reference_type = _type_of(accepted)
+    return all(type(item) is items or type(item) is reference_type for item in value)
 
 
 def _dict_fits(value: Mapping[str, Any], accepted: Mapping[str, Sequence[Any]]) -> bool:

@@ -385,11 +385,11 @@ def _object(text: str) -> Any:
     """Returns the dictionary of a JavaScript object literal; the text if it is none."""
     if not (text.startswith("{") and text.endswith("}")):
         return text
-    made: dict[str, Any] = {}
+    values_by_key: dict[str, Any] = {}
     try:
         for part in split(text[1:-1]):
             key, *value = split(part, ":")
-            made[_unquoted(key.strip())] = _javascript_literal(":".join(value or [key]))
+            values_by_key[_unquoted(key.strip())] = _javascript_literal(":".join(value or [key]))
     except NotCalls:
         return text
-    return made
+    return values_by_key

@@ -111,10 +111,10 @@ class CodeTask(Task):
         for number, test in enumerate(self._tests, 1):
             outcome = run_function(module, self._name, test.arguments, self._limits)
             if outcome.ended != "returned" or outcome.value != test.expected:
-                why = outcome.error or (
+                reason = outcome.error or (
                     "another value" if outcome.ended == "returned" else outcome.ended
                 )
-                failed = {"failed": f"test {number}: {why}", "tests": len(self._tests)}
+                failed = {"failed": f"test {number}: {reason}", "tests": len(self._tests)}
                 return without_judge(Evaluation(0.0, failed))
         return without_judge(Evaluation(1.0, {"tests": len(self._tests)}))
 
@@ -262,11 +262,11 @@ def _function(code: str) -> str:
     return ""
 
 
-def callable_as(answer: str, name: str, before: str = "") -> str:
+def callable_as(answer: str, name: str, prompt: str = "") -> str:
     """Returns the source of a module in which `name` is the function of the answer; "" if the answer has none.
 
     Args:
-        before: The prompt that the answer completes; its imports are added to the module.
+        prompt: The prompt that the answer completes; its imports are added to the module.
     """
     module = _parsed(answer)
     if module is None:
@@ -276,10 +276,10 @@ def callable_as(answer: str, name: str, before: str = "") -> str:
     )
     if not call:
         return ""
-    given = _parsed(before)
+    prompt_module = _parsed(prompt)
     imports = [
         ast.unparse(node)
-        for node in (given.body if given else ())
+        for node in (prompt_module.body if prompt_module else ())
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
     return "\n".join([PRELUDE, *imports, answer, f"{name} = {call}", ""])
@@ -288,9 +288,9 @@ def callable_as(answer: str, name: str, before: str = "") -> str:
 def _callable(node: ast.stmt, name: str) -> str:
     """Returns the expression for the function that a statement defines; "" if it defines none."""
     match node:
-        case ast.FunctionDef(name=own):
-            return own
-        case ast.ClassDef(name=own, body=body) if own == _CLASS:
+        case ast.FunctionDef(name=defined_name):
+            return defined_name
+        case ast.ClassDef(name=defined_name, body=body) if defined_name == _CLASS:
             methods = [
                 statement.name for statement in body if isinstance(statement, ast.FunctionDef)
             ]

@@ -301,12 +301,12 @@ def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str
     if not answer.strip():
         return ""
     deadline = time.monotonic() + limits.seconds
-    expected, given = without_distinct(tidy(gold)), without_distinct(tidy(answer))
-    ordered = is_ordered(expected)
+    gold_query, answer_query = without_distinct(tidy(gold)), without_distinct(tidy(answer))
+    ordered = is_ordered(gold_query)
     with databases.opened(limits, deadline) as connections:
-        results = [_rows(connection, expected, limits.rows) for connection in connections]
+        results = [_rows(connection, gold_query, limits.rows) for connection in connections]
         names = frozenset[str]().union(*(_names(connection) for connection in connections))
-        for query in variants(given, expected, names, limits.variants):
+        for query in variants(answer_query, gold_query, names, limits.variants):
             if all(
                 _gives(connection, query, rows, ordered)
                 for connection, rows in zip(connections, results, strict=True)
@@ -317,47 +317,48 @@ def matches(answer: str, gold: str, databases: Databases, limits: Limits) -> str
     return ""
 
 
-def same_rows(expected: Sequence[Row], given: Sequence[Row], *, ordered: bool) -> bool:
+def same_rows(expected: Sequence[Row], answer_rows: Sequence[Row], *, ordered: bool) -> bool:
     """Whether two results are equal for some order of the columns, as lists of rows (`ordered`) or as multisets."""
-    if len(expected) != len(given):
+    if len(expected) != len(answer_rows):
         return False
     if not expected:
         return True
     width = len(expected[0])
-    if len(given[0]) != width:
+    if len(answer_rows[0]) != width:
         return False
     fits = [
         [
             index
             for index in range(width)
-            if _column(given, index, ordered) == _column(expected, position, ordered)
+            if _column(answer_rows, index, ordered) == _column(expected, position, ordered)
         ]
         for position in range(width)
     ]
-    return _arranged(expected, given, ordered, fits, ())
+    return _arranged(expected, answer_rows, ordered, fits, ())
 
 
 def _arranged(
     expected: Sequence[Row],
-    given: Sequence[Row],
+    answer_rows: Sequence[Row],
     ordered: bool,
     fits: Sequence[Sequence[int]],
     columns: tuple[int, ...],
 ) -> bool:
-    """Assigns columns of `given` to the columns of `expected` by backtracking; each step compares the rows so far."""
+    """Whether the columns of `answer_rows` can be assigned to those of `expected`: by backtracking, where each step
+    compares the rows so far."""
     if len(columns) == len(fits):
         return True
-    seen: set[tuple[object, ...]] = set()
+    tried_columns: set[tuple[object, ...]] = set()
     for index in fits[len(columns)]:
-        column = tuple(row[index] for row in given)
-        if index in columns or column in seen:  # equal columns are interchangeable
+        column = tuple(row[index] for row in answer_rows)
+        if index in columns or column in tried_columns:  # equal columns are interchangeable
             continue
-        seen.add(column)
+        tried_columns.add(column)
         chosen = (*columns, index)
         beginnings = [row[: len(chosen)] for row in expected]
-        rearranged = [tuple(row[position] for position in chosen) for row in given]
+        rearranged = [tuple(row[position] for position in chosen) for row in answer_rows]
         equal = beginnings == rearranged if ordered else Counter(beginnings) == Counter(rearranged)
-        if equal and _arranged(expected, given, ordered, fits, chosen):
+        if equal and _arranged(expected, answer_rows, ordered, fits, chosen):
             return True
     return False
 
@@ -374,10 +375,10 @@ def _gives(
     """Whether a query returns the expected rows; one that fails does not."""
     try:
         # One row more than wanted suffices to see that there are too many.
-        given = _rows(connection, query, len(expected) + 1)
+        answer_rows = _rows(connection, query, len(expected) + 1)
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError):
         return False
-    return same_rows(expected, given, ordered=ordered)
+    return same_rows(expected, answer_rows, ordered=ordered)
 
 
 def _rows(connection: sqlite3.Connection, query: str, limit: int) -> list[Row]:

@@ -113,11 +113,11 @@ def read_instructions(text: str) -> list[Instruction]:
     instructions = [_instruction(record, where) for where, record in records(text)]
     if not instructions:
         raise BadInstruction("There is no instruction in the file.")
-    seen: set[str] = set()
+    task_ids: set[str] = set()
     for instruction in instructions:
-        if instruction.task_id in seen:
+        if instruction.task_id in task_ids:
             raise BadInstruction(f"Two instructions have the task_id {instruction.task_id}.")
-        seen.add(instruction.task_id)
+        task_ids.add(instruction.task_id)
     return instructions
 
 

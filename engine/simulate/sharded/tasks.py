@@ -277,7 +277,7 @@ class SummaryTask(Task):
             return Evaluation(0.0, {"insights": len(self._insights)})
         coverage, joint, unjudged = [], [], 0
         for insight in self._insights:
-            verdict = yield from self._judged(insight, lines)
+            verdict = yield from self._judge_insight(insight, lines)
             if verdict is None:
                 unjudged += 1
                 verdict = Verdict("NO_COVERAGE", 0)
@@ -293,17 +293,17 @@ class SummaryTask(Task):
         }
         return Evaluation(sum(joint) / count, details)
 
-    def _judged(
+    def _judge_insight(
         self, insight: _Insight, lines: Sequence[str]
     ) -> Generator[Call, Completion, Verdict | None]:
         """Asks the judge about one insight; returns None if no reply could be used."""
         numbered = [number for number, line in enumerate(lines, 1) if line.strip()]
-        shown = json.dumps(
+        bullets_json = json.dumps(
             {"bullets": [{"bullet_id": number, "text": lines[number - 1]} for number in numbered]},
             ensure_ascii=False,
             indent=1,
         )
-        prompt = self.text("judge", BULLETS=shown, INSIGHT=insight.text)
+        prompt = self.text("judge", BULLETS=bullets_json, INSIGHT=insight.text)
         schema = object_schema(coverage={"enum": [*_CREDIT]}, bullet_id={"enum": [0, *numbered]})
         call = Call(
             module="summary judge",
