@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.base.errors import Cancelled, RequestRefused, UsageError
-from engine.model.endpoints.client import EndpointHandlers, EndpointModel
+from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.endpoints.log_probs import Raw, Reader
 from engine.model.http.capabilities import Capabilities, no_tree
 from engine.model.http.dialects import Step, text_of, without_controls

@@ -10,7 +10,7 @@ from typing import Any
 from engine.base.errors import UsageError
 from engine.base.text import one_line
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.client import EndpointHandlers, EndpointModel
+from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.http.address import parse_address
 from engine.model.http.capabilities import (
     Capabilities,

@@ -20,7 +20,7 @@ from engine.base import network_guard
 from engine.base.conversation import render_log
 from engine.base.errors import EndpointAway, EndpointError, PackageMissing
 from engine.model.catalog import Catalog
-from engine.model.endpoints.client import EndpointModel
+from engine.model.endpoints.model import EndpointModel
 from engine.model.http.address import Address, parse_address
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.client import EndpointClient

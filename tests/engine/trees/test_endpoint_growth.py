@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from engine.base.errors import UsageError
-from engine.model.endpoints.client import EndpointModel
+from engine.model.endpoints.model import EndpointModel
 from engine.trees.growth import Budget, Grower
 from engine.trees.measures import measure
 from engine.trees.model_requests import Grow, GrownTree, GrowOn

@@ -11,7 +11,7 @@ from engine.base.conversation import Conversation, Message, render_log
 from engine.base.errors import UsageError
 from engine.completeness.block import ItemScore, LogItem, Question, log_item
 from engine.completeness.model_requests import Score
-from engine.model.endpoints.client import EndpointModel
+from engine.model.endpoints.model import EndpointModel
 from engine.model.http.address import parse_address
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.client import EndpointClient

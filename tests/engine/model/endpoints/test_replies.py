@@ -10,7 +10,7 @@ import pytest
 
 from engine.base.errors import RequestRefused, UsageError
 from engine.model.batched_replies import generate
-from engine.model.endpoints.client import EndpointModel
+from engine.model.endpoints.model import EndpointModel
 from engine.model.generation import alike
 from engine.model.interface import Sampling
 from engine.model.log_windows import log_tokens

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
-from engine.model.endpoints.client import EndpointModel
+from engine.model.endpoints.model import EndpointModel
 from engine.model.http.address import parse_address
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.client import EndpointClient
