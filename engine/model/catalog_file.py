@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from engine.base.errors import ModelFileError
 from engine.base.files import create_private_folder, write_atomically
-from engine.model.manifest import known_sha256
+from engine.model.catalog_files import known_sha256
 
 Measured = Literal["tuning", "speed"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from engine.base.errors import NotFound, UsageError
-from engine.model.manifest import PartFile
+from engine.model.catalog_files import PartFile
 
 Kind = Literal["model", "endpoint", "adapter"]
 PullState = Literal["waiting", "pulling", "checking", "paused", "failed", "done"]

@@ -13,7 +13,7 @@ def main() -> None:
     # Only now may anything native be loaded.
     from engine.completeness import model_requests as completeness
     from engine.model.process import handlers as model
-    from engine.model.process.server import Server
+    from engine.model.process.session import Server
     from engine.trees import model_requests as trees
 
     handlers = {**model.HANDLERS, **completeness.handlers(), **trees.HANDLERS}

@@ -20,12 +20,11 @@ from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
 from engine.jobs.contract import OnProgress, Progress, config_hash
 from engine.model import tables as model_replies
-from engine.model.asking import Scenario
 from engine.model.catalog import LoadableModel
-from engine.model.chat import Call, Completion, Role
-from engine.model.model_work import ModelWork
+from engine.model.chat import Call, Completion, Role, Scenario
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Chat
+from engine.model.stages import ModelWork
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays

@@ -43,7 +43,7 @@ from engine.conversations.tables import selecting
 from engine.formats.inputs import open_inputs
 from engine.formats.mappings.mapping import load_mapping
 from engine.model.catalog import embedded_model
-from engine.model.embedders.sentence import HttpEmbedder
+from engine.model.embedders.embedder import HttpEmbedder
 from engine.model.endpoints.model import EndpointModel
 from engine.model.gguf_file import read_gguf
 from engine.model.http import retry_waits

@@ -15,7 +15,7 @@ from engine.model.catalog import DEFAULT_MODEL, RUN_ADAPTER, AdapterEntry, Catal
 from engine.model.http.client import REQUEST_SECONDS
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.fleet import Prices
-from engine.model.hub.pulls import unfinished
+from engine.model.hub.pulls import Pulls, unfinished
 from engine.model.memory_plan import MachineMemory, machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tune
@@ -23,7 +23,7 @@ from engine.model.records import WORKS
 from engine.model.service import adding
 from engine.model.service.adding import add_file
 from engine.model.service.endpoints import Endpoints, endpoint_json, endpoint_summary
-from engine.model.service.facts import (
+from engine.model.service.model_files import (
     AdapterFacts,
     ModelFacts,
     adapter_facts,
@@ -31,7 +31,6 @@ from engine.model.service.facts import (
     ggufs_in,
     model_facts,
 )
-from engine.model.service.pulls import Pulls
 from engine.model.service.run_setup import ModelsInUse, adapter_in_use, bundled_logs
 from engine.project.project import Project
 from workbench.arguments import PROJECT, above_zero, argument, switch, takes

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from engine.base.errors import HubError, UsageError
+from engine.model.catalog_files import PartFile
 from engine.model.hub.access import Hub
-from engine.model.manifest import PartFile
 from engine.model.records import HubFile, HubModel, HubRepository
 
 MOST_FOUND = 50

@@ -13,12 +13,12 @@ from engine.base.errors import ModelFileError, UsageError
 from engine.model.adapter_files import is_adapter
 from engine.model.catalog import AdapterEntry, Catalog, ModelEntry
 from engine.model.catalog_file import file_sha256
+from engine.model.catalog_files import delete_pulled, read_manifest
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.manifest import delete_pulled, read_manifest
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Memory
-from engine.model.service.facts import base_for
+from engine.model.service.model_files import base_for
 
 TEST_CONTEXT_TOKENS = 256
 """Length of the context when a file is loaded as a test."""

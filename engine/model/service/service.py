@@ -11,19 +11,18 @@ from engine.base import folders, number_format
 from engine.base.errors import UsageError
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog
+from engine.model.catalog_files import PULLED
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.access import Hub, hub_from_environment
-from engine.model.hub.pulls import free_space, plan_pull
+from engine.model.hub.pulls import Pulls, free_space, plan_pull
 from engine.model.hub.repositories import look_at, search
-from engine.model.manifest import PULLED
 from engine.model.memory_plan import MachineMemory, machine_memory
 from engine.model.recommended import RecommendedSet, recommended_sets
 from engine.model.records import WORKS, Fact, HubModel, HubPage, ModelRow, PullRow, Work
 from engine.model.service import adding
 from engine.model.service.adding import add_file
 from engine.model.service.endpoints import endpoint_summary, work_lines
-from engine.model.service.facts import ModelFacts, adapter_facts, find, ggufs_in, model_facts
-from engine.model.service.pulls import Pulls
+from engine.model.service.model_files import ModelFacts, adapter_facts, find, ggufs_in, model_facts
 from engine.model.service.run_setup import RunSetup
 
 

@@ -21,9 +21,8 @@ from engine.base.events import Event, JobProgress
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
-from engine.model.asking import Ending, Play
 from engine.model.catalog import LoadableModel
-from engine.model.chat import Call, Completion, Role
+from engine.model.chat import Call, Completion, Ending, Play, Role
 from engine.model.process import requests
 from engine.model.process.process import ModelProcess, RoutedProcess
 from engine.model.process.protocol import Request

@@ -1,8 +1,4 @@
-"""The manifest of a pulled model: source, files, checksums and licence.
-
-The manifest is stored beside the first file of the model. A file with a manifest is a model of the catalogue, so a pull
-changes no file that another process may be writing.
-"""
+"""None"""
 
 from __future__ import annotations
 
@@ -15,6 +11,8 @@ from typing import Any
 from engine.base.files import write_atomically
 
 SUFFIX = ".manifest.json"
+
+
 PULLED = "models"
 """Folder of pulled models in the data folder; it has a folder for each repository."""
 

@@ -1,4 +1,4 @@
-"""Collects facts about the models and adapters on disk without loading them, and the memory that they need."""
+"""None"""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 from engine.base.errors import ModelFileError, NotFound
 from engine.model.adapter_files import refuse_other_base
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
+from engine.model.catalog_files import Manifest, read_manifest
 from engine.model.gguf_file import GgufFile, read_gguf
 from engine.model.interface import LoadOptions
-from engine.model.manifest import Manifest, read_manifest
 from engine.model.memory_plan import GpuPlan, MachineMemory, MemoryEstimate, estimate, plan_layers
 
 
