@@ -20,8 +20,8 @@ from engine.model.memory_plan import MachineMemory, machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tune
 from engine.model.records import WORKS
-from engine.model.service import adding
-from engine.model.service.adding import add_file
+from engine.model.service import model_files
+from engine.model.service.model_files import (add_file,)
 from engine.model.service.endpoints import Endpoints, endpoint_json, endpoint_summary
 from engine.model.service.model_files import (
     AdapterFacts,
@@ -115,7 +115,7 @@ def verify(arguments: argparse.Namespace) -> CommandResult:
     checks = []
     for entry in entries:
         try:
-            checks.append({"name": entry.name, "ok": True, "said": adding.verify(catalog, entry)})
+            checks.append({"name": entry.name, "ok": True, "said": model_files.verify(catalog, entry)})
         except ModelFileError as error:
             checks.append({"name": entry.name, "ok": False, "said": str(error)})
     return CommandResult(
@@ -143,10 +143,10 @@ def remove(arguments: argparse.Namespace) -> CommandResult:
         Pulls(catalog.data).give_up(name)
     else:
         entry = find(catalog, name)
-        done = adding.removal(entry)
+        done = model_files.removal(entry)
         if entry.origin == "pulled":
             ask_first(done, arguments.yes)
-        adding.remove(catalog, entry)
+        model_files.remove(catalog, entry)
     return CommandResult([f"{name} is removed."], {"removed": name, "done": done})
 
 
