@@ -28,7 +28,7 @@ from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
 from engine.model.catalog_files import (cpu_name,)
-from engine.model.http.endpoint_book import EndpointBook
+from engine.model.endpoints.endpoint_book import EndpointBook
 from engine.model.hub.access import DEFAULT_HUB
 from engine.model.hub.pulls import unfinished
 from engine.model.memory_plan import machine_memory

@@ -46,11 +46,11 @@ from engine.model.catalog import embedded_model
 from engine.model.embedders.embedder import HttpEmbedder
 from engine.model.endpoints.model import EndpointModel
 from engine.model.gguf_file import read_gguf
-from engine.model.http import retry_waits
-from engine.model.http.address import parse_address
-from engine.model.http.client import EndpointClient, served_models
-from engine.model.http.fleet import Fleet
-from engine.model.http.probe import probe
+from engine.model.endpoints import retry_waits
+from engine.model.endpoints.address import parse_address
+from engine.model.endpoints.client import EndpointClient, served_models
+from engine.model.endpoints.fleet import Fleet
+from engine.model.endpoints.probe import probe
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import Generate
 from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
@@ -75,7 +75,7 @@ from tests.engine.formats.test_golden import INPUTS
 from tests.engine.formats.test_hostile import check
 from tests.engine.model.endpoints.test_replies import CHAT, LOGS, RAW
 from tests.engine.model.endpoints.toy_endpoint import at_once, capabilities
-from tests.engine.model.http.toy_peer import NAMES, Handler, Manner, running
+from tests.engine.model.endpoints.toy_peer import NAMES, Handler, Manner, running
 from tests.engine.model.toy import END
 from tests.engine.trees.test_endpoint_growth import PLACE
 from tests.screens.training.training_runs import finish, write_run

@@ -12,9 +12,9 @@ from engine.base import folders
 from engine.base.errors import Cancelled, ModelFileError, UsageError
 from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL, RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
-from engine.model.http.client import REQUEST_SECONDS
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
-from engine.model.http.fleet import Prices
+from engine.model.endpoints.client import REQUEST_SECONDS
+from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.endpoints.fleet import Prices
 from engine.model.hub.pulls import Pulls, unfinished
 from engine.model.memory_plan import MachineMemory, machine_memory
 from engine.model.process.process import ModelProcess

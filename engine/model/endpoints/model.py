@@ -13,8 +13,8 @@ from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
 from engine.model.endpoints.log_probs import UNBOUNDED, Raw, Reader
 from engine.model.endpoints.replies import chat_replies, no_chat, write_replies
-from engine.model.http.capabilities import Capabilities, no_laid_out, no_reading, no_writing
-from engine.model.http.fleet import Fleet
+from engine.model.endpoints.capabilities import Capabilities, no_laid_out, no_reading, no_writing
+from engine.model.endpoints.fleet import Fleet
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request

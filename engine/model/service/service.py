@@ -12,7 +12,7 @@ from engine.base.errors import UsageError
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog
 from engine.model.catalog_files import PULLED
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.access import Hub, hub_from_environment
 from engine.model.hub.pulls import Pulls, free_space, plan_pull
 from engine.model.hub.repositories import look_at, search

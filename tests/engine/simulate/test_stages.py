@@ -33,7 +33,7 @@ from engine.simulate import tables as plays
 from engine.simulate.stages import PlayStage
 from tests.engine.completeness import scored
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
-from tests.engine.model.http.toy_peer import says
+from tests.engine.model.endpoints.toy_peer import says
 from tests.engine.project.support import REPOSITORY, check_whole, content
 from tests.engine.simulate import simulated
 from tests.engine.simulate.simulated import Chat

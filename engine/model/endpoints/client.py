@@ -22,9 +22,9 @@ from engine.base import network_guard
 from engine.base.errors import Cancelled, EndpointAway, EndpointError, RequestRefused, UsageError
 from engine.base.number_format import duration
 from engine.base.text import one_line
-from engine.model.http.address import Address
-from engine.model.http.request_limit import RequestLimit
-from engine.model.http.retry_waits import wait_after, wait_for_quota
+from engine.model.endpoints.address import Address
+from engine.model.endpoints.pacing import RequestLimit
+from engine.model.endpoints.retry_waits import wait_after, wait_for_quota
 
 T = TypeVar("T")
 
