@@ -27,7 +27,7 @@ from engine.base.folders import APP
 from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
-from engine.model.catalog_files import (cpu_name,)
+from engine.model.catalog_files import cpu_name
 from engine.model.endpoints.endpoint_book import EndpointBook
 from engine.model.hub.access import DEFAULT_HUB
 from engine.model.hub.pulls import unfinished

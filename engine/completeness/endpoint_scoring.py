@@ -23,11 +23,11 @@ from engine.completeness.block import ItemScore, LogItem, PreparedLog, Question,
 from engine.completeness.boundaries import BoundaryLogProbs
 from engine.completeness.model_requests import Score
 from engine.completeness.packing import Segment
+from engine.model.endpoints.capabilities import no_curve, no_laid_out
+from engine.model.endpoints.dialects import text_of, without_controls
 from engine.model.endpoints.log_probs import Around, Continuation, Raw, Reader, listed
 from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.endpoints.replies import first_tokens
-from engine.model.endpoints.capabilities import no_curve, no_laid_out
-from engine.model.endpoints.dialects import text_of, without_controls
 from engine.model.log_windows import Window
 from engine.model.prompt_files import Frame, Prompt
 

@@ -17,8 +17,7 @@ from typing import Any
 
 from engine.base.errors import ModelFileError, NameTaken, NotFound, NotYet
 from engine.model.adapter_files import LARGEST, MERGED, AdapterOrigin, card_of, is_adapter
-from engine.model.catalog_files import (CatalogFile,)
-from engine.model.catalog_files import pulled_models
+from engine.model.catalog_files import CatalogFile, pulled_models
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
 

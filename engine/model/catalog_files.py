@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import logging
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
-
-from engine.base.files import write_atomically
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import platform
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-from typing import Literal
+from typing import Any, Literal
+
 from engine.base.errors import ModelFileError
-from engine.base.files import create_private_folder
-from engine.base.files import write_atomically
+from engine.base.files import create_private_folder, write_atomically
 
 SUFFIX = ".manifest.json"
 

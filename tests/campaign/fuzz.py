@@ -44,13 +44,12 @@ from engine.formats.inputs import open_inputs
 from engine.formats.mappings.mapping import load_mapping
 from engine.model.catalog import embedded_model
 from engine.model.embedders.embedder import HttpEmbedder
-from engine.model.endpoints.model import EndpointModel
-from engine.model.gguf_file import read_gguf
-from engine.model.endpoints import retry_waits
-from engine.model.endpoints.address import parse_address
-from engine.model.endpoints.client import EndpointClient, served_models
+from engine.model.endpoints import pacing
+from engine.model.endpoints.client import EndpointClient, parse_address, served_models
 from engine.model.endpoints.fleet import Fleet
+from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
+from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import Generate
 from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS

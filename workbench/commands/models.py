@@ -21,12 +21,12 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tune
 from engine.model.records import WORKS
 from engine.model.service import model_files
-from engine.model.service.model_files import (add_file,)
 from engine.model.service.endpoints import Endpoints, endpoint_json, endpoint_summary
 from engine.model.service.model_files import (
     AdapterFacts,
     ModelFacts,
     adapter_facts,
+    add_file,
     find,
     ggufs_in,
     model_facts,
@@ -115,7 +115,9 @@ def verify(arguments: argparse.Namespace) -> CommandResult:
     checks = []
     for entry in entries:
         try:
-            checks.append({"name": entry.name, "ok": True, "said": model_files.verify(catalog, entry)})
+            checks.append(
+                {"name": entry.name, "ok": True, "said": model_files.verify(catalog, entry)}
+            )
         except ModelFileError as error:
             checks.append({"name": entry.name, "ok": False, "said": str(error)})
     return CommandResult(

@@ -21,8 +21,7 @@ import numpy.typing as npt
 from engine.base.errors import EndpointError, ModelError, NotFound, PackageMissing, UsageError
 from engine.model.embedders.tfidf import TfidfEmbedder
 from engine.model.embedders.vectors import BATCH, TextsToRows, Vectors, embed_in_batches, unit_rows
-from engine.model.endpoints.address import parse_address
-from engine.model.endpoints.client import EndpointClient, Sleep, with_model
+from engine.model.endpoints.client import EndpointClient, Sleep, parse_address, with_model
 
 
 class Served(NamedTuple):

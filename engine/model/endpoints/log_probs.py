@@ -13,7 +13,16 @@ from typing import Any
 from engine.base.conversation import STEP_OPENING
 from engine.base.errors import RequestRefused
 from engine.model.endpoints.capabilities import Capabilities
-from engine.model.endpoints.dialects import (Ask, ListedToken, Step, apply_template, grammar_for, read_completion, text_of, token_ids,)
+from engine.model.endpoints.dialects import (
+    Ask,
+    ListedToken,
+    Step,
+    apply_template,
+    grammar_for,
+    read_completion,
+    text_of,
+    token_ids,
+)
 from engine.model.log_windows import GAP
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 

@@ -11,10 +11,10 @@ from engine.base.errors import EndpointError, RequestRefused, UsageError
 from engine.base.number_format import counted
 from engine.jobs.contract import OnProgress
 from engine.model.chat import Completion
-from engine.model.endpoints.log_probs import UNBOUNDED, Raw, Reader
-from engine.model.endpoints.replies import chat_replies, no_chat, write_replies
 from engine.model.endpoints.capabilities import Capabilities, no_laid_out, no_reading, no_writing
 from engine.model.endpoints.fleet import Fleet
+from engine.model.endpoints.log_probs import UNBOUNDED, Raw, Reader
+from engine.model.endpoints.replies import chat_replies, no_chat, write_replies
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.log_windows import log_tokens
 from engine.model.process.protocol import Request

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.base.errors import EndpointAway, EndpointError, RequestRefused
 from engine.base.text import one_line
-from engine.model.endpoints.address import Address
 from engine.model.endpoints.capabilities import Capabilities, Prefill, Template, Tokens
-from engine.model.endpoints.client import BackgroundRun, EndpointClient
-from engine.model.endpoints.dialects import (Step, Written, apply_template, grammar_for, read_completion, token_ids,)
+from engine.model.endpoints.client import Address, BackgroundRun, EndpointClient
+from engine.model.endpoints.dialects import (
+    Step,
+    Written,
+    apply_template,
+    grammar_for,
+    read_completion,
+    token_ids,
+)
 
 if TYPE_CHECKING:
     import httpx

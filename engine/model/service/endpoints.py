@@ -10,10 +10,17 @@ from typing import Any
 from engine.base.errors import UsageError
 from engine.base.text import one_line
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.model import EndpointHandlers, EndpointModel
-from engine.model.endpoints.address import parse_address
-from engine.model.endpoints.capabilities import (Capabilities, no_curve, no_laid_out, no_reading, no_tree, no_writing,)
+from engine.model.endpoints.capabilities import (
+    Capabilities,
+    no_curve,
+    no_laid_out,
+    no_reading,
+    no_tree,
+    no_writing,
+)
+from engine.model.endpoints.client import parse_address
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.model.tables import ReplyCache

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.base.errors import ModelFileError, NotFound
-from engine.model.adapter_files import refuse_other_base
+from engine.base import folders, number_format
+from engine.base.errors import ModelFileError, NotFound, UsageError
+from engine.model.adapter_files import is_adapter, refuse_other_base
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
-from engine.model.catalog_files import Manifest, read_manifest
+from engine.model.catalog_files import Manifest, delete_pulled, file_sha256, read_manifest
 from engine.model.gguf_file import GgufFile, read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.memory_plan import GpuPlan, MachineMemory, MemoryEstimate, estimate, plan_layers
-from collections.abc import Callable
-from pathlib import Path
-from engine.base import folders
-from engine.base import number_format
-from engine.base.errors import ModelFileError
-from engine.base.errors import UsageError
-from engine.model.adapter_files import is_adapter
-from engine.model.catalog import AdapterEntry
-from engine.model.catalog import Catalog
-from engine.model.catalog import ModelEntry
-from engine.model.catalog_files import file_sha256
-from engine.model.catalog_files import delete_pulled
-from engine.model.catalog_files import read_manifest
-from engine.model.gguf_file import read_gguf
-from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Memory
 

@@ -15,14 +15,28 @@ from engine.model.catalog_files import PULLED
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.access import Hub, hub_from_environment
 from engine.model.hub.pulls import Pulls, free_space, plan_pull
-from engine.model.hub.repositories import look_at, search
+from engine.model.hub.repositories import look_at, recommended_sets, search
 from engine.model.memory_plan import MachineMemory, machine_memory
-from engine.model.recommended import RecommendedSet, recommended_sets
-from engine.model.records import WORKS, Fact, HubModel, HubPage, ModelRow, PullRow, Work
+from engine.model.records import (
+    WORKS,
+    Fact,
+    HubModel,
+    HubPage,
+    ModelRow,
+    PullRow,
+    RecommendedSet,
+    Work,
+)
 from engine.model.service import model_files
-from engine.model.service.model_files import (add_file,)
 from engine.model.service.endpoints import endpoint_summary, work_lines
-from engine.model.service.model_files import ModelFacts, adapter_facts, find, ggufs_in, model_facts
+from engine.model.service.model_files import (
+    ModelFacts,
+    adapter_facts,
+    add_file,
+    find,
+    ggufs_in,
+    model_facts,
+)
 from engine.model.service.run_setup import RunSetup
 
 

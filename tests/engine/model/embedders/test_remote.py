@@ -17,7 +17,7 @@ from engine.base.errors import ModelError, UsageError
 from engine.model.embedders.embedder import HttpEmbedder, embedder_for
 from engine.model.embedders.vectors import BATCH
 from engine.model.endpoints.client import MAX_ATTEMPTS
-from engine.model.endpoints.retry_waits import JITTER, LONGEST_WAIT
+from engine.model.endpoints.pacing import JITTER, LONGEST_WAIT
 from tests.engine.project.support import REPOSITORY
 
 Answer = Callable[[dict[str, Any]], tuple[int, Any]]

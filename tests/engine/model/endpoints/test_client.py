@@ -13,10 +13,9 @@ import pytest
 
 from engine.base.errors import Cancelled, EndpointAway, ModelError, RequestRefused
 from engine.model.endpoints import client
-from engine.model.endpoints.address import parse_address
-from engine.model.endpoints.client import MAX_ATTEMPTS, EndpointClient
+from engine.model.endpoints.client import MAX_ATTEMPTS, EndpointClient, parse_address
 from engine.model.endpoints.fleet import Fleet, Prices
-from engine.model.endpoints.retry_waits import LONGEST_WAIT
+from engine.model.endpoints.pacing import LONGEST_WAIT
 from tests.engine.model.dripping import dripping
 from tests.engine.model.endpoints.toy_peer import Fault, ToyPeer, hangs_up, running, says
 

@@ -7,11 +7,10 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
-from engine.model.endpoints.model import EndpointModel
-from engine.model.endpoints.address import parse_address
 from engine.model.endpoints.capabilities import Capabilities
-from engine.model.endpoints.client import EndpointClient
+from engine.model.endpoints.client import EndpointClient, parse_address
 from engine.model.endpoints.fleet import Fleet, Prices, Replies
+from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
 from engine.model.interface import LoadOptions
 from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
