@@ -1,4 +1,10 @@
-"""None"""
+"""The files of the catalog: the manifests of pulled models, and the file with added models and measurements.
+
+The manifest of a pulled model names its source, files, checksums and license. It is stored beside the first file of the
+model. A file with a manifest is a model of the catalog, so a pull changes no file that another process may be writing.
+
+Measurements hold for the machine they were made on, and for the content of a file, not for its name.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +21,8 @@ from typing import Any, Literal
 from engine.base.errors import ModelFileError
 from engine.base.files import create_private_folder, write_atomically
 
-SUFFIX = ".manifest.json"
+MANIFEST_SUFFIX = ".manifest.json"
+"""Ending of a manifest in place of that of the first file of the model."""
 
 
 PULLED = "models"
@@ -27,8 +34,9 @@ class PartFile:
     """One file of a model.
 
     Attributes:
-        path: Its path in the repository.
-        sha256: In hex; the hub published it and the download was checked against it.
+        path: Path of the file in the repository.
+        size: Bytes.
+        sha256: Checksum in hex; the hub published it and the download was checked against it.
         changed_ns: Modification time when it was checked; a different time means that the file was changed since.
     """
 
@@ -39,7 +47,7 @@ class PartFile:
 
     @property
     def name(self) -> str:
-        """File name on disk; all files of a repository are in one folder."""
+        """The file name on disk; all files of a repository are in one folder."""
         return self.path.rpartition("/")[2]
 
 
@@ -48,12 +56,12 @@ class Manifest:
     """One pulled model.
 
     Attributes:
-        name: In the catalogue.
-        hub: Address of the hub, without a key.
+        name: Name of the model in the catalog.
+        hub: URL of the hub, without a key.
         revision: Commit of the repository.
-        licence: As the repository names it; empty where it names none.
-        pulled_at: ISO 8601, UTC.
-        files: The parts of a split model in order, else one.
+        licence: License that the repository names; empty if it names none.
+        pulled_at: Time of the pull, ISO 8601, UTC.
+        files: The parts of a split model in order; of any other model its file.
     """
 
     name: str
@@ -66,11 +74,11 @@ class Manifest:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """The bytes of all files."""
         return sum(file.size for file in self.files)
 
     def write(self, folder: Path) -> Path:
-        """Writes it beside its files, in one step; returns the path of the first of them."""
+        """Writes the manifest beside the files of the model, in one step; returns the path of the first file."""
         first = folder / self.files[0].name
         path = manifest_path(first)
         write_atomically(path, json.dumps(asdict(self), indent=1, sort_keys=True))
@@ -78,22 +86,22 @@ class Manifest:
 
     @classmethod
     def parse(cls, text: str) -> Manifest:
-        """Raises ValueError, KeyError or TypeError for what is no manifest."""
+        """Returns the manifest that a text holds; raises ValueError, KeyError or TypeError for any other text."""
         content: dict[str, Any] = json.loads(text)
         files = tuple(PartFile(**file) for file in content.pop("files"))
-        found = cls(**content, files=files)
+        manifest = cls(**content, files=files)
         if not files or not all(isinstance(file.size, int) and file.name for file in files):
             raise ValueError("no file is named in it")
-        return found
+        return manifest
 
 
 def manifest_path(file: Path) -> Path:
-    """The path of a model's manifest, given its first file."""
-    return file.with_suffix(SUFFIX)
+    """Returns the path of the manifest of a model, given its first file."""
+    return file.with_suffix(MANIFEST_SUFFIX)
 
 
 def read_manifest(file: Path) -> Manifest | None:
-    """The manifest of a model, given its first file; None if there is none or it cannot be read."""
+    """Returns the manifest of a model, given its first file; None if there is none or it cannot be read."""
     path = manifest_path(file)
     try:
         return Manifest.parse(path.read_text("utf-8"))
@@ -105,18 +113,18 @@ def read_manifest(file: Path) -> Manifest | None:
 
 
 def pulled_models(data: Path) -> list[tuple[Path, Manifest]]:
-    """First file and manifest of every model that was pulled into a data folder, by name."""
-    found = []
-    for path in (data / PULLED).glob(f"*/*{SUFFIX}"):
-        file = path.with_name(path.name.removesuffix(SUFFIX) + ".gguf")
+    """Returns the first file and the manifest of every model that was pulled into a data folder, by name."""
+    models = []
+    for path in (data / PULLED).glob(f"*/*{MANIFEST_SUFFIX}"):
+        file = path.with_name(path.name.removesuffix(MANIFEST_SUFFIX) + ".gguf")
         manifest = read_manifest(file)
         if manifest is not None:
-            found.append((file, manifest))
-    return sorted(found, key=lambda pair: (pair[1].name, str(pair[0])))
+            models.append((file, manifest))
+    return sorted(models, key=lambda pair: (pair[1].name, str(pair[0])))
 
 
 def known_sha256(file: Path) -> str | None:
-    """The checksum of a pulled file; None if it has no manifest or was changed since."""
+    """Returns the checksum of a pulled file in hex; None if it has no manifest or was changed since."""
     manifest = read_manifest(file)
     if manifest is None:
         return None
@@ -128,18 +136,20 @@ def known_sha256(file: Path) -> str | None:
 
 def delete_pulled(file: Path, manifest: Manifest) -> None:
     """Deletes the files of a model and its manifest, and their folder where it is empty then."""
-    for one in manifest.files:
-        (file.parent / one.name).unlink(missing_ok=True)
+    for part in manifest.files:
+        (file.parent / part.name).unlink(missing_ok=True)
     manifest_path(file).unlink(missing_ok=True)
     if not any(file.parent.iterdir()):
         file.parent.rmdir()
 
 
 Measured = Literal["tuning", "speed"]
+"""What is measured of a model: its fastest format, and its speed."""
 
 
 class CatalogFile:
-    """One JSON file, read once. Call `save` after a change of `models` or `adapters`.
+    """The JSON file with the paths of added models and adapters, their checksums, and measurements of them. It is read
+    once; call `save` after a change of `models` or `adapters`.
 
     Attributes:
         models, adapters: Paths of added files by name.
@@ -180,36 +190,36 @@ class CatalogFile:
             self.save()
 
     def sha256(self, path: Path) -> str:
-        """SHA-256 of a file in hex. It is cached under path, size and time of change.
+        """Returns the SHA-256 of a file in hex. It is cached under path, size and time of change.
 
         Raises:
             ModelFileError: The file cannot be read.
         """
-        known = self._content["hashes"]
+        hashes = self._content["hashes"]
         try:
             status = path.stat()
             key = f"{path}:{status.st_size}:{status.st_mtime_ns}"
-            if key in known:
-                return str(known[key])
-            known[key] = known_sha256(path) or file_sha256(path)
+            if key in hashes:
+                return str(hashes[key])
+            hashes[key] = known_sha256(path) or file_sha256(path)
         except OSError as error:
             raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
         self.save_if_possible()
-        return str(known[key])
+        return str(hashes[key])
 
     def measured(self, what: Measured, path: Path) -> dict[str, Any] | None:
-        """The measurement of a file with this content on this machine; None if there is none.
+        """Returns the measurement of a file with this content on this machine; None if there is none.
 
         Raises:
             ModelFileError: The file cannot be read.
         """
-        found: dict[str, Any] | None = self._content[what].get(self._machine_key(path))
-        return found
+        figures: dict[str, Any] | None = self._content[what].get(self._machine_key(path))
+        return figures
 
-    def measure(self, what: Measured, path: Path, found: dict[str, Any]) -> None:
-        """Stores a measurement; earlier ones with other keys stay."""
+    def record(self, what: Measured, path: Path, figures: dict[str, Any]) -> None:
+        """Stores figures of a file; earlier ones with other keys stay."""
         key = self._machine_key(path)
-        self._content[what][key] = {**self._content[what].get(key, {}), **found}
+        self._content[what][key] = {**self._content[what].get(key, {}), **figures}
         self.save()
 
     def _machine_key(self, path: Path) -> str:
@@ -217,13 +227,13 @@ class CatalogFile:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file in hex, computed now."""
+    """Returns the SHA-256 of a file in hex, computed now."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cpu_name() -> str:
-    """The name of the processor, as the operating system gives it."""
+    """Returns the name of the processor, as the operating system gives it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

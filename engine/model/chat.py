@@ -1,4 +1,10 @@
-"""Requests for chat replies: messages, sampling settings, and the completion."""
+"""Requests for chat replies, and plays, which make them one by one.
+
+A call asks a model for the next message of a chat, a completion is its reply. A play is a generator that yields one
+call at a time and is sent its completion; a scenario makes plays. A play knows neither models nor files. It must be a
+function of its scenario and the replies alone (its own randomness seeded), so that it is resumed by playing it again
+with the replies that are known.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +17,22 @@ from typing import Any, Literal, Protocol, TypeVar
 from engine.model.interface import Sampling
 
 Speaker = Literal["system", "user", "assistant"]
+"""Who wrote a message of a chat."""
+
 Role = Literal["user", "assistant", "judge"]
 """The roles of a simulation; each may have a model of its own."""
+
+
+T = TypeVar("T")
+
+TRIES = (0.0, 0.5, 1.0)
+"""Temperatures of the attempts; a second attempt at 0 would give the same reply."""
+
+ANSWER_CHARS = 300
+"""Most characters of an assistant's message in `dialogue`."""
+
+USER_CHARS = 1_200
+"""Most characters of a user's message in `dialogue`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +68,10 @@ class Call:
     opening: str = ""
 
     def key(self, fingerprints: Mapping[str, Any]) -> str:
-        """SHA-256 in hex over everything that determines the reply, with the fingerprints of the model."""
-        left_out = {"module", "role"} | ({"seed"} if self.sampling.temperature == 0 else set())
-        asked = {name: value for name, value in asdict(self).items() if name not in left_out}
-        canonical = json.dumps([asked, dict(fingerprints)], sort_keys=True, separators=(",", ":"))
+        """Returns the SHA-256 in hex over everything that determines the reply, with the fingerprints of the model."""
+        without = {"module", "role"} | ({"seed"} if self.sampling.temperature == 0 else set())
+        fields = {name: value for name, value in asdict(self).items() if name not in without}
+        canonical = json.dumps([fields, dict(fingerprints)], sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
 
@@ -60,29 +80,14 @@ class Completion:
     """A chat reply.
 
     Attributes:
-        text: Without the opening.
-        stopped: `end` by the model, `stop` by a stop text, `length` by the limit.
-        note: What was left out of a conversation that was too long, or None.
+        text: The reply, without the opening.
+        stopped: Why it ended: `end` by the model, `stop` by a stop text, `length` by the limit.
+        note: What was left out of a conversation that was too long; None for nothing.
     """
 
     text: str
     stopped: Literal["end", "stop", "length"]
     note: str | None = None
-
-
-T = TypeVar("T")
-
-
-TRIES = (0.0, 0.5, 1.0)
-"""Temperatures of the attempts; a second attempt at 0 would give the same reply."""
-
-
-ANSWER_CHARS = 300
-"""Most characters of an assistant's message in `dialogue`."""
-
-
-USER_CHARS = 1_200
-"""Most characters of a user's message in `dialogue`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +106,7 @@ class Ending:
 
 
 Play = Generator[Call, Completion, Ending]
+"""A generator that yields calls, is sent their completions, and returns its result."""
 
 
 class Scenario(Protocol):

@@ -291,7 +291,7 @@ class Fuzz:
         self.peers = {manner: servers.enter_context(running(manner)) for manner in MANNERS}
         for peer in self.peers.values():
             peer.server.RequestHandlerClass = type("Bound", (DamagedAnswers,), {"peer": peer})
-        servers.enter_context(patch.object(retry_waits, "LONGEST_WAIT", 0.0))
+        servers.enter_context(patch.object(pacing, "LONGEST_WAIT", 0.0))
 
     def readers(self, choice: random.Random, folder: Path) -> Callable[[], None]:
         """A log in any format."""

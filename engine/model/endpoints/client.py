@@ -1,4 +1,8 @@
-"""Sends requests to one endpoint, with retries while it is busy or unreachable, and lists the models that it serves.
+"""An endpoint, which is an HTTP server that speaks OpenAI's protocol: its address, requests to it with retries while
+it is busy or unreachable, and the models that it serves.
+
+The host and port of a URL that the user named are reached, without proxies and without following redirects, while a
+request runs. Nothing is known of what the endpoint does with the texts.
 
 Asynchronous requests run on a thread of their own, so that any thread can wait for them and cancel them.
 """
@@ -25,13 +29,103 @@ from engine.base.number_format import duration
 from engine.base.text import one_line
 from engine.model.endpoints.pacing import RequestLimit, wait_after, wait_for_quota
 
+if TYPE_CHECKING:
+    import httpx
+
 T = TypeVar("T")
+
 
 POLL_SECONDS = 0.1
 """Time between two looks at whether a background run was cancelled."""
 
 MAX_CLOSE_SECONDS = 0.3
 """Longest wait for cancelled requests to close their connections."""
+
+Sleep = Callable[[float], Awaitable[None]]
+"""Waits for a number of seconds."""
+
+MAX_ATTEMPTS = 5
+"""Default number of attempts at a request."""
+
+REQUEST_SECONDS, CONNECT_SECONDS = 600.0, 15.0
+"""Longest time until the last byte of an answer, and until there is a connection."""
+
+MAX_SILENT_SHARE = 0.5
+"""Largest share of the time limit of a request that may pass without a byte."""
+
+RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
+"""Status codes after which the same request is sent again, because it may succeed then."""
+
+OVERLOAD_STATUSES = frozenset({429, 503})
+"""Status codes of an endpoint that has too many requests, after which fewer are sent in parallel."""
+
+REFUSED_REQUEST_STATUSES = frozenset({400, 413, 422})
+"""Status codes that concern one request only; after any other refusal the endpoint is not used again."""
+
+MAX_ANSWER_BYTES = 256 << 20
+"""Largest size of an answer, unpacked: the 20 best tokens of 100,000 positions take some 100 MB."""
+
+MAX_ERROR_CHARACTERS = 300
+"""Number of characters of an endpoint's error text that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The address of an endpoint, an HTTP server that speaks OpenAI's protocol, and the name of one of its models.
+
+    Attributes:
+        base: URL of the endpoint, as in `http://host:8080/v1`, without a slash at the end.
+        host, port: The machine and the TCP port of that URL.
+        model: Name of the model; "" if none was named.
+    """
+
+    base: str
+    host: str
+    port: int
+    model: str
+
+    @property
+    def secure(self) -> bool:
+        """Whether the endpoint is reached with TLS."""
+        return self.base.startswith("https:")
+
+    def url(self, name: str) -> str:
+        """Returns the URL of a path of the endpoint.
+
+        Args:
+            name: Path after `base`. With a leading slash it replaces the `/v1` of `base`, because servers put the paths
+                that OpenAI does not have beside `/v1`.
+        """
+        parts = urlsplit(self.base)
+        path = parts.path.removesuffix("/v1") + name if name.startswith("/") else None
+        return urlunsplit(parts._replace(path=path or f"{parts.path.rstrip('/')}/{name}"))
+
+
+def parse_address(url: str, *, leaf: str = "") -> Address:
+    """Returns the address that a URL gives.
+
+    Args:
+        url: `http://host:8080/v1`, with `#model` if the endpoint serves several models.
+        leaf: Last part of the path that is removed if it is there.
+
+    Raises:
+        UsageError: It is not an HTTP URL, or it has a user name or a password.
+    """
+    no_url = UsageError(f"{url!r} is no URL of an endpoint.", "Say http://HOST:PORT/v1.")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise no_url from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise no_url
+    if parts.username or parts.password:
+        raise UsageError("A URL with a password in it would be stored.", "Give the key apart.")
+    path = parts.path.rstrip("/")
+    if leaf:
+        path = path.removesuffix(f"/{leaf}")
+    base = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+    return Address(base, host, port or (443 if parts.scheme == "https" else 80), parts.fragment)
 
 
 class _ContextThreadPool(ThreadPoolExecutor):
@@ -98,36 +192,6 @@ class BackgroundRun:
             outcome.set_exception(Cancelled("The request was cancelled."))
         except BaseException as error:  # noqa: BLE001 - raised again where the result is asked for
             outcome.set_exception(error)
-
-
-if TYPE_CHECKING:
-    import httpx
-
-MAX_ATTEMPTS = 5
-"""Default number of attempts at a request."""
-
-REQUEST_SECONDS, CONNECT_SECONDS = 600.0, 15.0
-"""Longest time until the last byte of an answer, and until there is a connection."""
-
-MAX_SILENT_SHARE = 0.5
-"""Largest share of the time limit of a request that may pass without a byte."""
-
-RETRY_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504})
-"""Status codes after which the same request is sent again, because it may succeed then."""
-
-OVERLOAD_STATUSES = frozenset({429, 503})
-"""Status codes of an endpoint that has too many requests, after which fewer are sent in parallel."""
-
-REFUSED_REQUEST_STATUSES = frozenset({400, 413, 422})
-"""Status codes that concern one request only; after any other refusal the endpoint is not used again."""
-
-MAX_ANSWER_BYTES = 256 << 20
-"""Largest size of an answer, unpacked: the 20 best tokens of 100,000 positions take some 100 MB."""
-
-MAX_ERROR_CHARACTERS = 300
-"""Number of characters of an endpoint's error text that are shown."""
-
-Sleep = Callable[[float], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -331,62 +395,3 @@ def with_model(client: EndpointClient) -> Address:
             "Name one: add #MODEL to the URL.",
         )
     return replace(address, model=names[0])
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """The address of an endpoint, an HTTP server that speaks OpenAI's protocol, and the name of one of its models.
-
-    Attributes:
-        base: URL of the endpoint, as in `http://host:8080/v1`, without a slash at the end.
-        host, port: The machine and the TCP port of that URL.
-        model: Name of the model; "" if none was named.
-    """
-
-    base: str
-    host: str
-    port: int
-    model: str
-
-    @property
-    def secure(self) -> bool:
-        """Whether the endpoint is reached with TLS."""
-        return self.base.startswith("https:")
-
-    def url(self, name: str) -> str:
-        """Returns the URL of a path of the endpoint.
-
-        Args:
-            name: Path after `base`. With a leading slash it replaces the `/v1` of `base`, because servers put the paths
-                that OpenAI does not have beside `/v1`.
-        """
-        parts = urlsplit(self.base)
-        path = parts.path.removesuffix("/v1") + name if name.startswith("/") else None
-        return urlunsplit(parts._replace(path=path or f"{parts.path.rstrip('/')}/{name}"))
-
-
-def parse_address(url: str, *, leaf: str = "") -> Address:
-    """Returns the address that a URL gives.
-
-    Args:
-        url: `http://host:8080/v1`, with `#model` if the endpoint serves several models.
-        leaf: Last part of the path that is removed if it is there.
-
-    Raises:
-        UsageError: It is not an HTTP URL, or it has a user name or a password.
-    """
-    no_url = UsageError(f"{url!r} is no URL of an endpoint.", "Say http://HOST:PORT/v1.")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise no_url from error
-    if parts.scheme not in ("http", "https") or not host:
-        raise no_url
-    if parts.username or parts.password:
-        raise UsageError("A URL with a password in it would be stored.", "Give the key apart.")
-    path = parts.path.rstrip("/")
-    if leaf:
-        path = path.removesuffix(f"/{leaf}")
-    base = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
-    return Address(base, host, port or (443 if parts.scheme == "https" else 80), parts.fragment)

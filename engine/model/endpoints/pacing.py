@@ -1,7 +1,8 @@
-"""The number of parallel requests to an endpoint, by additive increase and multiplicative decrease.
+"""The pace of the requests to an endpoint: how many are sent in parallel, and how long is waited before a retry.
 
-The limit rises by one after as many answers as it allows, is halved after a "too many requests", and falls when answers
-become much slower.
+The limit on parallel requests follows additive increase and multiplicative decrease: it rises by one after as many
+answers as it allows, is halved after a "too many requests", and falls when answers become much slower. The wait before
+a retry is what the endpoint asks for by `Retry-After`, else it doubles each time (exponential backoff).
 """
 
 from __future__ import annotations
@@ -26,6 +27,21 @@ requests gains from more of them even if each takes longer."""
 
 NEWEST_WEIGHT = 0.2
 """Weight of the newest answer in the moving average of the durations."""
+
+
+FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+"""The first and the longest wait in seconds; each wait is twice the previous one."""
+
+JITTER = 0.25
+"""Largest random extension of a wait, as a share of it, so that many clients do not retry at once."""
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+
+_REMAINING = ("x-ratelimit-remaining-requests", "x-ratelimit-remaining", "ratelimit-remaining")
+
+_RESET = ("x-ratelimit-reset-requests", "x-ratelimit-reset", "ratelimit-reset")
 
 
 class RequestLimit:
@@ -87,26 +103,6 @@ class RequestLimit:
     def _cut(self, factor: float) -> None:
         self._limit = max(1.0, self._limit * factor)
         self._answers_since_cut = 0
-
-
-FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
-"""The first and the longest wait in seconds; each wait is twice the previous one."""
-
-
-JITTER = 0.25
-"""Largest random extension of a wait, as a share of it, so that many clients do not retry at once."""
-
-
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
-
-
-_REMAINING = ("x-ratelimit-remaining-requests", "x-ratelimit-remaining", "ratelimit-remaining")
-
-
-_RESET = ("x-ratelimit-reset-requests", "x-ratelimit-reset", "ratelimit-reset")
 
 
 def wait_after(

@@ -49,6 +49,10 @@ RATE_SECONDS = 5.0
 """Length of the time window of a rate."""
 
 
+CLOSE_SECONDS = 2.0
+"""Longest wait for pulls to stop when the program ends. Partial files are kept in any case."""
+
+
 @dataclass(frozen=True, slots=True)
 class PullPlan:
     """The files to pull and where they go.
@@ -357,10 +361,6 @@ def _alone(plan: PullPlan) -> Iterator[None]:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-CLOSE_SECONDS = 2.0
-"""Longest wait for pulls to stop when the program ends. Partial files are kept in any case."""
 
 
 class _Pull:

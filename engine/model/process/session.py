@@ -1,4 +1,5 @@
-"""The loaded model of a model process, as the handlers of requests use it, and the progress that they report.
+"""The model process: its session, which is the loaded model as the handlers of requests use it, and the server, which
+reads requests on one thread and answers them on the main thread, which owns the model.
 
 The cache of a model has a cell for each token that it has read, for each sequence. A handler that may find its cells
 again at its next request is the keeper of the cache until another handler takes the model.
@@ -31,6 +32,8 @@ from engine.model.process.protocol import (
     Stopped,
     Working,
 )
+
+log = logging.getLogger(__name__)
 
 SECONDS_BETWEEN_REPORTS = 0.1
 """Least time between two reports of progress."""
@@ -184,9 +187,6 @@ class ModelSession:
     def note(self, text: str) -> None:
         """Sends a note on what is being done, where there is nothing to count."""
         self._send_progress(0, text)
-
-
-log = logging.getLogger(__name__)
 
 
 class Server:

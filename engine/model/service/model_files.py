@@ -1,4 +1,7 @@
-"""None"""
+"""The models and adapters on disk: facts about them without loading them, adding them, verifying and removing them.
+
+A file is loaded once before it is added, so that a broken one is refused at once.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,15 @@ from engine.model.interface import LoadOptions
 from engine.model.memory_plan import GpuPlan, MachineMemory, MemoryEstimate, estimate, plan_layers
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Memory
+
+BUILT_IN_LICENCE = "apache-2.0"
+"""License of the default model and of the adapters that come with the program."""
+
+TEST_CONTEXT_TOKENS = 256
+"""Length of the context when a file is loaded as a test."""
+
+Narrate = Callable[[str], None]
+"""Shows a sentence to the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +53,6 @@ def footprint(
     plan = plan_layers(file, machine.gpu_free, options) if machine.gpu else None
     system_bytes = need.total - (plan.used if plan else 0)
     return Footprint(need, plan, None if machine.system is None else system_bytes <= machine.system)
-
-
-BUILT_IN_LICENCE = "apache-2.0"
-"""License of the default model and of the adapters that come with the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +181,6 @@ def ggufs_in(path: Path) -> Iterator[Path]:
     if not files:
         raise NotFound(f"{path} holds no GGUF file.", "Name a file, or a folder that holds some.")
     yield from files
-
-
-TEST_CONTEXT_TOKENS = 256
-"""Length of the context when a file is loaded as a test."""
-
-
-Narrate = Callable[[str], None]
-"""Shows a sentence to the user."""
 
 
 def add_file(
