@@ -67,7 +67,7 @@ class JobService:
         most_unpacked: int | None = None,
     ) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""
-        from engine.conversations.service.imports import import_stages
+        from engine.conversations.service import import_stages
 
         stages = import_stages(
             self._project,

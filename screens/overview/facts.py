@@ -15,7 +15,7 @@ from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import Filter, ListQuery, parse_filter
-from engine.conversations.service.imports import badly_read
+from engine.conversations.service import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import ClusteringRow, GoalGroup, LowestGoal
 from engine.opener.conversations import Counts

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from engine.base.errors import Cancelled
 from engine.conversations import minhash
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.imports import stored_accounts
+from engine.conversations.service import stored_accounts
+from engine.conversations.stages import ImportStage
 from engine.conversations.stages.checking import CheckStage
-from engine.conversations.stages.importing import ImportStage
 from engine.conversations.tables import facets
 from engine.conversations.text_checks import language
 from engine.opener.conversations import ConversationService

@@ -18,9 +18,9 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.base.errors import Cancelled, FormatError
+from engine.conversations import stages as importing
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.stages import importing
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.conversations.tables import conversations, selecting, sources
 from engine.formats.records import Account, Detection, Parsed, Rejected, SourceReport, Unread
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome

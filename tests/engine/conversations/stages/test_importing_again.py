@@ -22,7 +22,7 @@ from engine.base.outcomes import State, Verdict
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import truth_by_conversation, truth_of_duplicates
 from engine.formats import input_kinds

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.project.project import Project
 from tests.engine.goals.service.goal_project import cluster, run, stored_goals
 from tests.engine.goals.service.goal_session import state

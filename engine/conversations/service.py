@@ -14,8 +14,8 @@ from engine.formats.records import MOST_LOST, PLACES, Account, SourceReport, Unr
 from engine.project.project import Project
 
 if TYPE_CHECKING:
+    from engine.conversations.stages import ImportStage
     from engine.conversations.stages.checking import CheckStage
-    from engine.conversations.stages.importing import ImportStage
 
 MOST_SOURCES = 10
 """Sources of which the text says what was read; JSON has all."""
@@ -43,8 +43,8 @@ def import_stages(
         most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
     """
     # Imported here: they bring readers and numpy, which what only shows an import does not wait for.
+    from engine.conversations.stages import ImportStage
     from engine.conversations.stages.checking import CheckStage
-    from engine.conversations.stages.importing import ImportStage
 
     reading = ImportStage(
         project, paths, format, stdin, all_branches, replace, most_unpacked=most_unpacked
