@@ -18,7 +18,7 @@ from engine.base import folders
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.events import DataChanged, Event, Listener, ModelRestarted
 from engine.completeness.tables import fields as completeness_fields
-from engine.conversations.service.saved import SavedViews
+from engine.conversations.service import SavedViews
 from engine.conversations.tables import fields as conversation_fields
 from engine.conversations.tables import selecting
 from engine.goals.tables import fields as goal_fields

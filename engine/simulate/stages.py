@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
-from engine.conversations.tables import imports, sources
+from engine.conversations.tables import imports
 from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
 from engine.jobs.contract import OnProgress, Progress, config_hash
@@ -414,7 +414,7 @@ class PlayStage:
         record, format = played.ending.record, played.ending.format
         if record is None:
             return None, played.reason
-        source_id = sources.put(
+        source_id = imports.put(
             conn,
             f"simulated:{self._kind}:{format}:{self.config_hash}",
             f"{self._kind}-{self.config_hash[:6]}",
@@ -423,7 +423,7 @@ class PlayStage:
         )
         parsed = parse_made(record, format, played.key)
         if isinstance(parsed, Rejected):
-            sources.quarantine(conn, source_id, [parsed])
+            imports.quarantine(conn, source_id, [parsed])
             return None, f"its record is no conversation: {parsed.reason}"
         imports.add(conn, source_id, [parsed])
         return imports.find_by_messages(conn, parsed.conversation.messages), played.reason

@@ -31,7 +31,7 @@ from engine.completeness.block import log_item
 from engine.completeness.records import ScoringRequest
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
-from engine.conversations.tables import imports, sources
+from engine.conversations.tables import imports
 from engine.formats.records import Parsed
 from engine.opener.open_project import OpenProject
 from engine.project import runs
@@ -107,7 +107,7 @@ def make(path: Path, count: int, states: bool, skipped: int, seed: int = 7) -> N
         run = workspace.scoring_runs.run(request)
         key, label = run.reading.config_hash, run.model.model.label
         source = project.write(
-            lambda conn: sources.put(conn, "/made", "made", "uniform", "made up")
+            lambda conn: imports.put(conn, "/made", "made", "uniform", "made up")
         )
         project.write(lambda conn: hidden_states.register_config(conn, key, label, None))
         begin = partial(

@@ -17,7 +17,7 @@ from engine.base.conversation import Conversation, render_log
 from engine.base.errors import FormatError, UnknownFormat, UsageError, WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.service import account_lines, file_of, import_stages, shares_line
-from engine.conversations.stages.checking import CheckStage
+from engine.conversations.stages import CheckStage
 from engine.formats.inputs import open_inputs
 from engine.formats.mapping_draft import MappingDraft, Trial
 from engine.formats.opening.bounds import Bounds

@@ -18,7 +18,7 @@ from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
-from engine.conversations.tables import imports, sources
+from engine.conversations.tables import imports
 from engine.formats.records import Leak, Parsed
 from engine.project import runs
 from engine.project.project import Project
@@ -74,7 +74,7 @@ def fill(project: Project, records: Sequence[Parsed], label: str = "a.jsonl") ->
     """Imports records as one source."""
 
     def work(conn: sqlite3.Connection) -> imports.Added:
-        source = sources.put(conn, "/data/" + label, label, "uniform", "it looked like it")
+        source = imports.put(conn, "/data/" + label, label, "uniform", "it looked like it")
         return imports.add(conn, source, records)
 
     return project.write(work)

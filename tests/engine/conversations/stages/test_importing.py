@@ -21,7 +21,7 @@ from engine.base.errors import Cancelled, FormatError
 from engine.conversations import stages as importing
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.stages import ImportStage
-from engine.conversations.tables import conversations, selecting, sources
+from engine.conversations.tables import conversations, imports, selecting
 from engine.formats.records import Account, Detection, Parsed, Rejected, SourceReport, Unread
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
 from engine.opener import conversations as conversation_store
@@ -72,7 +72,7 @@ class TestCounting:
         assert outcome.message.startswith(
             "Read 4: 2 new, 0 grew, 0 changed, 0 already here, 1 duplicate, 1 quarantined"
         )
-        (bad,) = sources.quarantined(project.reader())
+        (bad,) = imports.quarantined(project.reader())
         assert (bad.source, bad.line, bad.raw) == (str(path), 3, b"not json")
 
     def test_importing_twice_changes_nothing(self, project: Project, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ class TestInputs:
         (folder / "notes.txt").write_text("x" * 1000)
         _, outcome = execute(project, folder)
         assert isinstance(outcome, JobDone)
-        assert sources.labels(project.reader()) == [
+        assert imports.labels(project.reader()) == [
             str(folder / "a.jsonl"),
             str(folder / "b.jsonl"),
             str(folder),
