@@ -25,10 +25,8 @@ from engine import formats
 from engine.base import folders
 from engine.base.errors import Cancelled, FormatError
 from engine.base.number_format import counted
-from engine.conversations import minhash
 from engine.conversations.records import CheckCounts
 from engine.conversations.shared_text import NOTHING_SHARED, ROLES, SharedText
-from engine.conversations.shingle_overlap import shingles
 from engine.conversations.tables import facets, imports, shared_text
 from engine.conversations.text_checks import LANGUAGE_SAMPLE_CHARACTERS, Kind, kinds, language
 from engine.formats.file_names import logs_in
@@ -284,18 +282,18 @@ class ImportStage:
         report = SourceReport(label, detection)
         self.sources.append(report)
         source_id = self._project.write(
-            lambda conn: imports.put(
+            lambda conn: imports.put_source(
                 conn, _place(source.label), label, detection.format, detection.why
             )
         )
         self._source_ids.add(source_id)
         with self._project.reading() as conn:
-            parts = imports.ids(conn, [_place(path) for path in source.companion_files])
+            parts = imports.source_ids(conn, [_place(path) for path in source.companion_files])
         settings = repr(self._settings)
         digest = digest_of(source.label, settings, source.companion_files) if whole else None
         if digest is not None:
             with self._project.reading() as conn:
-                before = imports.read_before(conn, source_id, digest)
+                before = imports.report_if_unchanged(conn, source_id, digest)
             if before is not None:
                 yield self._pass_over(source, run_id, SourceReport.from_json(before))
                 return
@@ -308,7 +306,7 @@ class ImportStage:
         self._before += source.size or 0
         if digest is not None and not broke_off:
             text = report.to_json()
-            self._project.write(lambda conn: imports.put_read(conn, source_id, digest, text))
+            self._project.write(lambda conn: imports.put_report(conn, source_id, digest, text))
 
     @property
     def _settings(self) -> tuple[str | None, bool, bool, int]:
@@ -390,8 +388,8 @@ class ImportStage:
         read = self.read + len(batch)
         done = read if self._total is None else self._before + source.position()
 
-        def store(conn: sqlite3.Connection) -> imports.Added:
-            added = imports.add(
+        def store(conn: sqlite3.Connection) -> imports.BatchCounts:
+            added = imports.add_records(
                 conn,
                 source_id,
                 parsed,
@@ -400,7 +398,7 @@ class ImportStage:
                 parts=parts,
                 only_forward=self._only_forward,
             )
-            imports.quarantine(conn, source_id, rejected)
+            imports.put_rejected(conn, source_id, rejected)
             runs.count(conn, run_id, done, self._total)
             return added
 
@@ -495,6 +493,8 @@ class CheckStage(CpuStage):
         Raises:
             Cancelled: `interrupt` was called.
         """
+        from engine.conversations.minhash import near_duplicate_groups  # brings numpy
+
         with self._project.reading() as conn:
             ids = facets.unchecked(conn)
             shared = shared_text.stored(conn)
@@ -510,7 +510,7 @@ class CheckStage(CpuStage):
         yield Progress(len(ids), len(ids), "comparing")
         with self._project.reading() as conn:
             keys, signatures = facets.signatures(conn)
-        groups = minhash.near_duplicate_groups(keys, signatures)
+        groups = near_duplicate_groups(keys, signatures)
         self._check()
         self._project.write(lambda conn: facets.put_copies(conn, groups))
         self.groups, self.copies = len(groups), sum(map(len, groups))
@@ -535,6 +535,9 @@ class CheckStage(CpuStage):
         }
 
     def _checked(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> facets.CheckEntry:
+        from engine.conversations.minhash import signature  # brings numpy
+        from engine.conversations.shingle_overlap import shingles
+
         self._check()
         rows = facets.checked_texts(conn, key)
         personal = frozenset(
@@ -547,7 +550,7 @@ class CheckStage(CpuStage):
         self.languages[code] += 1
         self.personal.update(personal)
         text = " ".join(text for _, text in said)
-        return facets.CheckEntry(key, code, personal, minhash.signature(shingles(text)))
+        return facets.CheckEntry(key, code, personal, signature(shingles(text)))
 
 
 def _store(

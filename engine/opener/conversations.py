@@ -22,7 +22,7 @@ from engine.conversations.records import (
     QuarantineRow,
 )
 from engine.conversations.shared_text import SharedText
-from engine.conversations.tables import conversations, facets, imports, selecting, shared_text
+from engine.conversations.tables import earlier_states, facets, imports, selecting, shared_text
 from engine.conversations.tables.conversations import (
     by_name,
     dates,
@@ -30,8 +30,8 @@ from engine.conversations.tables.conversations import (
     messages,
     messages_of,
     original,
-    verdict_sql,
 )
+from engine.conversations.tables.earlier_states import verdict_sql
 from engine.conversations.tables.selecting import matching
 from engine.goals.records import GoalOfConversation
 from engine.goals.tables import groups as goal_groups
@@ -173,7 +173,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
             duplicates=_count(conn, within, "SELECT conversation_id FROM alias"),
             leaks=_count(conn, within, "SELECT conversation_id FROM leak"),
             verdicts=_count(conn, within, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"),
-            quarantined=imports.quarantined_count(conn),
+            quarantined=imports.count_quarantined(conn),
         )
 
 
@@ -251,7 +251,7 @@ class ConversationService:
     def earlier_states(self, conversation_id: int) -> list[EarlierState]:
         """What the conversation was before imports replaced its text, the newest first."""
         with self._project.reading() as conn:
-            return conversations.of_conversation(conn, conversation_id)
+            return earlier_states.earlier_states_of(conn, conversation_id)
 
     def leaks(self, conversation_id: int) -> list[LeakRow]:
         """What the leak guard kept from the model."""
@@ -281,7 +281,7 @@ class ConversationService:
     def reports(self) -> list[str]:
         """What was read from each source that was read to its end, as JSON, in the order of the first imports."""
         with self._project.reading() as conn:
-            return imports.reports(conn)
+            return imports.source_reports(conn)
 
     def checks(self) -> CheckCounts | None:
         """Languages, personal data and near duplicates that were found; None if nothing was looked at."""
@@ -291,7 +291,7 @@ class ConversationService:
     def quarantined(self, limit: int) -> list[QuarantineRow]:
         """The first records that could not be imported, in the order of import."""
         with self._project.reading() as conn:
-            return imports.quarantined(conn, limit=limit)
+            return imports.quarantine_rows(conn, limit=limit)
 
     def by_value(self, field: str) -> Mapping[str, array[int]]:
         """Ids of the conversations by their value of a field that can be compared by; those without one are left out.
@@ -317,7 +317,7 @@ class ConversationService:
     def sources(self) -> list[str]:
         """Labels of the sources, in order of import."""
         with self._project.reading() as conn:
-            return imports.labels(conn)
+            return imports.source_labels(conn)
 
     def shared_text(self) -> SharedText:
         """The text that many conversations share, as the last import found it."""

@@ -414,7 +414,7 @@ class PlayStage:
         record, format = played.ending.record, played.ending.format
         if record is None:
             return None, played.reason
-        source_id = imports.put(
+        source_id = imports.put_source(
             conn,
             f"simulated:{self._kind}:{format}:{self.config_hash}",
             f"{self._kind}-{self.config_hash[:6]}",
@@ -423,9 +423,9 @@ class PlayStage:
         )
         parsed = parse_made(record, format, played.key)
         if isinstance(parsed, Rejected):
-            imports.quarantine(conn, source_id, [parsed])
+            imports.put_rejected(conn, source_id, [parsed])
             return None, f"its record is no conversation: {parsed.reason}"
-        imports.add(conn, source_id, [parsed])
+        imports.add_records(conn, source_id, [parsed])
         return imports.find_by_messages(conn, parsed.conversation.messages), played.reason
 
 

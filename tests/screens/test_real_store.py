@@ -38,8 +38,10 @@ def fill(path: Path, count: int = 500) -> Project:
         )
         for number in range(1, count + 1)
     ]
-    source = project.write(lambda conn: imports.put(conn, "a.jsonl", "a.jsonl", "uniform", "test"))
-    project.write(lambda conn: imports.add(conn, source, records))
+    source = project.write(
+        lambda conn: imports.put_source(conn, "a.jsonl", "a.jsonl", "uniform", "test")
+    )
+    project.write(lambda conn: imports.add_records(conn, source, records))
     return project
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
-from engine.conversations.tables import conversations
+from engine.conversations.tables import earlier_states
 from engine.project.sql import chunks, placeholders, to_json
 
 _SELECT_ENTRIES = (
@@ -167,7 +167,7 @@ def fingerprint(conn: sqlite3.Connection, read_ids: array[int]) -> str:
     That number counts all texts of the project that were ever replaced: a replaced text keeps its id.
     """
     digest = hashlib.sha256(",".join(map(str, read_ids)).encode())
-    if replaced := conversations.count(conn):
+    if replaced := earlier_states.count_replaced_texts(conn):
         digest.update(f";{replaced}".encode())
     return digest.hexdigest()[:16]
 

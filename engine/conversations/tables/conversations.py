@@ -8,27 +8,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-import zlib
 from array import array
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from engine.base.conversation import Conversation, Message, ToolCall, opens_turn, without_surrogates
 from engine.base.errors import ProjectError
-from engine.completeness.tables import score_sets
-from engine.conversations.records import EarlierState, LeakRow, MessageRow
-from engine.conversations.tables import facets
+from engine.conversations.records import LeakRow, MessageRow
 from engine.formats.records import Duplicate, Imported
-from engine.project import cjk_index
-from engine.project.sql import (
-    chunks,
-    id_pages,
-    message_ids,
-    placeholders,
-    snapshot,
-    to_json,
-    utc_now,
-)
+from engine.project.sql import chunks, id_pages, message_ids, placeholders, snapshot
 
 COLUMNS = "conversation_id, idx, role, name, content, tool_calls, tool_call_id, model_view, hidden, reasoning, facts"
 
@@ -279,131 +267,3 @@ def truth_of_duplicates(
         "SELECT conversation_id, external_id, truth FROM alias ORDER BY id"
     ):
         yield key, external_id, None if truth is None else json.loads(truth)
-
-
-_KEEP = (
-    "INSERT INTO earlier_state (conversation_id, source_id, hash, line, raw, truth, messages, packed,"
-    " score, verdict_id, replaced_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,"
-    " (SELECT coalesce(max(id), 0) FROM verdict), ?)"
-)
-
-
-_COMPUTED = (
-    "boundary_score WHERE conversation_id = ?1",
-    "remaining WHERE conversation_id = ?1",
-    "score WHERE conversation_id = ?1",
-    "tree WHERE conversation_id = ?1",
-    "request_found WHERE conversation_id = ?1",
-    "request_mark WHERE conversation_id = ?1",
-    "request_goal WHERE conversation_id = ?1",
-    # the key of these tables begins with the configuration
-    "hidden_state WHERE config_hash IN (SELECT config_hash FROM state_config) AND conversation_id = ?1",
-    "goal_text WHERE config_hash IN (SELECT config_hash FROM goal_config) AND conversation_id = ?1",
-    "taught_value WHERE taught_id IN (SELECT id FROM taught) AND conversation_id = ?1",
-)
-"""Rows that follow from the text of a conversation."""
-
-
-GIVEN_TO_THIS_TEXT = (
-    "v.id > coalesce((SELECT max(e.verdict_id) FROM earlier_state AS e"
-    " WHERE e.conversation_id = v.conversation_id), 0)"
-)
-"""SQL condition on a row `v` of `verdict`: the conversation had its present text already."""
-
-
-IS_IN_FORCE = (
-    "coalesce((SELECT act.kind FROM verdict AS act WHERE act.target = v.id"
-    " ORDER BY act.id DESC LIMIT 1), 'redo') = 'redo'"
-)
-"""Condition of SQL on the row `v`: it was not undone."""
-
-
-def verdict_sql(conversation: str) -> str:
-    """SQL expression for the current verdict of the conversation whose id the expression `conversation` gives."""
-    return (
-        f"(SELECT v.verdict FROM verdict AS v WHERE v.conversation_id = {conversation}"
-        f" AND v.kind = 'give' AND {IS_IN_FORCE} AND {GIVEN_TO_THIS_TEXT} ORDER BY v.id DESC LIMIT 1)"
-    )
-
-
-def count(conn: sqlite3.Connection) -> int:
-    """How many times an import replaced the text of a conversation."""
-    return int(conn.execute("SELECT coalesce(max(id), 0) FROM earlier_state").fetchone()[0])
-
-
-def keep(conn: sqlite3.Connection, conversation_id: int) -> None:
-    """Keeps the present state of a conversation as an earlier one."""
-    source_id, digest, line, number, raw, truth, score = conn.execute(
-        "SELECT source_id, hash, line, messages, raw, truth.truth, p_end_normalised"
-        " FROM conversation AS c JOIN original ON original.conversation_id = c.id"
-        " LEFT JOIN truth ON truth.conversation_id = c.id"
-        " LEFT JOIN score ON score.conversation_id = c.id AND config_hash = ?"
-        " WHERE c.id = ?",
-        (score_sets.score_config(conn), conversation_id),
-    ).fetchone()
-    packed = _packed(conn, conversation_id)
-    values = (source_id, digest, line, raw, truth, number, packed, score, utc_now())
-    conn.execute(_KEEP, (conversation_id, *values))
-
-
-def clear(conn: sqlite3.Connection, conversation_id: int) -> None:
-    """Deletes the text of a conversation and what follows from it; its row stays, for another text."""
-    facets.forget_checks(conn, conversation_id)
-    facets.remove(conn, conversation_id)
-    _delete_messages(conn, conversation_id)
-    for table in ("leak", "truth", "original"):
-        conn.execute(f"DELETE FROM {table} WHERE conversation_id = ?", (conversation_id,))
-    for rows in _COMPUTED:
-        conn.execute(f"DELETE FROM {rows}", (conversation_id,))
-
-
-def keep_alias(conn: sqlite3.Connection, alias_id: int, conversation_id: int) -> None:
-    """Makes a duplicate the earlier state of a conversation, which has its id in the source and another text."""
-    twin, source_id, digest, line, raw, truth, number = conn.execute(
-        "SELECT c.id, a.source_id, hash, a.line, raw, truth, messages FROM alias AS a"
-        " JOIN conversation AS c ON c.id = a.conversation_id WHERE a.id = ?",
-        (alias_id,),
-    ).fetchone()
-    values = (source_id, digest, line, raw, truth, number, _packed(conn, twin), None, utc_now())
-    conn.execute(_KEEP, (conversation_id, *values))
-    conn.execute("DELETE FROM alias WHERE id = ?", (alias_id,))
-
-
-def of_conversation(conn: sqlite3.Connection, conversation_id: int) -> list[EarlierState]:
-    """The earlier states of a conversation, the newest first."""
-    return [
-        EarlierState(
-            replaced_at=replaced_at,
-            source=label,
-            messages=tuple(message_of(row) for row in json.loads(zlib.decompress(packed))),
-            score=score,
-            raw=bytes(raw),
-        )
-        for replaced_at, label, packed, score, raw in conn.execute(
-            "SELECT replaced_at, label, packed, score, raw FROM earlier_state"
-            " JOIN source ON source.id = source_id WHERE conversation_id = ?"
-            " ORDER BY earlier_state.id DESC",
-            (conversation_id,),
-        )
-    ]
-
-
-def _packed(conn: sqlite3.Connection, conversation_id: int) -> bytes:
-    rows = conn.execute(
-        f"SELECT {COLUMNS} FROM message WHERE id BETWEEN ? AND ? ORDER BY id",
-        message_ids(conversation_id),
-    ).fetchall()
-    return zlib.compress(to_json(rows).encode("ascii"))
-
-
-def _delete_messages(conn: sqlite3.Connection, conversation_id: int) -> None:
-    between = message_ids(conversation_id)
-    texts: list[tuple[int, str, str | None]] = conn.execute(
-        "SELECT id, content, tool_calls FROM message WHERE id BETWEEN ? AND ? ORDER BY id", between
-    ).fetchall()
-    conn.executemany(
-        "INSERT INTO message_fts (message_fts, rowid, content, tool_calls) VALUES ('delete', ?, ?, ?)",
-        texts,
-    )
-    cjk_index.remove(conn, texts)
-    conn.execute("DELETE FROM message WHERE id BETWEEN ? AND ?", between)

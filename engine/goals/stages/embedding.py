@@ -18,7 +18,7 @@ from engine.base.errors import NotYet
 from engine.base.number_format import counted
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
-from engine.conversations.tables import conversations, shared_text
+from engine.conversations.tables import conversations, earlier_states, shared_text
 from engine.goals.questions import read_summary
 from engine.goals.tables import texts as goals
 from engine.goals.tables import vectors
@@ -220,7 +220,7 @@ class EmbedStage(CpuStage):
         if self._left_out:
             asked["without"] = self._left_out.digest
         with self._project.reading() as conn:
-            if replaced := conversations.count(conn):
+            if replaced := earlier_states.count_replaced_texts(conn):
                 asked["replaced"] = replaced
         return asked if self._embedder.fitted else {**asked, "fitted_on": digest_of(self.ids)}
 

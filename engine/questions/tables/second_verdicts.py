@@ -12,12 +12,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from engine.base.outcomes import Verdict
-from engine.conversations.tables.conversations import (
-    GIVEN_TO_THIS_TEXT,
-    IS_IN_FORCE,
-    imported,
-    verdict_sql,
-)
+from engine.conversations.tables.conversations import imported
+from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE, verdict_sql
 from engine.project.sql import snapshot
 from engine.questions.records.triage import Judged, Opinion, VerdictRow
 from engine.questions.tables import verdicts

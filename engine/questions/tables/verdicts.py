@@ -25,7 +25,7 @@ from engine.base.errors import UsageError
 from engine.base.outcomes import Verdict
 from engine.base.text import display_safe
 from engine.completeness.tables import score_sets
-from engine.conversations.tables.conversations import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
+from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
 from engine.project.sql import chunks, placeholders, utc_now
 from engine.questions.records.triage import EarlierActs, VerdictKind, VerdictRow
 

@@ -71,9 +71,9 @@ def _begin(project: Project) -> int:
 
 def _add(project: Project, label: str, batch: list[Parsed]) -> None:
     source = project.write(
-        lambda conn: imports.put(conn, f"/{label}", label, "uniform", "generated")
+        lambda conn: imports.put_source(conn, f"/{label}", label, "uniform", "generated")
     )
-    project.write(lambda conn: imports.add(conn, source, batch))
+    project.write(lambda conn: imports.add_records(conn, source, batch))
 
 
 def _conversations(rng: random.Random) -> Iterator[Parsed]:

@@ -196,11 +196,11 @@ class TestCounts:
         """The project's counts include duplicates, quarantine and leaks."""
         fill(project, [talk("twin", "red wine")])
         project.write(
-            lambda conn: imports.quarantine(
+            lambda conn: imports.put_rejected(
                 conn, 2, [Rejected(1, b"x", "r"), Rejected(2, b"x", "r")]
             )
         )
-        project.write(lambda conn: imports.quarantine(conn, 2, [Rejected(1, b"x", "r")]))
+        project.write(lambda conn: imports.put_rejected(conn, 2, [Rejected(1, b"x", "r")]))
         counts = store.counts()
         assert (counts.conversations, counts.sources, counts.messages) == (
             6,

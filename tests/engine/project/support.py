@@ -70,12 +70,14 @@ def with_tools(external_id: str) -> Parsed:
     )
 
 
-def fill(project: Project, records: Sequence[Parsed], label: str = "a.jsonl") -> imports.Added:
+def fill(
+    project: Project, records: Sequence[Parsed], label: str = "a.jsonl"
+) -> imports.BatchCounts:
     """Imports records as one source."""
 
-    def work(conn: sqlite3.Connection) -> imports.Added:
-        source = imports.put(conn, "/data/" + label, label, "uniform", "it looked like it")
-        return imports.add(conn, source, records)
+    def work(conn: sqlite3.Connection) -> imports.BatchCounts:
+        source = imports.put_source(conn, "/data/" + label, label, "uniform", "it looked like it")
+        return imports.add_records(conn, source, records)
 
     return project.write(work)
 

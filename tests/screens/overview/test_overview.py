@@ -246,10 +246,12 @@ class TestNext:
         support = project()
 
         def reject(conn: sqlite3.Connection) -> None:
-            source = imports.put(conn, "logs.jsonl", "logs.jsonl", "uniform", "it looked like it")
+            source = imports.put_source(
+                conn, "logs.jsonl", "logs.jsonl", "uniform", "it looked like it"
+            )
             raw = b'{"id": "x2", "messages": "\x1b[2Jno list"}'
             found = [Rejected(7, raw, "messages: not a list")]
-            imports.quarantine(conn, source, found)
+            imports.put_rejected(conn, source, found)
 
         support.file.write(reject)
         async with opened(support, size=(80, 24), mode="1") as pilot:

@@ -72,7 +72,7 @@ class TestCounting:
         assert outcome.message.startswith(
             "Read 4: 2 new, 0 grew, 0 changed, 0 already here, 1 duplicate, 1 quarantined"
         )
-        (bad,) = imports.quarantined(project.reader())
+        (bad,) = imports.quarantine_rows(project.reader())
         assert (bad.source, bad.line, bad.raw) == (str(path), 3, b"not json")
 
     def test_importing_twice_changes_nothing(self, project: Project, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ class TestInputs:
         (folder / "notes.txt").write_text("x" * 1000)
         _, outcome = execute(project, folder)
         assert isinstance(outcome, JobDone)
-        assert imports.labels(project.reader()) == [
+        assert imports.source_labels(project.reader()) == [
             str(folder / "a.jsonl"),
             str(folder / "b.jsonl"),
             str(folder),
@@ -290,7 +290,7 @@ def test_a_kill_at_any_moment_loses_nothing(
             [
                 sys.executable,
                 "-m",
-                "tests.engine.conversations.stages.import_child",
+                "tests.engine.conversations.import_child",
                 str(killed),
                 str(to_import),
             ],

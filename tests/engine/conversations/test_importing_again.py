@@ -481,7 +481,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_project(
             [
                 sys.executable,
                 "-m",
-                "tests.engine.conversations.stages.import_child",
+                "tests.engine.conversations.import_child",
                 str(killed),
                 str(source),
             ],
