@@ -31,9 +31,10 @@ from engine.model.catalog_file import cpu_name
 from engine.model.http.endpoint_book import EndpointBook
 from engine.model.hub.access import DEFAULT_HUB
 from engine.model.hub.pulls import unfinished
+from engine.model.memory_plan import machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
-from engine.model.service.facts import ModelFacts, machine_memory, model_facts
+from engine.model.service.facts import ModelFacts, model_facts
 from engine.project import settings
 from engine.project.health import examine, sqlite_facts
 from engine.project.network import OFFLINE_KEY

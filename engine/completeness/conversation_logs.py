@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from engine.base.conversation import LogPiece, render_log
 from engine.completeness.block import LogItem, log_item
 from engine.conversations.tables import conversations
-from engine.model.catalog import RunnableModel
+from engine.model.catalog import LoadableModel
 from engine.model.memory_plan import busy
 from engine.model.model_work import ModelWork
 from engine.model.process.requests import Measure
@@ -21,7 +21,7 @@ LONGER_RUN = 200
 NOISE_LOGS = 8
 """Conversations on which the noise of a model is measured."""
 
-Measured = Callable[[RunnableModel, float, float], None]
+Measured = Callable[[LoadableModel, float, float], None]
 """Called with a model, its speed (tokens per second) and its batch noise, after these had to be measured."""
 
 

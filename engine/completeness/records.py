@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from engine.base.conversation import State
 from engine.base.errors import UsageError
-from engine.base.interval import Interval, Share, wilson
-from engine.base.outcomes import State
 from engine.base.request_options import (
     ADAPTER,
     MODEL,
@@ -24,8 +23,9 @@ from engine.base.request_options import (
     switch,
     whole_number,
 )
+from engine.base.statistics.intervals import Interval, Share, wilson
 from engine.conversations.filters import FILTER, Filter
-from engine.model.service.records import ModelRequest
+from engine.model.records import ModelRequest
 
 RuleSource = Literal["default", "calibrated", "chosen"]
 """Where the threshold of a rule is from: the default, calibration by verdicts, or a person who chose it."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from engine.base.outcomes import State, Verdict
+from engine.base.conversation import State, Verdict
 from engine.conversations.text_checks import KINDS
 from engine.project.idset import IdSet
 

@@ -12,6 +12,7 @@ from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery, parse_filter
+from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
 from engine.conversations.records import CheckCounts
 from engine.formats.input_kinds import SKIPPED
 from engine.formats.records import MOST_LOST, PLACES, Account, SourceReport, Unread
@@ -30,27 +31,27 @@ MOST_UNREAD = 5
 def import_stages(
     project: Project,
     paths: Sequence[str],
-    format: str | None = None,
+    request: ImportRequest = DEFAULT_IMPORT,
     *,
     stdin: BinaryIO | None = None,
-    all_branches: bool = False,
-    replace: bool = False,
-    most_unpacked: int | None = None,
 ) -> tuple[ImportStage, CheckStage]:
     """Returns the stages of an import: that which reads, and that which checks what came.
 
     Args:
         paths: Files and folders; `-` is `stdin`.
-        format: Name of a format; None to detect it for each file.
-        all_branches: Each branch of a tree of messages is a conversation, not only the current one.
-        replace: Conversations that changed take the place of the stored ones; otherwise both are kept.
-        most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
+        request: How they are imported.
     """
     # Imported here: they bring readers and numpy, which what only shows an import does not wait for.
     from engine.conversations.stages import CheckStage, ImportStage
 
     reading = ImportStage(
-        project, paths, format, stdin, all_branches, replace, most_unpacked=most_unpacked
+        project,
+        paths,
+        request.format,
+        stdin,
+        request.all_branches,
+        request.replace,
+        most_unpacked=request.most_unpacked,
     )
     return reading, CheckStage(project)
 

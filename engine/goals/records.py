@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.records import StateCounts
 from engine.questions.records.calibration import Agreement
 

@@ -10,7 +10,7 @@ import contextlib
 import importlib.util
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -84,18 +84,24 @@ class AdapterEntry:
         return found if isinstance(found, int) else None
 
 
-@dataclass(frozen=True, slots=True)
-class RunnableModel:
-    """Everything needed to load a model and to record which one it was.
+@dataclass(slots=True)
+class LoadableModel:
+    """A model with everything that is needed to load it and to record which one it was.
+
+    All stages of a run share one. A tuning stage, which comes first, lets it become the tuned file, so the other stages
+    read it when they start, not when they are made.
 
     Attributes:
-        label: Name and format, e.g. `smollm2-135m (bf16)`.
+        label: Name and format, such as `smollm2-135m (bf16)`.
+        adapter: File of the adapter; None for the bare model.
         fingerprints: SHA-256 of the weights and adapter and the version of the engine; part of the config hash.
-        noise: Largest change of a probability by batch size, if measured.
-        tokens_per_s: Prompt speed on this machine, if measured.
-        long: Prompt speed on a long text and that text's tokens, if measured.
+        noise: Largest change of a probability by batch size; None if it was not measured.
+        tokens_per_s: Prompt tokens per second on this machine; None if it was not measured.
+        long: The same on a long text, and the number of tokens of that text; None if it was not measured.
         merged: Path of a copy of the weights with the adapter merged in, written on first use; None: no copy is made.
         endpoints: Names of the endpoints that serve the model; `path` is then unused.
+        entry: Entry of the model in the catalog; None for endpoints.
+        adapter_reference: Name or path by which the adapter can be asked for again; None without an adapter.
     """
 
     label: str
@@ -108,11 +114,26 @@ class RunnableModel:
     long: tuple[float, int] | None = None
     merged: Path | None = None
     endpoints: tuple[str, ...] = ()
+    entry: ModelEntry | None = None
+    adapter_reference: str | None = None
 
     @property
     def adapter_name(self) -> str | None:
-        """Display name of the adapter: its file name, or the name of its training run."""
+        """The display name of the adapter: its file name, or the name of its training run."""
         return None if self.adapter is None else adapter_name(self.adapter)
+
+    @property
+    def writes_labels(self) -> bool:
+        """Whether its labels of goals are worth asking for. Those of the built-in model are worse than phrases of the
+        members (docs/lab/goals.md), and no larger one has been measured."""
+        return self.entry is None or self.entry.name != DEFAULT_MODEL
+
+    def become(self, tuned: LoadableModel) -> None:
+        """Turns into a tuned file of the same model, with the context and the adapter that were asked for."""
+        self.label, self.path, self.merged = tuned.label, tuned.path, tuned.merged
+        self.options = replace(self.options, threads=tuned.options.threads)
+        self.fingerprints, self.noise = tuned.fingerprints, tuned.noise
+        self.tokens_per_s, self.long = tuned.tokens_per_s, tuned.long
 
 
 class Catalog:
@@ -240,8 +261,32 @@ class Catalog:
         return None
 
     def adapter_entry(self, path: Path) -> AdapterEntry:
-        """The entry for an adapter file that need not be in the catalogue."""
+        """Returns the entry for an adapter file that need not be in the catalog."""
         return self._adapter_entry(adapter_name(path), path, "elsewhere")
+
+    def find_adapter(self, name: str) -> AdapterEntry:
+        """Returns the adapter with this name in the catalog, or with this path as its name.
+
+        Raises:
+            UsageError: There is neither such a name, file nor run directory.
+        """
+        for entry in self.adapters():
+            if entry.name == name:
+                return entry
+        path = self.adapter_path(name)
+        return self._adapter_entry(str(path), path, "elsewhere")
+
+    def bundled_adapter(self, model: str) -> AdapterEntry | None:
+        """Returns the adapter that comes with the program for a model; None if there is none."""
+        for entry in self.adapters():
+            if entry.origin == "built in" and entry.made_of.base_name == model:
+                return entry
+        return None
+
+    def base_of(self, adapter: AdapterEntry) -> str | None:
+        """Returns the name of the model in the catalog that an adapter was trained on; None if unknown."""
+        base = adapter.made_of.base_name
+        return base if base in {entry.name for entry in self.entries()} else None
 
     def _named_adapters(self) -> Iterator[tuple[str, Path, str]]:
         for path in sorted(BUNDLED_ADAPTERS.glob("*.gguf")):
@@ -282,11 +327,11 @@ class Catalog:
         tuned = self.cache / tuning["file"] if tuning["file"] else shipped
         return tuned if tuned.is_file() else shipped
 
-    def record_speed(self, model: RunnableModel, tokens_per_s: float, noise: float) -> None:
+    def record_speed(self, model: LoadableModel, tokens_per_s: float, noise: float) -> None:
         """Stores speed and batch noise of a model as measured on this machine."""
         self._kept.measure("speed", model.path, {"tokens_per_s": tokens_per_s, "noise": noise})
 
-    def record_long_speed(self, model: RunnableModel, tokens_per_s: float, tokens: int) -> None:
+    def record_long_speed(self, model: LoadableModel, tokens_per_s: float, tokens: int) -> None:
         """Stores the speed of a model on a long text as measured on this machine."""
         self._kept.measure("speed", model.path, {"long": [tokens_per_s, tokens]})
 
@@ -296,7 +341,7 @@ class Catalog:
 
     # Loading
 
-    def runnable(self, entry: ModelEntry, adapter: str | Path | None = None) -> RunnableModel:
+    def loadable(self, entry: ModelEntry, adapter: str | Path | None = None) -> LoadableModel:
         """What to load for a model: its tuned copy if there is one, else its file.
 
         Args:
@@ -336,7 +381,7 @@ class Catalog:
         speed = self._kept.measured("speed", path) or {}
         if tuning and kind == tuning["chosen"]:
             speed = {"tokens_per_s": tuning["tokens_per_s"], "noise": tuning["noise"], **speed}
-        return RunnableModel(
+        return LoadableModel(
             label=entry.name if kind == "as is" else f"{entry.name} ({kind})",
             path=path,
             options=LoadOptions(threads=threads),
@@ -346,6 +391,7 @@ class Catalog:
             noise=speed.get("noise"),
             tokens_per_s=speed.get("tokens_per_s"),
             long=(speed["long"][0], speed["long"][1]) if "long" in speed else None,
+            entry=entry,
         )
 
     def _entry(self, name: str, path: Path, origin: str) -> ModelEntry:

@@ -263,6 +263,41 @@ def free_gpu() -> Gpu | None:
     return None if found is None else Gpu(*found)
 
 
+@dataclass(frozen=True, slots=True)
+class MachineMemory:
+    """The memory of this machine.
+
+    Attributes:
+        system: Bytes of memory; None if unknown.
+        gpu: Name of the first GPU; "" without one.
+        gpu_free: Free bytes of its memory.
+    """
+
+    system: int | None
+    gpu: str = ""
+    gpu_free: int = 0
+
+    @property
+    def together(self) -> int | None:
+        """The bytes that a model may take on GPU and system together; None if unknown."""
+        return None if self.system is None else self.system + self.gpu_free
+
+    @property
+    def larger(self) -> int | None:
+        """The bytes of whichever memory is larger, which models are recommended for; None if unknown."""
+        return max(self.gpu_free, self.system or 0) or None
+
+
+def machine_memory() -> MachineMemory:
+    """Returns the memory of this machine; asks the driver of the GPU if there is one."""
+    try:
+        system = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        system = None
+    gpu = free_gpu()
+    return MachineMemory(system) if gpu is None else MachineMemory(system, gpu.name, gpu.free)
+
+
 def first_gpu(field: str, seconds: float) -> tuple[str, int] | None:
     """Asks `nvidia-smi` for the name of the first GPU and one of its sizes in bytes; None without a GPU.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 from engine.base.errors import Cancelled, ModelCrashed, RequestRefused
 from engine.jobs.contract import OnProgress, Result, ThreadedWork
-from engine.model.catalog import DEFAULT_MODEL, ModelEntry, RunnableModel
+from engine.model.catalog import LoadableModel
 from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, ModelClient, WrittenReply
@@ -22,47 +22,18 @@ ATTEMPTS = 3
 """Number of attempts at a block whose process dies, before its items are tried one by one."""
 
 
-@dataclass(slots=True)
-class RunModel:
-    """The model of one run, resolved once when the run is made.
-
-    All stages of the run share it. A tuning stage, which comes first, replaces `model` with the tuned file; so the
-    other stages read `model` when they start, not when they are made.
-
-    Attributes:
-        model: The model that the stages load.
-        entry: Its entry in the catalogue; None for endpoints.
-        adapter: Name of the run or the catalogue entry that the adapter came from; None without an adapter.
-    """
-
-    model: RunnableModel
-    entry: ModelEntry | None = None
-    adapter: str | None = None
-
-    @property
-    def writes_labels(self) -> bool:
-        """Whether its labels of goals are worth asking for. Those of the built-in model are worse than phrases of the
-        members (docs/lab/goals.md), and no larger one has been measured."""
-        return self.entry is None or self.entry.name != DEFAULT_MODEL
-
-
 class ModelWork:
     """What one stage does with the model of its run; `interrupt` may be called from any thread."""
 
-    def __init__(self, process: ModelProcess, run_model: RunModel) -> None:
+    def __init__(self, process: ModelProcess, model: LoadableModel) -> None:
         self._process = process
-        self._run_model = run_model
+        self._shared_model = model
         self._interrupted = threading.Event()
 
     @cached_property
-    def model(self) -> RunnableModel:
-        """The model that this stage loads: the model of the run when this is first read."""
-        return self._run_model.model
-
-    @property
-    def writes_labels(self) -> bool:
-        """See `RunModel.writes_labels`."""
-        return self._run_model.writes_labels
+    def model(self) -> LoadableModel:
+        """The model that this stage loads: that of the run as it is when this is first read."""
+        return replace(self._shared_model)
 
     @property
     def process(self) -> ModelClient:

@@ -183,6 +183,34 @@ def prompt_texts(kind: str) -> dict[str, str]:
     }
 
 
+def all_prompt_names() -> list[str]:
+    """Returns the names of all prompts that come with the program, those of plays, such as `sharded/user`, last."""
+    return [
+        *prompt_names(),
+        *(f"{kind}/{name}" for kind in prompt_kinds() for name in prompt_texts(kind)),
+    ]
+
+
+def shipped_prompt(name: str) -> str:
+    """Returns the text of a prompt as it comes with the program.
+
+    Args:
+        name: One of `all_prompt_names`.
+
+    Raises:
+        UsageError: There is no such prompt.
+    """
+    kind, _, name_in_kind = name.partition("/")
+    if not name_in_kind:
+        return prompt_text(name)
+    text = prompt_texts(kind).get(name_in_kind) if kind in prompt_kinds() else None
+    if text is None:
+        raise NotFound(
+            f"There is no prompt {name!r}.", f"Prompts are: {', '.join(all_prompt_names())}."
+        )
+    return text
+
+
 def places(text: str) -> frozenset[str]:
     """Returns the names of the places in a prompt text."""
     return frozenset(_PLACE.findall(text))

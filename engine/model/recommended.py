@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -40,17 +39,26 @@ class Recommended:
 
 @dataclass(frozen=True, slots=True)
 class RecommendedSet:
-    """The recommended models for a machine with this many bytes of memory."""
+    """The recommended models for machines of one size.
+
+    Attributes:
+        memory: Bytes of memory of these machines.
+        here: Whether this machine is one of them.
+    """
 
     memory: int
     models: tuple[Recommended, ...]
+    here: bool = False
 
 
-def recommended_sets(config: Path) -> tuple[RecommendedSet, ...]:
-    """The recommended sets, for the smallest machine first.
+def recommended_sets(config: Path, memory: int | None = None) -> list[RecommendedSet]:
+    """Returns the recommended sets, that for the smallest machines first.
+
+    The largest set that is meant for a machine with so much memory is marked with `here`.
 
     Args:
         config: The config folder; a `recommended.toml` there replaces the one of the program.
+        memory: Bytes of memory of this machine; None if unknown.
 
     Raises:
         UsageError: Their file cannot be read.
@@ -59,30 +67,23 @@ def recommended_sets(config: Path) -> tuple[RecommendedSet, ...]:
     path = own if own.is_file() else SHIPPED
     try:
         content = tomllib.loads(path.read_text("utf-8"))
-        sets = [_set(one) for one in content["set"]]
+        sets = sorted(map(_parse_set, content["set"]), key=lambda models: models.memory)
     except (OSError, ValueError, KeyError, TypeError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise UsageError(
             f"{path} cannot be read: {what}.",
             "Correct it, or delete it to have the program's own recommendations.",
         ) from error
-    return tuple(sorted(sets, key=lambda one: one.memory))
-
-
-def set_for(sets: Sequence[RecommendedSet], memory: int | None) -> RecommendedSet | None:
-    """The largest set that is meant for a machine with so many bytes; None where that is not known or too little."""
     # Makers count in units of 1000 and keep a part for the display or the firmware.
-    fitting = [one for one in sets if memory is not None and memory >= one.memory * 0.9]
-    return fitting[-1] if fitting else None
+    fitting = [models for models in sets if memory is not None and memory >= models.memory * 0.9]
+    return [replace(models, here=models in fitting[-1:]) for models in sets]
 
 
-def _set(content: dict[str, Any]) -> RecommendedSet:
-    return RecommendedSet(
-        int(content["memory"] * _GB), tuple(_model(one) for one in content["model"])
-    )
+def _parse_set(content: dict[str, Any]) -> RecommendedSet:
+    return RecommendedSet(int(content["memory"] * _GB), tuple(map(_parse_model, content["model"])))
 
 
-def _model(content: dict[str, Any]) -> Recommended:
+def _parse_model(content: dict[str, Any]) -> Recommended:
     role = content["role"]
     if role not in get_args(Role):
         raise ValueError(f"role is {role!r}, not one of {', '.join(get_args(Role))}")

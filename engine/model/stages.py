@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from engine.jobs.contract import OnProgress, Progress, ThreadedWork, config_hash
-from engine.model.catalog import Catalog, ModelEntry
-from engine.model.model_work import ModelWork, RunModel
+from engine.model.catalog import Catalog, LoadableModel, ModelEntry
+from engine.model.model_work import ModelWork
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tune
 from engine.project import runs
@@ -34,16 +34,16 @@ class TuningStage:
         catalog: Catalog,
         entry: ModelEntry,
         text: str,
-        run_models: Sequence[RunModel] = (),
+        models: Sequence[LoadableModel] = (),
     ) -> None:
         """Prepares a run.
 
         Args:
             text: Text of some thousand tokens to measure on.
-            run_models: The models of the stages that follow; their file is replaced by the tuned one.
+            models: The models of the stages that follow; their file is replaced by the tuned one.
         """
         self._catalog, self._entry, self._text = catalog, entry, text
-        self._process, self._run_models = process, run_models
+        self._process, self._models = process, models
         self.result: dict[str, Any] | None = None
 
     @property
@@ -84,16 +84,10 @@ class TuningStage:
             steps += 1
         self.result = tuning.result()
         self._catalog.record_tuning(self._entry, self.result)
-        for run_model in self._run_models:
-            self._replace_model(run_model)
+        tuned_entry = replace(self._entry, tuning=self.result)
+        for model in self._models:
+            model.become(self._catalog.loadable(tuned_entry, model.adapter))
         yield Progress(steps, steps)
-
-    def _replace_model(self, run_model: RunModel) -> None:
-        """Replaces the model of the stages that follow by the tuned file."""
-        before = run_model.model
-        tuned = self._catalog.runnable(replace(self._entry, tuning=self.result), before.adapter)
-        options = replace(before.options, threads=tuned.options.threads)
-        run_model.model = replace(tuned, options=options)
 
     def interrupt(self) -> None:
         """Cancels the measurement; nothing is stored."""
@@ -128,7 +122,7 @@ class ModelStage(ABC):
     unit: ClassVar[str] = "conversations"
     lane: ClassVar[Literal["model", "cpu"]] = "model"
 
-    def __init__(self, project: Project, process: ModelProcess, model: RunModel) -> None:
+    def __init__(self, project: Project, process: ModelProcess, model: LoadableModel) -> None:
         self._project = project
         self._work = ModelWork(process, model)
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.conversation import LogPiece, render_log
-from engine.base.outcomes import State, Verdict
+from engine.base.conversation import LogPiece, State, Verdict, render_log
 from engine.completeness.records import DecisionRule, Histogram, RemainingRow, ScoreRow, StateCounts
 from engine.completeness.tables import remaining, score_sets, scores
 from engine.completeness.tables.fields import in_state
@@ -40,7 +39,7 @@ from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
 from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of
-from engine.results.comparison import field_values
+from engine.results.comparison import measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +299,7 @@ class ConversationService:
             UsageError: There is no such field.
         """
         with self._project.reading() as conn:
-            return field_values.conversations_by_value(conn, field)
+            return measured.conversations_by_value(conn, field)
 
     def values(self, field: str, rest: Filter) -> Sequence[tuple[str, int | None]]:
         """Values of a field of filters with the number of conversations that also match the rest of the filter.

@@ -15,9 +15,8 @@ from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from engine.base.conversation import Conversation
+from engine.base.conversation import Conversation, State
 from engine.base.line_files import new_file, write_file
-from engine.base.outcomes import State
 from engine.completeness.records import ScoreRow
 from engine.completeness.tables import scores
 from engine.conversations.text_checks import Redactor

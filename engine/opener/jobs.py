@@ -10,6 +10,7 @@ from engine.completeness.records import Mode
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets
 from engine.conversations.filters import Filter
+from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
 from engine.jobs.runner import JobRunner
 from engine.project import runs
 from engine.project.project import Project
@@ -58,26 +59,11 @@ class JobService:
 
         return self._scoring().run(ScoringRequest(mode=mode, filter=wanted or Filter()))
 
-    def start_import(
-        self,
-        paths: Sequence[str],
-        format: str | None = None,
-        all_branches: bool = False,
-        replace: bool = False,
-        most_unpacked: int | None = None,
-    ) -> int:
+    def start_import(self, paths: Sequence[str], request: ImportRequest = DEFAULT_IMPORT) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""
         from engine.conversations.service import import_stages
 
-        stages = import_stages(
-            self._project,
-            paths,
-            format,
-            all_branches=all_branches,
-            replace=replace,
-            most_unpacked=most_unpacked,
-        )
-        return self._runner.start(stages)
+        return self._runner.start(import_stages(self._project, paths, request))
 
     def cancel(self, job_id: int) -> None:
         """Quick. Asks a job to stop; what it committed stays, and a later run goes on from there."""

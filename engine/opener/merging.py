@@ -27,8 +27,8 @@ from engine.base.files import atomic_replacement
 from engine.base.number_format import counted
 from engine.completeness.tables import score_sets
 from engine.conversations.tables import facets
-from engine.project import cjk_index, project_id, settings
-from engine.project.file.failures import translate_file_errors
+from engine.project import cjk_index, settings
+from engine.project.failures import translate_file_errors
 from engine.project.project import Project
 from engine.project.sql import MESSAGE_BITS
 from engine.questions.tables import verdicts
@@ -125,7 +125,7 @@ def merge(paths: Sequence[str], target: str) -> list[Taken]:
     with translate_file_errors(target), atomic_replacement(Path(target)) as made:
         _copy(paths[0], made)
         with closing(sqlite3.connect(made, isolation_level=None, uri=True)) as conn:
-            project_id.renew(conn)
+            settings.renew_project_id(conn)
             score_sets.drop_unfinished(conn)
             found = [_take(conn, path) for path in paths[1:]]
     return found

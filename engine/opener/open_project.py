@@ -65,6 +65,12 @@ GOAL_STAGES = (
     "summarise", "embed", "cluster", "label", "propose", "decide", "name", "assign", "stability", "hold-out"
 )  # fmt: skip
 
+SAMPLE_CHARACTERS = 24_000
+"""Characters of the logs that formats of a model are compared on."""
+
+MAX_SAMPLE_CONVERSATIONS = 64
+"""Most conversations of the project that these logs are taken from."""
+
 TABLES = {
     "import": frozenset({"conversation", "message", "source"}),
     "check": frozenset({"conversation"}),
@@ -202,9 +208,18 @@ class OpenProject:
 
     @made_once
     def run_setup(self) -> RunSetup:
+        """What runs are made with."""
         from engine.model.service.run_setup import RunSetup
+        from engine.training.service import find_adapter
 
-        return RunSetup(self.project, self.process, self.catalog, self.endpoints)
+        return RunSetup(
+            self.project,
+            self.process,
+            self.catalog,
+            self.endpoints,
+            functools.partial(find_adapter, self.project, self.catalog),
+            functools.partial(_sample_logs, self.project),
+        )
 
     @property
     def prompts(self) -> ProjectPrompts:
@@ -437,3 +452,18 @@ class OpenProject:
         from engine.simulate.service.simulations import ProjectSimulations
 
         return ProjectSimulations(self.run_setup)
+
+
+def _sample_logs(project: Project) -> str:
+    """Returns logs of a project, to compare formats of a model on; logs of sample conversations if it has none."""
+    from engine.base.conversation import render_log
+    from engine.conversations.tables import conversations
+    from engine.model.service.run_setup import bundled_logs
+    from engine.project.idset import IdSet
+
+    with project.reading() as conn:
+        ids = IdSet.every(conn).ascending()[:MAX_SAMPLE_CONVERSATIONS]
+        logs = [render_log(messages) for _, messages in conversations.conversations_for(conn, ids)]
+    if not logs:
+        return bundled_logs()
+    return "".join(piece.text for log in logs for piece in log)[:SAMPLE_CHARACTERS]

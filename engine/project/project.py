@@ -26,19 +26,19 @@ from engine.base.errors import (
     ProjectTooOld,
 )
 from engine.base.files import remove_leftovers
-from engine.project import project_id, runs
-from engine.project.file.backups import copy_whole, free_name
-from engine.project.file.failures import damaged, translate_file_errors, translate_sqlite_errors
-from engine.project.file.lock import ProjectFile, WriteLock, check_readable, has_log
-from engine.project.file.writer import Writer
+from engine.project import runs, settings
+from engine.project.backups import copy_whole, free_name
+from engine.project.failures import damaged, translate_file_errors, translate_sqlite_errors
 from engine.project.schema import (
     APPLICATION_ID,
-    FIRST,
-    LAST_TO_OPEN_EARLIER,
+    FIRST_SCHEMA,
+    LAST_COMMIT_FOR_EARLIER_SCHEMAS,
     SCHEMA,
     foreign_object,
     migrate,
 )
+from engine.project.write_lock import ProjectFile, WriteLock, check_readable, has_log
+from engine.project.writer import Writer
 
 T = TypeVar("T")
 
@@ -203,7 +203,7 @@ class Project:
         self._file.lock_anew()  # from now on SQLite always has a lock of its own, as a log is used
         self._writer = Writer(conn, lock)
         self.write(runs.interrupt_running)
-        self.write(project_id.ensure)
+        self.write(settings.ensure_project_id)
 
     @classmethod
     def _open_for_reading(cls, given: str, real: str, why: _NotWritable) -> Project:
@@ -575,10 +575,10 @@ def _check_schema(given: str, conn: sqlite3.Connection, *, allow_empty: bool) ->
             f" (schema {schema}, this one knows {SCHEMA}).",
             "Update the program.",
         )
-    if schema < FIRST:
+    if schema < FIRST_SCHEMA:
         raise ProjectTooOld(
             f"{given} is of a version before 1.0 (schema {schema}), which this one cannot open.",
-            f"Open it once with the program of commit {LAST_TO_OPEN_EARLIER}, which brings it up to date.",
+            f"Open it once with the program of commit {LAST_COMMIT_FOR_EARLIER_SCHEMAS}, which brings it up to date.",
         )
     if (foreign := foreign_object(conn, schema)) is not None:
         raise NotAProject(

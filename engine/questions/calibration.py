@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from engine.base.interval import Interval, wilson
+from engine.base.statistics.intervals import Interval, wilson
 from engine.completeness.records import DecisionRule, StateCounts
 from engine.questions.records.calibration import (
     MIN_OF_EACH,

@@ -19,12 +19,13 @@ from engine.conversations.tables import imports
 from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
 from engine.jobs.contract import OnProgress, Progress, config_hash
+from engine.model import tables as model_replies
 from engine.model.asking import Scenario
+from engine.model.catalog import LoadableModel
 from engine.model.chat import Call, Completion, Role
-from engine.model.model_work import ModelWork, RunModel
+from engine.model.model_work import ModelWork
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Chat
-from engine.project import replies as model_replies
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
@@ -62,7 +63,7 @@ class Answering:
         self,
         project: Project,
         process: ModelProcess,
-        models: Mapping[Role, RunModel],
+        models: Mapping[Role, LoadableModel],
     ) -> None:
         """Loads nothing yet."""
         self._project = project
@@ -218,7 +219,7 @@ class PlayStage:
         scenarios: Callable[[Mapping[Role, str]], Sequence[Scenario]],
         params: Mapping[str, Any],
         texts: Mapping[str, str],
-        models: Mapping[Role, RunModel],
+        models: Mapping[Role, LoadableModel],
         *,
         parallel: int = DEFAULT_PARALLEL_PLAYS,
         person: Person | None = None,
@@ -271,6 +272,11 @@ class PlayStage:
         """The key under which this stage stores its results."""
         return config_hash(self.name, self.params, self.fingerprints)
 
+    @property
+    def setting(self) -> PlaySetting:
+        """The setting of the plays, as it is stored."""
+        return PlaySetting(self.config_hash, self._kind, self.params, self._models)
+
     @cached_property
     def scenarios(self) -> Sequence[Scenario]:
         """The scenarios to play."""
@@ -314,7 +320,7 @@ class PlayStage:
         if not missing:
             return
         yield Progress(0, None, "loading the model")
-        setting = PlaySetting(self.config_hash, self._kind, self.params, self._models)
+        setting = self.setting
         self._project.write(lambda conn: plays.register(conn, setting))
         with self._project.reading() as conn:
             in_done_runs = plays.ended_keys_of_done_runs(conn, self.config_hash)
@@ -417,7 +423,7 @@ class PlayStage:
         source_id = imports.put_source(
             conn,
             f"simulated:{self._kind}:{format}:{self.config_hash}",
-            f"{self._kind}-{self.config_hash[:6]}",
+            self.setting.source,
             format,
             "it was simulated",
         )

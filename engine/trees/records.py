@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.base.request_options import ADAPTER, MODEL, choice, declared, whole_number
 from engine.completeness.records import STEP_STOP
 from engine.conversations.filters import FILTER, Filter
-from engine.model.service.records import ModelRequest
+from engine.model.records import ModelRequest
 from engine.trees.places import At
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.base.conversation import State
 from engine.base.number_format import counted
-from engine.base.outcomes import State
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.trees.meaning import Meanings

@@ -18,9 +18,8 @@ from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import names
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
-from engine.model.catalog import RunnableModel
+from engine.model.catalog import LoadableModel
 from engine.model.interface import LoadOptions
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs
@@ -66,7 +65,7 @@ class TreeRuns:
         """
         setup = self._setup
         model = setup.models.resolve(request.model_request)
-        setup.endpoints.check(model.model, lambda served: refuse_trees(served, request.tree))
+        setup.endpoints.check(model, lambda served: refuse_trees(served, request.tree))
         trees = TreeStage(
             setup.project,
             setup.process,
@@ -77,7 +76,7 @@ class TreeRuns:
             nodes=request.nodes,
             only=request.only,
         )
-        return [*setup.tuning.before(model), trees]
+        return [*setup.tuning_before(model), trees]
 
     def model_names(self) -> list[str]:
         """Returns the names of the models that can grow a tree, the one that the project uses for trees first."""
@@ -86,7 +85,7 @@ class TreeRuns:
         first = self._setup.models.for_work(None, "trees")
         return sorted(names, key=lambda name: name != first)
 
-    def model_of(self, run: RunRow) -> RunnableModel:
+    def model_of(self, run: RunRow) -> LoadableModel:
         """Returns the model of a recorded run, as the catalog has it or as it was before it was tuned, with the adapter
         of the run; or the endpoints of the run.
 
@@ -103,7 +102,7 @@ class TreeRuns:
         )
         for entry in entries:
             for entry_variant in (entry, replace(entry, tuning=None)):
-                model = self._setup.catalog.runnable(entry_variant, adapter)
+                model = self._setup.catalog.loadable(entry_variant, adapter)
                 if model.fingerprints["model_sha256"] == run.fingerprints.get("model_sha256"):
                     options = replace(model.options, context=run.params.get("context"))
                     return replace(model, options=options)
@@ -359,7 +358,7 @@ class TreeService:
         """
         model = self._runs.model_of(self._run(row))
         below = None if node is None or alpha is None else Below(node, alpha)
-        return GrowOnStage(self._project, self._process, RunModel(model), row, below)
+        return GrowOnStage(self._project, self._process, model, row, below)
 
     def _run(self, row: TreeRow) -> RunRow:
         """Returns the run that grew a tree; raises UsageError when it is not recorded."""

@@ -14,7 +14,7 @@ from engine.base.errors import NotFound, UsageError
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, ThreadedWork, blocks
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.stages import BlockStage, ModelStage
 from engine.project import runs
@@ -51,7 +51,7 @@ class TreeStage(BlockStage[int, TreeEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         options: TreeOptions,
         at: At,
         *,
@@ -273,7 +273,7 @@ class GrowOnStage(ModelStage):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         row: TreeRow,
         below: Below | None = None,
     ) -> None:

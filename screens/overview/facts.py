@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine.base import number_format
+from engine.base.conversation import Verdict
 from engine.base.errors import FilterError
-from engine.base.outcomes import Verdict
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.base import number_format
-from engine.base.interval import Interval
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 from engine.completeness.records import ScoreSet
 from engine.goals.records import LowestGoal

@@ -20,6 +20,7 @@ from engine.base.text import one_line
 from engine.completeness.records import Mode, ScoreSet
 from engine.completeness.service.sets import in_force, reliability
 from engine.conversations.filters import Filter
+from engine.conversations.import_request import ImportRequest
 from engine.conversations.text_checks import replaced_text
 from engine.goals.records import ReviewProgress
 from engine.opener.open_project import OpenProject
@@ -475,7 +476,11 @@ class OverviewScreen(WorkbenchScreen[None]):
 
         def import_mapped(path: str, form: str) -> None:
             if self.may_write():
-                self._start(lambda: self.services.jobs.start_import([path], form, replace=True))
+                self._start(
+                    lambda: self.services.jobs.start_import(
+                        [path], ImportRequest(form, replace=True)
+                    )
+                )
 
         from screens.shell.reading_dialogs import SourcesDialog
 

@@ -15,9 +15,11 @@ from textual.widgets import Input, Static
 
 from engine.base.errors import ProjectMoved, WorkbenchError
 from engine.base.events import DataChanged, Event
+from engine.base.request_options import options_of
 from engine.base.text import one_line
 from engine.completeness.records import Mode
 from engine.conversations.filters import Filter
+from engine.conversations.import_request import ImportRequest
 from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
@@ -284,8 +286,8 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             return
 
         def chosen(answer: tuple[str, str | None]) -> None:
-            path, form = answer
-            self._start(lambda: self.services.jobs.start_import([path], form))
+            path, format = answer
+            self._start(lambda: self.services.jobs.start_import([path], ImportRequest(format)))
 
         from screens.shell.importing import ImportDialog  # it brings the readers of all formats
 
@@ -297,11 +299,11 @@ class WorkbenchScreen(Keyed, IgnoresLateEvents, Screen[ResultT], inherit_binding
             return
         if run.stage == "import":
             paths = [str(path) for path in run.params.get("paths", [])]
-            branches, replace = (bool(run.params.get(name)) for name in ("all_branches", "replace"))
-            form, most = (run.params.get(name) for name in ("format", "most_unpacked"))
-            self._start(
-                lambda: self.services.jobs.start_import(paths, form, branches, replace, most)
+            names = options_of(ImportRequest)
+            request = ImportRequest(
+                **{name: run.params[name] for name in names if name in run.params}
             )
+            self._start(lambda: self.services.jobs.start_import(paths, request))
         elif run.stage == "simulate":
             self._start(lambda: self.services.simulations.go_on(run.config_hash))
         elif run.stage == "watch":

@@ -9,8 +9,8 @@ from textual.content import Content
 from textual.widget import Widget
 
 from engine.base import number_format
-from engine.base.interval import Interval, Share
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
+from engine.base.statistics.intervals import Interval, Share
 from engine.base.text import one_line
 from engine.questions.records.calibration import (
     MIN_OF_EACH,

@@ -11,8 +11,8 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.base.conversation import Verdict
 from engine.base.errors import FilterError
-from engine.base.outcomes import Verdict
 from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import Filter, ListQuery, parse_filter

@@ -12,9 +12,9 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widgets import Static
 
+from engine.base.conversation import Verdict
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.events import DataChanged, Event
-from engine.base.outcomes import Verdict
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject

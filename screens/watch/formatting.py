@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from textual.content import Content
 
+from engine.base.conversation import State
 from engine.base.number_format import bar, counted, difference, percent_range, probability
-from engine.base.outcomes import State
 from engine.base.text import end_of_path, one_line
 from engine.conversations.filter_fields import NOVEL
 from engine.conversations.filters import Filter, Term

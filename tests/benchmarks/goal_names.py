@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.model:
             catalog = Catalog(data_dir(), cache_dir())
-            model = catalog.runnable(catalog.entry(options.model))
+            model = catalog.loadable(catalog.entry(options.model))
             process.load(model.path, model.options)
             asker = ProcessAsker(process)
         reader = embedder_for("minilm")

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.conversation import Conversation, Message
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Conversation, Message, Verdict
 from engine.conversations.tables import imports
 from engine.formats.records import Parsed
 from engine.opener.open_project import OpenProject

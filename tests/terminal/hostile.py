@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.completeness.tables import remaining, score_sets, scores
 from engine.completeness.tables.remaining import RemainingEntry
 from engine.completeness.tables.score_sets import ScoreConfig

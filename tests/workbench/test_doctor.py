@@ -25,7 +25,7 @@ from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.pulls import PullPlan
 from engine.model.manifest import PULLED, Manifest, PartFile
-from engine.model.service.facts import MachineMemory
+from engine.model.memory_plan import MachineMemory
 from engine.project import runs
 from engine.project.network import NetworkService
 from engine.project.project import Project
@@ -112,7 +112,7 @@ class TestModels:
         catalog.cache.mkdir()
         (catalog.cache / "m-bf16.gguf").write_bytes(b"GGUF")
         assert named(run_checks(*folders), "tuning").status == "ok"
-        catalog.record_speed(catalog.runnable(catalog.entry(None)), 400.0, 0.0)
+        catalog.record_speed(catalog.loadable(catalog.entry(None)), 400.0, 0.0)
         drifted = named(run_checks(*folders), "tuning")
         assert (drifted.status, "now 400 tokens/s" in drifted.found) == ("warn", True)
 

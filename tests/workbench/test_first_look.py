@@ -16,9 +16,8 @@ from typing import Literal
 import pytest
 
 from engine.base import folders
-from engine.base.conversation import Conversation
+from engine.base.conversation import Conversation, State
 from engine.base.errors import Cancelled
-from engine.base.outcomes import State
 from engine.completeness import bundled_probe
 from engine.completeness.bundled_probe import BundledProbe
 from engine.completeness.records import CurvePoint, ScoreRow

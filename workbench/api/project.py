@@ -11,13 +11,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, get_args
 
+from engine.base.conversation import Verdict
 from engine.base.errors import NotFound, UsageError, WorkbenchError
 from engine.base.events import Event, JobProgress, Listener
-from engine.base.outcomes import Verdict
 from engine.completeness.records import Mode, ScoreSet, ScoringRequest
 from engine.completeness.service.sets import in_force
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
+from engine.conversations.import_request import ImportRequest
 from engine.conversations.selection import check_limit
 from engine.conversations.service import import_stages
 from engine.goals.records import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal
@@ -137,14 +138,9 @@ class Project:
             FormatError: An input cannot be read.
             WorkbenchError: The project cannot be written.
         """
-        stage, check = import_stages(
-            self._workspace.project,
-            [str(path) for path in paths],
-            format,
-            all_branches=all_branches,
-            replace=replace,
-            most_unpacked=None if most_unpacked is None else round(most_unpacked * (1 << 30)),
-        )
+        most_bytes = None if most_unpacked is None else round(most_unpacked * (1 << 30))
+        request = ImportRequest(format, all_branches, replace, most_bytes)
+        stage, check = import_stages(self._workspace.project, [str(p) for p in paths], request)
         self._run([stage, check], progress)
         return ImportResult(
             new=stage.new,

@@ -16,7 +16,7 @@ from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.trees.records import TreeRequest
 from engine.trees.tree import Transform, TreeOptions
-from workbench.arguments import Argument, argument, positive, switch, takes
+from workbench.arguments import Argument, argument, number, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands import first_look
 from workbench.commands.first_look import show_rest
@@ -45,19 +45,14 @@ to what is likely, so that whole answers hold most of the probability, and the t
 
 def _folder(help: str) -> Argument:
     """Returns the folder of the demo."""
-    return argument("dir", nargs="?", default=FOLDER, help=f"{help} (default: {FOLDER})")
+    return argument("dir", nargs="?", default=FOLDER, help=help)
 
 
 @takes(
     _folder("folder for the project"),
     switch("--headless", "do not open the terminal screens"),
-    argument(
-        "--count",
-        type=positive,
-        default=CONVERSATIONS,
-        help=f"conversations (default: {CONVERSATIONS})",
-    ),
-    argument("--seed", type=int, default=SEED, help=f"seed of the samples (default: {SEED})"),
+    number("--count", "conversations", CONVERSATIONS),
+    argument("--seed", type=int, default=SEED, help="seed of the samples"),
     switch("--samples-only", "import the samples and run nothing"),
 )
 def demo(arguments: argparse.Namespace) -> CommandResult | int:

@@ -17,15 +17,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine.base.conversation import State
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability
-from engine.base.outcomes import State
 from engine.base.text import one_line
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ScoreRow, ScoringRequest
 from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery
+from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
 from engine.conversations.service import account_lines, import_stages
 from engine.conversations.stages import ImportStage
 from engine.goals.requests import ClusteringRequest
@@ -106,18 +107,16 @@ def first_look(
     as_json: bool,
     screens: bool = False,
     further: Further | None = None,
-    format: str | None = None,
+    importing: ImportRequest = DEFAULT_IMPORT,
     provisional: bool = True,
-    most_unpacked: int | None = None,
 ) -> Looked:
     """Imports, clusters and scores, and prints each result as soon as it is there; what is done is not done again.
 
     Args:
         screens: The screens are opened next, so return after the first result and leave the rest to them.
         further: Stages to run after the scores.
-        format: Format in which the files are read; None: that which is detected.
+        importing: How the files are read.
         provisional: Whether to wait for provisional scores where reading takes long.
-        most_unpacked: Number of bytes to which any file may unpack; None for the usual limit.
 
     Raises:
         WorkbenchError: A file cannot be read, or a stage failed; what was done is kept. Where nothing was read, no new
@@ -128,7 +127,7 @@ def first_look(
     try:
         with OpenProject(project, create=True) as workspace:
             look = _FirstLook(workspace, paths, project, as_json=as_json, further=further)
-            return look.run(screens, format, provisional, most_unpacked)
+            return look.run(screens, importing, provisional)
     except UnknownFormat as error:
         if is_new:
             project.unlink(missing_ok=True)
@@ -160,17 +159,11 @@ class _FirstLook:
         self._narrator = Narrator(self._time_left)
         self._start = time.monotonic()
 
-    def run(
-        self, screens: bool, format: str | None, provisional_too: bool, most_unpacked: int | None
-    ) -> Looked:
+    def run(self, screens: bool, importing: ImportRequest, provisional_too: bool) -> Looked:
         """See `first_look`; `provisional_too` is whether to wait for provisional scores."""
         workspace = self._workspace
-        reading, self._check = import_stages(
-            workspace.project,
-            [str(path) for path in self._paths],
-            format,
-            most_unpacked=most_unpacked,
-        )
+        paths = [str(path) for path in self._paths]
+        reading, self._check = import_stages(workspace.project, paths, importing)
         self._time_left.expect("read", None)
         try:
             self._run([reading])

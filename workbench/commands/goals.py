@@ -15,7 +15,7 @@ from engine.goals.records import GoalDecision, GoalGroup, MergeOrder, Proposal
 from engine.goals.service.decisions import import_decisions
 from engine.goals.service.service import GoalService
 from engine.opener.open_project import OpenProject
-from workbench.arguments import FILTER, PROJECT, argument, one_of, positive, share, switch, takes
+from workbench.arguments import FILTER, PROJECT, argument, number, one_of, share, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import run_stages
 
@@ -44,7 +44,7 @@ def list_groups(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     PROJECT,
-    argument("--show", type=positive, metavar="N", help="show the clustering N instead"),
+    number("--show", "show the clustering N instead"),
 )
 def clusterings(arguments: argparse.Namespace) -> CommandResult:
     """Lists the clusterings, oldest first; with --show shows one of them first.
@@ -112,13 +112,7 @@ def apart(arguments: argparse.Namespace) -> CommandResult:
     PROJECT,
     _GROUP,
     one_of(
-        argument(
-            "--parts",
-            type=positive,
-            default=2,
-            metavar="N",
-            help="parts that k-means makes (default: 2)",
-        ),
+        number("--parts", "parts that k-means makes", 2),
         argument(
             "--members",
             nargs="+",
@@ -191,9 +185,7 @@ def undo(arguments: argparse.Namespace) -> CommandResult:
 
 @takes(
     PROJECT,
-    argument(
-        "--limit", type=positive, default=10, metavar="N", help="list at most N (default: 10)"
-    ),
+    number("--limit", "list at most N", 10),
     argument("--order", choices=get_args(MergeOrder), help="which pairs come first, from now on"),
     argument(
         "--least-similarity",

@@ -11,10 +11,10 @@ from pathlib import Path
 from engine.base.errors import UsageError
 from engine.base.number_format import counted, size
 from engine.opener.merging import Taken, merge
-from engine.project.file.backups import KEEP, Backup, back_up, backups_of, restore
-from engine.project.file.repair import Repair, repair
+from engine.project.backups import KEEP, Backup, back_up, backups_of, restore
 from engine.project.network import NetworkService
 from engine.project.project import Project
+from engine.project.repair import Repair, repair
 from workbench.arguments import PROJECT, argument, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 
@@ -26,7 +26,7 @@ from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
         type=int,
         default=KEEP,
         metavar="N",
-        help=f"how many backups of this command stay, by default {KEEP}; those before upgrades always do",
+        help="how many backups of this command stay; those before upgrades always do",
     ),
 )
 def backup(arguments: argparse.Namespace) -> CommandResult:

@@ -29,7 +29,7 @@ from engine.trees.records import TreeRow
 from engine.trees.reports import meanings_line, tree_line
 from engine.trees.stages import tree_row
 from engine.trees.tree import ROOT, Kind, Tree
-from workbench.arguments import PROJECT, argument, positive, share, switch, takes
+from workbench.arguments import PROJECT, argument, number, share, switch, takes
 from workbench.command_result import CommandResult
 from workbench.commands.trees import GROWTH_ARGUMENTS, tree_request
 from workbench.narration import narrate
@@ -42,7 +42,7 @@ MAX_TREE_LINES = 60
     PROJECT,
     argument("conversation", help="its name, as `workbench list` shows it"),
     *GROWTH_ARGUMENTS,
-    argument("--step", type=positive, metavar="N", help="before the assistant's step N instead"),
+    number("--step", "before the assistant's step N instead"),
     argument("--seconds", type=float, help="stop after this many seconds"),
     argument("--property", metavar="P", help="bound the probability of `contains yes`, ..."),
     switch("--text", "print complete answers instead"),
@@ -59,7 +59,7 @@ def tree(arguments: argparse.Namespace) -> CommandResult:
     predicate = parse_predicate(arguments.property) if arguments.property else None
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         chosen_places = _places(workspace, arguments, request.at)
-        chosen = workspace.models_in_use.resolve(request.model_request).model
+        chosen = workspace.models_in_use.resolve(request.model_request)
         steps = ", ".join(str(place.step) for place in chosen_places)
         narrate(f"Growing a tree before step {steps} with {chosen.label}.")
         model = workspace.process.client_for(chosen)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from engine.base.conversation import Verdict
 from engine.base.errors import NotFound, NotYet, UsageError, WorkbenchError
-from engine.base.interval import Interval, Share
 from engine.base.number_format import counted, figure, figure_range, percent_range, probability
-from engine.base.outcomes import Verdict
+from engine.base.statistics.intervals import Interval, Share
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, Term
 from engine.opener.open_project import OpenProject
@@ -27,19 +27,22 @@ from engine.questions.service.agreement import PeopleAgreement, people_agreement
 from engine.questions.service.answers import import_answers
 from workbench.arguments import (
     ANNOTATOR,
+    DRY_RUN,
     FILTER,
     PROJECT,
+    annotator,
     argument,
+    number,
     one_of,
-    positive,
+    several,
     share,
     switch,
     takes,
     unit_interval,
 )
-from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
+from workbench.command_result import CommandResult
 from workbench.commands.goals import conversation
-from workbench.commands.summaries import narrate_set
+from workbench.commands.summaries import intake_result, narrate_set
 from workbench.narration import narrate
 
 
@@ -51,16 +54,8 @@ from workbench.narration import narrate
         "--verdict", choices=[str(verdict) for verdict in Verdict], help="the verdict of each"
     ),
     argument("--note", help="a note on each; an empty one takes the note away"),
-    argument(
-        "--tag", action="append", default=[], metavar="NAME", help="a tag for each; may be repeated"
-    ),
-    argument(
-        "--untag",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="take this tag away from each; may be repeated",
-    ),
+    several("--tag", "a tag for each", "NAME"),
+    several("--untag", "take this tag away from each", "NAME"),
     ANNOTATOR,
     switch(
         "--blind",
@@ -148,10 +143,8 @@ _ACT_NAMES = {
         " what `export PROJECT verdicts` wrote",
     ),
     switch("--replace", "give verdicts also where there are other ones"),
-    argument(
-        "--annotator", default="", metavar="NAME", help="who gave the answers that have no name"
-    ),
-    switch("--dry-run", "say what would happen and store nothing"),
+    annotator("who gave the answers that have no name"),
+    DRY_RUN,
 )
 def import_verdicts(arguments: argparse.Namespace) -> CommandResult:
     """Gives the verdicts of a file in one act, and says what became of each answer."""
@@ -163,12 +156,7 @@ def import_verdicts(arguments: argparse.Namespace) -> CommandResult:
             annotator=arguments.annotator,
             dry_run=arguments.dry_run,
         )
-    dry = ["Nothing is stored; it would be:"] if arguments.dry_run else []
-    return CommandResult(
-        [*dry, *report.sentences()],
-        {**report.as_json(), "dry_run": arguments.dry_run},
-        EXIT_INCOMPLETE if report.has_gaps else EXIT_DONE,
-    )
+    return intake_result(report, arguments.dry_run)
 
 
 @takes(PROJECT)
@@ -300,13 +288,7 @@ def _rate_text(rate: CompletionRate) -> str:
 
 # Probes fitted to verdicts and tags
 
-_NEXT = argument(
-    "--next",
-    type=positive,
-    default=10,
-    metavar="N",
-    help="list the N most informative conversations to judge next (default: 10)",
-)
+_NEXT = number("--next", "list the N most informative conversations to judge next", 10)
 
 
 @takes(

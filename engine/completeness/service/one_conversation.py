@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.base.conversation import LogPiece, Message, render_log
+from engine.base.conversation import LogPiece, Message, State, render_log
 from engine.base.errors import FormatError, NotFound
-from engine.base.outcomes import State
 from engine.completeness import bundled_probe
 from engine.completeness.block import BoundaryProbability, ItemScore, log_item
 from engine.completeness.boundaries import no_boundary_reason
@@ -103,10 +102,10 @@ class ConversationScorer:
         run = self._runs.run(replace(request, mode=mode, tune=False))
         probe = None
         if run.question.states:
-            probe = bundled_probe.bundled_probe_for(run.model.model)
+            probe = bundled_probe.bundled_probe_for(run.model)
             if probe is None:
                 raise NotFound(
-                    f"There is no probe for {run.model.model.label} outside a project.",
+                    f"There is no probe for {run.model.label} outside a project.",
                     "Score with mode base or tuned, or score a project.",
                 )
         pieces = render_log(read)
@@ -135,7 +134,7 @@ class ConversationScorer:
             remaining = None
             if last is not None and last < DecisionRule().threshold:
                 remaining = self._remaining(run, read)
-        adapter = run.model.model.adapter
+        adapter = run.model.adapter
         return ConversationScore(
             p=last,
             state=DecisionRule().state(last),
@@ -144,8 +143,8 @@ class ConversationScorer:
             remaining=remaining,
             leaks=leaks,
             mode=mode,
-            model=run.model.model.label,
-            adapter=BUNDLED_PROBE_ADAPTER if probe else run.model.model.adapter_name,
+            model=run.model.label,
+            adapter=BUNDLED_PROBE_ADAPTER if probe else run.model.adapter_name,
             own_adapter=adapter is not None and adapter.parent != BUNDLED_ADAPTERS,
         )
 

@@ -22,10 +22,9 @@ from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
 from engine.model.adapter_files import AdapterOrigin
-from engine.model.catalog import BUNDLED_ADAPTERS, RunnableModel
+from engine.model.catalog import BUNDLED_ADAPTERS, LoadableModel
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import CountTokens, MeasureLong
 from engine.model.prompt_files import prompt_names
@@ -52,7 +51,7 @@ class ScoringRun:
         stages: All of the run in order; the other two are among them.
     """
 
-    model: RunModel
+    model: LoadableModel
     question: Question
     reading: ScoringStage | ReadingStage
     scored: ScoringStage | FittingStage
@@ -68,7 +67,7 @@ def estimate_scoring(
     project: Project,
     process: ModelProcess,
     run: ScoringRun,
-    measured: Callable[[RunnableModel, float, int], None],
+    measured: Callable[[LoadableModel, float, int], None],
 ) -> Estimate:
     """Counts the work that is left and divides it by the speed measured on this machine.
 
@@ -82,7 +81,7 @@ def estimate_scoring(
     Raises:
         ModelError: The model cannot be loaded.
     """
-    model, prompt = run.model.model, run.question.prompt
+    model, prompt = run.model, run.question.prompt
     with project.reading() as conn:
         left = sorted(run.reading.waiting(conn))
         chars_left = conversations.chars(conn, left)
@@ -167,21 +166,21 @@ class ScoringRuns:
         if mode == "tuned" and tag is None:
             tag = _trained_tag(model)
         question = question_for(mode, prompts, tag)
-        setup.endpoints.check(model.model, lambda served: refuse_curve(served, question))
+        setup.endpoints.check(model, lambda served: refuse_curve(served, question))
         reading, scored = self._stages(request, mode, model, question)
         if request.part is not None:
-            before = setup.tuning.before(model) if request.tune else []
+            before = setup.tuning_before(model) if request.tune else []
             return ScoringRun(model, question, reading, scored, [*before, reading])
         stages: list[ScoringPart] = [scored] if scored is reading else [reading, scored]
         writer = self._writer(request, mode, model)
         if request.remaining:
-            tuned = mode == "tuned" or (mode == "probe" and writer.model.adapter is not None)
+            tuned = mode == "tuned" or (mode == "probe" and writer.adapter is not None)
             prompt = prompts["remaining-tuned" if tuned else "remaining"]
             if request.paper and not tuned:
                 prompt = replace(prompts[mode], max_tokens=PAPER_TOKENS)
             if tag is not None:
                 prompt = replace(prompt, stop=(*prompt.stop, tag))
-            setup.endpoints.check_writing(writer.model, prompt)
+            setup.endpoints.check_writing(writer, prompt)
             remaining = RemainingStage(
                 setup.project,
                 setup.process,
@@ -194,18 +193,18 @@ class ScoringRuns:
                 reading.write_remaining(remaining)
             stages.append(remaining)
         others = () if writer is model else (writer,)
-        before = setup.tuning.before(model, *others) if request.tune else []
+        before = setup.tuning_before(model, *others) if request.tune else []
         return ScoringRun(model, question, reading, scored, [*before, *stages])
 
-    def _writer(self, request: ScoringRequest, mode: Mode, model: RunModel) -> RunModel:
+    def _writer(self, request: ScoringRequest, mode: Mode, model: LoadableModel) -> LoadableModel:
         """The model that writes remaining tasks: the one that scores, with a completion adapter beside a probe."""
         if mode != "probe" or request.adapter is not None:
             return model
         tuned = self._setup.models.resolve(replace(request, mode="tuned").model_request)
-        return tuned if tuned.model.path == model.model.path else model
+        return tuned if tuned.path == model.path else model
 
     def _stages(
-        self, request: ScoringRequest, mode: Mode, model: RunModel, question: Question
+        self, request: ScoringRequest, mode: Mode, model: LoadableModel, question: Question
     ) -> tuple[ScoringStage | ReadingStage, ScoringStage | FittingStage]:
         """The stage that reads the logs, and the one that stores the scores, which may be the same."""
         setup = self._setup
@@ -253,17 +252,17 @@ class ScoringRuns:
             return "tuned"
         setup = self._setup
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
-        if model.model.endpoints:
+        if model.endpoints:
             return "base"
         if request.paper:
-            return "tuned" if model.model.adapter is not None else "base"
+            return "tuned" if model.adapter is not None else "base"
         if self._enough_for_probe(request):
             return "probe"
-        adapter = model.model.adapter
+        adapter = model.adapter
         if adapter is not None and adapter.parent != BUNDLED_ADAPTERS:
             return "tuned"
         bare = setup.models.resolve(replace(request, mode="probe").model_request)
-        if bundled_probe.bundled_probe_for(bare.model) is not None:
+        if bundled_probe.bundled_probe_for(bare) is not None:
             return "probe"
         return "tuned" if adapter is not None else "base"
 
@@ -285,14 +284,14 @@ class ScoringRuns:
         """Estimates the cost of a scoring run; see `estimate_scoring`."""
         setup = self._setup
         found = estimate_scoring(setup.project, setup.process, run, setup.catalog.record_long_speed)
-        return replace(found, adapter=run.model.model.adapter_name)
+        return replace(found, adapter=run.model.adapter_name)
 
     def _held_out(self, run: str | None) -> frozenset[str] | None:
         return None if run is None else held_out_by(run_named(Path(self._setup.project.path), run))
 
 
-def _trained_tag(model: RunModel) -> str | None:
+def _trained_tag(model: LoadableModel) -> str | None:
     """The text tag that the adapter of a model was trained to end with; None for an end token, and without an
     adapter."""
-    adapter = model.model.adapter
+    adapter = model.adapter
     return AdapterOrigin.of(read_gguf(adapter)).end_tag or None if adapter is not None else None

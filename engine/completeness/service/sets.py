@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.base.interval import Interval
 from engine.base.number_format import counted, difference, figure, figure_range
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,

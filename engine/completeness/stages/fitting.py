@@ -33,7 +33,7 @@ from engine.completeness.truncation import Cuts, draw_cuts, matched, matched_dif
 from engine.conversations import shingle_overlap
 from engine.conversations.tables.conversations import names
 from engine.jobs.contract import CpuStage, OnProgress, Progress
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
@@ -126,7 +126,7 @@ class FittingStage(CpuStage):
     def __init__(
         self,
         project: Project,
-        model: RunModel,
+        model: LoadableModel,
         states_key: Callable[[], str],
         *,
         provisional: bool = False,
@@ -207,7 +207,7 @@ class FittingStage(CpuStage):
         self, run_id: int, key: str, read: _Read, fitted: _Fitted, report: OnProgress
     ) -> int:
         """Stores the scores part by part; returns the number of conversations that have one."""
-        model = self._model.model
+        model = self._model
         noise = None if fitted.spread is None else float(fitted.spread.mean())
         name = fitted.bundled or model.adapter_name
         config = ScoreConfig(key, "probe", model.label, name, noise, fitted.test)
@@ -260,7 +260,7 @@ class FittingStage(CpuStage):
         different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
         bundled = None
         if different < MIN_CONVERSATIONS_FOR_PROBE:
-            bundled = bundled_probe.bundled_probe_for(self._model.model)
+            bundled = bundled_probe.bundled_probe_for(self._model)
             if bundled is None or not read.usable:
                 raise NotYet(
                     f"A probe needs {MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places,"

@@ -24,7 +24,7 @@ from engine.completeness.truncation import cut_at
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.stages import BlockStage
 from engine.project import runs
@@ -55,7 +55,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         *,
         selection: Selection = ALL,
         measured: Measured | None = None,

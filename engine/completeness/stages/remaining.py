@@ -15,7 +15,7 @@ from engine.completeness.tables import generated_ends, remaining, scores
 from engine.completeness.tables.remaining import RemainingEntry
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import WrittenReply
 from engine.model.prompt_files import Prompt
@@ -40,7 +40,7 @@ class RemainingStage(BlockStage[int, RemainingEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         prompt: Prompt,
         scores_key: Callable[[], str],
         *,

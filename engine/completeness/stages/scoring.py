@@ -21,7 +21,7 @@ from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import OnProgress, Progress, blocks
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
@@ -55,7 +55,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         mode: Mode,
         question: Question,
         *,

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Mapping
 from typing import Any
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.requests import REQUEST_COUNTS_SQL

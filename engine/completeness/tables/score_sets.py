@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engine.base.interval import Interval
+from engine.base.statistics.intervals import Interval
 from engine.completeness.records import DecisionRule, EndingTest, ScoreSet, SetMode
 from engine.project import settings
 from engine.project.sql import to_json

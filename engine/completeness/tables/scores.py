@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.records import CurvePoint, DecisionRule, ScoreRow
 from engine.completeness.tables import generated_ends, score_sets
 from engine.conversations.tables.conversations import imported

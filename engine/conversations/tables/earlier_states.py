@@ -1,4 +1,4 @@
-"""What conversations were before an import replaced their text (earlier states), and which verdicts were given since."""
+"""What conversations were before an import replaced their text (earlier states), and verdicts that were given since."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ from engine.goals.tables.texts import LazyTexts, TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import CpuStage, OnProgress, Progress
+from engine.model.catalog import LoadableModel
 from engine.model.embedders.vectors import Vectors, blocks
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
@@ -233,7 +233,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         prompt: Prompt,
         *,
         near: bool = True,

@@ -25,9 +25,9 @@ from engine.goals.tables import vectors
 from engine.goals.tables.texts import GoalEntry, TextSource
 from engine.goals.tables.vectors import VectorConfig, digest_of
 from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress, blocks
+from engine.model.catalog import LoadableModel
 from engine.model.embedders.embedder import Embedder, embedder_from_state
 from engine.model.embedders.vectors import Vectors, has_vector, same_space
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
@@ -46,7 +46,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         prompt: Prompt,
         *,
         selection: Selection = ALL,

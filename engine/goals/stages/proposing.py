@@ -37,7 +37,7 @@ from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.goals.views.splitting import as_if_split, split_candidates
 from engine.jobs.contract import OnProgress, Progress
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import ModelStage
@@ -197,7 +197,7 @@ class ProposeStage(ModelStage):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         queue_cache: MergeQueueCache,
         merge: Prompt,
         reason: Prompt,
@@ -320,7 +320,7 @@ class ProposeStage(ModelStage):
             block, lambda pairs: self._questions.ask(asker, state, pairs), given_up
         )
         remaining_reasons = iter(reasons)
-        if not self._work.writes_labels:
+        if not self._work.model.writes_labels:
             entries = [
                 entry and replace(entry, answer=replace(entry.answer, label="", description=""))
                 for entry in entries

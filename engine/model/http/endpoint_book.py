@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.base.errors import ModelFileError, NameTaken, UsageError
 from engine.base.files import create_private_folder, write_atomically
-from engine.model.catalog import RunnableModel
+from engine.model.catalog import LoadableModel
 from engine.model.http.address import Address, parse_address
 from engine.model.http.capabilities import Capabilities
 from engine.model.http.client import REQUEST_SECONDS, EndpointClient, with_model
@@ -181,7 +181,7 @@ class EndpointBook:
             entries[0].can, context=min(contexts, default=None), noise=max(noise, default=None)
         )
 
-    def runnable(self, names: tuple[str, ...], options: LoadOptions) -> RunnableModel:
+    def loadable(self, names: tuple[str, ...], options: LoadOptions) -> LoadableModel:
         """Returns the model that these endpoints serve, for stages.
 
         Raises:
@@ -192,7 +192,7 @@ class EndpointBook:
         label = ", ".join(names) + (" (endpoint)" if len(names) == 1 else " (endpoints)")
         if can.top and not can.echo:
             label += f", top {can.top}"
-        return RunnableModel(
+        return LoadableModel(
             label=label,
             path=Path(),
             options=options,
@@ -207,14 +207,14 @@ class EndpointBook:
 
     def that_gave(
         self, fingerprints: Mapping[str, Any], options: LoadOptions
-    ) -> RunnableModel | None:
+    ) -> LoadableModel | None:
         """Returns the model of an earlier run by its fingerprints; None if it is another model or an endpoint was
         changed."""
         urls = fingerprints.get("endpoints", ())
         names = tuple(name for name, entry in self._entries.items() if entry.url in urls)
         if not names or len(names) != len(urls):
             return None
-        model = self.runnable(names, options)
+        model = self.loadable(names, options)
         return model if model.fingerprints == dict(fingerprints) else None
 
     def _entries_alike(self, names: tuple[str, ...]) -> list[EndpointEntry]:

@@ -13,11 +13,12 @@ import json
 import os
 import shutil
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 from engine.base.errors import (
     HubError,
@@ -32,8 +33,8 @@ from engine.base.files import create_private_folder
 from engine.model.gguf_file import read_gguf
 from engine.model.hub.access import Hub
 from engine.model.hub.download import Fetch
-from engine.model.hub.repositories import HubFile, HubRepository
 from engine.model.manifest import PULLED, Manifest, PartFile, read_manifest
+from engine.model.records import HubFile, HubRepository, PullRow, PullState
 
 PLAN = ".pull.json"
 PART = ".part"
@@ -41,25 +42,8 @@ SPARE = 500_000_000
 """Bytes that a pull leaves free on the disk."""
 _CHUNK = 1 << 20
 
-PullState = Literal["waiting", "pulling", "checking", "paused", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class PullProgress:
-    """The progress of a pull.
-
-    Attributes:
-        done, total: Bytes of all files.
-        redirect: `from HOST` if the hub redirects the download to another host; else empty.
-    """
-
-    state: PullState
-    done: int
-    total: int
-    redirect: str = ""
-
-
-ReportProgress = Callable[[PullProgress], None]
+RATE_SECONDS = 5.0
+"""Length of the time window of a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +80,69 @@ class PullPlan:
             _size(self.folder / one.name) or _size(self.part(one)) for one in self.wanted.files
         )
 
-    def part(self, one: PartFile) -> Path:
+    def part(self, file: PartFile) -> Path:
         """Returns the path of a file while it is incomplete."""
-        return self.folder / (one.name + PART)
+        return self.folder / (file.name + PART)
+
+    def row(self, state: PullState) -> PullRow:
+        """Returns the pull in a state, with the bytes that are on disk."""
+        first = self.wanted.files[0].name
+        return PullRow(self.name, self.wanted.repository, first, state, self.done, self.wanted.size)
+
+
+class Rate:
+    """Measures the bytes per second over the last `RATE_SECONDS`."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Starts a measurement; `clock` returns the time in seconds."""
+        self._clock = clock
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def add(self, done: int) -> None:
+        """Adds the number of bytes so far; if it is smaller than the last one, the measurement restarts."""
+        time_now = self._clock()
+        if self._samples and done < self._samples[-1][1]:
+            self._samples.clear()
+        self._samples.append((time_now, done))
+        while len(self._samples) > 2 and time_now - self._samples[1][0] > RATE_SECONDS:
+            self._samples.popleft()
+
+    @property
+    def value(self) -> float | None:
+        """The bytes per second; None before two counts at different times."""
+        if len(self._samples) < 2:
+            return None
+        (first_time, first), (time_now, last) = self._samples[0], self._samples[-1]
+        return (last - first) / (time_now - first_time) if time_now > first_time else None
+
+
+class _Reporter:
+    """Reports the state of one pull with its rate, which each new state measures anew."""
+
+    def __init__(self, plan: PullPlan, report: Callable[[PullRow], None]) -> None:
+        self._row, self._report = plan.row("waiting"), report
+        self._rate = Rate()
+
+    def __call__(
+        self, state: PullState, done: int, total: int | None = None, redirect: str = ""
+    ) -> None:
+        """Reports so many bytes of `total`, by default of all files."""
+        if state != self._row.state:
+            self._rate = Rate()
+        self._rate.add(done)
+        rate = self._rate.value
+        total = self._row.total if total is None else total
+        self._row = replace(self._row, state=state)
+        self._report(
+            replace(
+                self._row,
+                done=done,
+                total=total,
+                rate=rate,
+                seconds_left=(total - done) / rate if rate else None,
+                redirect=redirect,
+            )
+        )
 
 
 def plan_pull(
@@ -153,8 +197,13 @@ def unfinished(data: Path) -> list[PullPlan]:
     return sorted(found, key=lambda plan: plan.name)
 
 
-def carry_out(hub: Hub, plan: PullPlan, stop: threading.Event, report: ReportProgress) -> Manifest:
-    """Pulls the missing files, checks them, and adds the model to the catalogue.
+def carry_out(
+    hub: Hub, plan: PullPlan, stop: threading.Event, report: Callable[[PullRow], None]
+) -> Manifest:
+    """Pulls the missing files, checks them, and adds the model to the catalog; returns its manifest.
+
+    Args:
+        report: Called with the state of the pull after each piece.
 
     Raises:
         ModelError: The disk has no room, or the hub refuses or does not answer; see `Fetch.run`.
@@ -165,13 +214,14 @@ def carry_out(hub: Hub, plan: PullPlan, stop: threading.Event, report: ReportPro
     """
     refuse_without_room(plan)
     create_private_folder(plan.folder)
+    reporter = _Reporter(plan, report)
     with _alone(plan):
         try:
-            report(PullProgress("pulling", plan.done, plan.wanted.size))
+            reporter("pulling", plan.done)
             for one in plan.wanted.files:
                 if _size(plan.folder / one.name) != one.size:
-                    _fetch(hub, plan, one, stop, report)
-            files = tuple(_checked(plan, one, stop, report) for one in plan.wanted.files)
+                    _fetch(hub, plan, one, stop, reporter)
+            files = tuple(_check(plan, one, stop, reporter) for one in plan.wanted.files)
         except (ModelError, NetworkRefused):
             if not plan.done:
                 _drop(plan)
@@ -228,18 +278,18 @@ def _drop(plan: PullPlan) -> None:
 
 
 def _fetch(
-    hub: Hub, plan: PullPlan, one: PartFile, stop: threading.Event, report: ReportProgress
+    hub: Hub, plan: PullPlan, one: PartFile, stop: threading.Event, report: _Reporter
 ) -> None:
     others = plan.done - _size(plan.part(one))
     redirect = ""
 
     def arrived(count: int) -> None:
-        report(PullProgress("pulling", others + count, plan.wanted.size, redirect))
+        report("pulling", others + count, redirect=redirect)
 
     def on_redirect(host: str) -> None:
         nonlocal redirect
         redirect = f"from {host}"
-        report(PullProgress("pulling", plan.done, plan.wanted.size, redirect))
+        report("pulling", plan.done, redirect=redirect)
 
     Fetch(
         hub,
@@ -253,9 +303,7 @@ def _fetch(
     ).run()
 
 
-def _checked(
-    plan: PullPlan, one: PartFile, stop: threading.Event, report: ReportProgress
-) -> PartFile:
+def _check(plan: PullPlan, one: PartFile, stop: threading.Event, report: _Reporter) -> PartFile:
     """Verifies checksum and header of a file, moves it to its place, and returns it with its time of change."""
     place, part = plan.folder / one.name, plan.part(one)
     if place.exists():
@@ -265,7 +313,7 @@ def _checked(
         while piece := file.read(_CHUNK):
             digest.update(piece)
             read += len(piece)
-            report(PullProgress("checking", read, one.size))
+            report("checking", read, one.size)
             if stop.is_set():
                 raise Paused("The pull is paused.", "Pull again to go on.")
     if digest.hexdigest() != one.sha256:

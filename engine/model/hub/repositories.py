@@ -7,94 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
-from engine.base.errors import HubError, NotFound, UsageError
+from engine.base.errors import HubError, UsageError
 from engine.model.hub.access import Hub
 from engine.model.manifest import PartFile
+from engine.model.records import HubFile, HubModel, HubRepository
 
 MOST_FOUND = 50
 _PLAIN = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
 _SPLIT = re.compile(r"^(?P<stem>.+)-(?P<nth>\d{5})-of-(?P<all>\d{5})\.gguf$")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
-
-
-@dataclass(frozen=True, slots=True)
-class HubModel:
-    """A repository that was found.
-
-    Attributes:
-        gated: Whether its owners hand it out on request only.
-        licence: As its tags name it; empty where they name none.
-        downloads: In the last month, as the hub counts.
-        changed: Date of its last change, ISO 8601; empty where the hub does not say.
-    """
-
-    name: str
-    gated: bool
-    licence: str
-    downloads: int
-    likes: int
-    changed: str
-
-
-@dataclass(frozen=True, slots=True)
-class HubFile:
-    """One model of a repository: a file, or the parts of a split one in order."""
-
-    parts: tuple[PartFile, ...]
-
-    @property
-    def name(self) -> str:
-        """Place of the first part in the repository."""
-        return self.parts[0].path
-
-    @property
-    def size(self) -> int:
-        """Bytes of all parts."""
-        return sum(part.size for part in self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class HubRepository:
-    """The GGUF files of a repository at one commit, smallest first.
-
-    Attributes:
-        left_out: How many more there are whose name, checksum or parts are not such that they can be pulled.
-    """
-
-    name: str
-    revision: str
-    licence: str
-    gated: bool
-    files: tuple[HubFile, ...]
-    left_out: int = 0
-
-    def file(self, wanted: str | None) -> HubFile:
-        """The file that a person means: by its place, or by a piece of it such as `Q4_K_M`.
-
-        Raises:
-            UsageError: None or several could be meant.
-        """
-        if not self.files:
-            raise UsageError(
-                f"{self.name} has no GGUF file that can be pulled.",
-                "Look for a repository whose name ends in GGUF.",
-            )
-        meant = [
-            file
-            for file in self.files
-            if wanted is None or file.name == wanted or wanted.lower() in file.name.lower()
-        ]
-        exact = [file for file in meant if wanted is not None and file.name == wanted]
-        if len(exact or meant) == 1:
-            return (exact or meant)[0]
-        listed = ", ".join(f"{file.name} ({file.size / 1e9:.1f} GB)" for file in self.files)
-        if not meant:
-            raise NotFound(f"{self.name} has no file {wanted!r}.", f"It has {listed}.")
-        raise UsageError(f"{self.name} has {len(meant)} such files.", f"Name one of {listed}.")
 
 
 def search(hub: Hub, text: str, limit: int = 20) -> list[HubModel]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,32 +13,7 @@ from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntr
 from engine.model.gguf_file import GgufFile, read_gguf
 from engine.model.interface import LoadOptions
 from engine.model.manifest import Manifest, read_manifest
-from engine.model.memory_plan import GpuPlan, MemoryEstimate, estimate, free_gpu, plan_layers
-
-
-@dataclass(frozen=True, slots=True)
-class MachineMemory:
-    """The memory of this machine.
-
-    Attributes:
-        system: Bytes of memory; None if unknown.
-        gpu: Name of the first GPU; "" without one.
-        gpu_free: Free bytes of its memory.
-    """
-
-    system: int | None
-    gpu: str = ""
-    gpu_free: int = 0
-
-
-def machine_memory() -> MachineMemory:
-    """Returns the memory of this machine; asks the driver of the GPU if there is one."""
-    try:
-        system = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        system = None
-    gpu = free_gpu()
-    return MachineMemory(system) if gpu is None else MachineMemory(system, gpu.name, gpu.free)
+from engine.model.memory_plan import GpuPlan, MachineMemory, MemoryEstimate, estimate, plan_layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +85,7 @@ def model_facts(catalog: Catalog, entry: ModelEntry, machine: MachineMemory) -> 
     manifest = read_manifest(entry.path) if entry.origin == "pulled" else None
     try:
         shipped = read_gguf(entry.path)
-        runnable = catalog.runnable(entry)
+        runnable = catalog.loadable(entry)
         header = shipped if runnable.path == entry.path else read_gguf(runnable.path)
     except ModelFileError as error:
         size = entry.path.stat().st_size if entry.path.is_file() else None

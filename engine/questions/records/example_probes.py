@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.base.interval import Interval, Share
+from engine.base.statistics.intervals import Interval, Share
 from engine.questions.records.calibration import CompletionRate
 
 SUCCESS = ""

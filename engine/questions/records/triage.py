@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.formats.records import Imported
 
 NO_NAME = "(no name)"

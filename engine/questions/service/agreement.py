@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.base.interval import Interval
+from engine.base.conversation import Verdict
 from engine.base.number_format import counted, figure, figure_range
-from engine.base.outcomes import Verdict
 from engine.base.statistics.agreement import LabelAgreement, agree, alpha, shared
+from engine.base.statistics.intervals import Interval
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.records.triage import NO_NAME, Opinion

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from engine.base.conversation import without_surrogates
+from engine.base.conversation import Verdict, without_surrogates
 from engine.base.errors import FormatError
 from engine.base.number_format import counted
-from engine.base.outcomes import Verdict
 from engine.conversations.tables import conversations
 from engine.project.project import Project
 from engine.questions.records.triage import VerdictRow

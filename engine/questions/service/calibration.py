@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from engine.base.conversation import State, Verdict
 from engine.base.errors import WorkbenchError
 from engine.base.number_format import figure, figure_range
-from engine.base.outcomes import State, Verdict
 from engine.base.statistics.ranking import auroc
 from engine.completeness.records import DecisionRule, RuleSource
 from engine.completeness.tables import score_sets

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.base.errors import NotYet, WorkbenchError
-from engine.base.interval import wilson
+from engine.base.statistics.intervals import wilson
 from engine.base.statistics.ranking import auroc
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.probe import States

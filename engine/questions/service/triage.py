@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.completeness.tables import hidden_states
 from engine.conversations.filters import ListQuery
 from engine.project import settings

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from engine.base.interval import Interval, Share
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
+from engine.base.statistics.intervals import Interval, Share
 from engine.project.sql import chunks, placeholders, to_json
 from engine.questions.records.calibration import CompletionRate
 from engine.questions.records.example_probes import (

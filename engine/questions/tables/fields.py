@@ -6,7 +6,7 @@ import sqlite3
 from array import array
 from collections.abc import Mapping
 
-from engine.base.outcomes import State, Verdict
+from engine.base.conversation import State, Verdict
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.fields import in_state

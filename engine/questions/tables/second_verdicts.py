@@ -11,7 +11,7 @@ import random
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE, verdict_sql
 from engine.project.sql import snapshot

@@ -28,7 +28,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.score_sets import ScoreConfig

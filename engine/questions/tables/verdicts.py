@@ -20,9 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from engine.base.conversation import without_surrogates
+from engine.base.conversation import Verdict, without_surrogates
 from engine.base.errors import UsageError
-from engine.base.outcomes import Verdict
 from engine.base.text import display_safe
 from engine.completeness.tables import score_sets
 from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from engine.base.interval import Z95, Interval, wilson
+from engine.base.statistics.intervals import Z95, Interval, wilson
 from engine.base.statistics.ranking import holm, two_sided
 from engine.questions.calibration import rate_difference
 from engine.results.comparison.measured import Measured

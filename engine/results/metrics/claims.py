@@ -9,9 +9,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from engine.base.interval import Interval
 from engine.base.statistics.agreement import Correlation, correlate
 from engine.base.statistics.bootstrap import RANK_FIGURES, Bools, Ranking, Resampling
+from engine.base.statistics.intervals import Contrast, Curve, Interval
 from engine.base.statistics.ranking import (
     Placements,
     above_chance,
@@ -23,7 +23,6 @@ from engine.base.statistics.ranking import (
     rejection,
     roc,
 )
-from engine.base.statistics.records import Contrast, Curve
 from engine.results.metrics.uncertainty import FIGURES, PLAIN, Case, Figure
 
 _AP, _KEPT, _RATIO = (RANK_FIGURES.index(name) for name in RANK_FIGURES[1:])

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.base.number_format import figure, figure_range
+from engine.base.statistics.intervals import Contrast
 from engine.base.statistics.ranking import LEVEL
-from engine.base.statistics.records import Contrast
 from engine.base.text import one_line
 from engine.results.metrics.claims import ClaimTable, Ranked
 

@@ -9,12 +9,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
+from typing import get_args
 
 from engine.base.conversation import Role, render_log
 from engine.base.errors import NotYet, UsageError, WorkbenchError
+from engine.base.request_options import Option, check, choice, declared, switch, whole_number
 from engine.base.statistics.bootstrap import THRESHOLD
+from engine.base.statistics.intervals import Classification
 from engine.base.statistics.ranking import reliability, roc
-from engine.base.statistics.records import Classification
 from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
 from engine.completeness.tables import generated_ends, score_sets, scores
@@ -134,19 +136,57 @@ def only_run(project: Path) -> str | None:
     return runs_of_project[0].path.name if len(runs_of_project) == 1 else None
 
 
+@dataclass(frozen=True, slots=True)
+class TruncationTest:
+    """A truncation test, as a person asks for it.
+
+    Attributes:
+        run_name: Training run whose test part is tested; None tests all conversations.
+        mode, adapter: Restrict the rows to these; the baselines always have rows. An adapter is named by its name,
+            its file or its run.
+        seed: Seed of the random cuts.
+        limit: Test at most this many conversations; None tests all.
+        same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
+        paper: Decide as Soroka et al. do, by whether the end tag is what the model writes: values are 1 or 0.
+        every_boundary: Also compare the scores with how often conversations end, at every boundary.
+
+    Raises:
+        UsageError: A value cannot be used.
+    """
+
+    run_name: str | None = declared(
+        None,
+        Option(
+            "only the test part of this training run",
+            default="the project's only run, else all conversations",
+            flag="run",
+            metavar="NAME",
+        ),
+    )
+    mode: Mode | None = choice(None, "only scores of this mode", get_args(Mode))
+    adapter: str | None = declared(None, Option("only scores with this adapter"))
+    seed: int = declared(0, Option("seed of the cuts", convert=int, must="a whole number"))
+    limit: int | None = whole_number(None, "only the first N conversations", metavar="")
+    same_kind: bool = switch(
+        "cut only after steps of the kind (assistant, tool) that a conversation ends with"
+    )
+    paper: bool = switch(
+        "decide as Soroka et al. do: complete where the end tag is what the model writes next"
+    )
+    every_boundary: bool = switch(
+        "also: are the scores probabilities of an end, before and after correction for how rare ends are?"
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
 def completeness_table(
     project: Project,
     catalog: Catalog,
-    run: str | None = None,
+    test: TruncationTest,
     *,
     query: ListQuery | None = None,
-    mode: Mode | None = None,
-    adapter: str | None = None,
-    seed: int = 0,
-    limit: int | None = None,
-    same_kind: bool = False,
-    as_generated: bool = False,
-    every_boundary: bool = False,
     on_step: OnStep = lambda step: None,
 ) -> CompletenessTable:
     """Runs the truncation test on the same conversations and cuts for every configuration of scores.
@@ -156,15 +196,8 @@ def completeness_table(
 
     Args:
         catalog: Resolves adapters by name or checksum, and records how they were trained.
-        run: Training run whose test part is tested; None tests all conversations.
+        test: What is tested, and how.
         query: Filter and order of the conversations; None takes all in id order.
-        mode, adapter: Restrict the rows to these; the baselines always have rows. An adapter is named by its name,
-            its file or its run.
-        seed: Seed of the random cuts.
-        limit: Test at most this many conversations; None tests all.
-        same_kind: Cut only after a step of the kind (assistant or tool) that the conversation ends with.
-        as_generated: Decide as Soroka et al. do, by whether the end tag is what the model writes: values are 1 or 0.
-        every_boundary: Also compare the scores with how often conversations end, at every boundary.
         on_step: Called with the name of each step before it is computed; may raise to cancel.
 
     Raises:
@@ -173,20 +206,21 @@ def completeness_table(
     runs = {
         run_directory.path.name: run_directory for run_directory in all_runs(Path(project.path))
     }
+    run = test.run_name
     tested = None if run is None else part_to_test(run_named(Path(project.path), run))
-    called = None if adapter is None else _called(catalog, adapter)
+    called = None if test.adapter is None else _called(catalog, test.adapter)
     with project.reading() as conn, snapshot(conn):
         # scores from outside are of whole conversations only, so that none could be cut
         every = [config for config in score_sets.configs(conn) if config.mode != "outside"]
-        configs = _wanted(every, mode, called)
+        configs = _wanted(every, test.mode, called)
         used = {c.adapter: runs[c.adapter] for c in configs if c.adapter in runs}
         selected = _asked(conn, query or ListQuery(), tested, list(used.values()))
-        keys = list(selected.names)[:limit]
+        keys = list(selected.names)[: test.limit]
         names = {key: selected.names[key] for key in keys}
         on_step("reading the scores")
-        read = generated_ends.values if as_generated else scores.values
+        read = generated_ends.values if test.paper else scores.values
         values = {config.config_hash: read(conn, config.config_hash, keys) for config in configs}
-        if as_generated and not any(values.values()):
+        if test.paper and not any(values.values()):
             raise NotYet(
                 "What the models write at the boundaries was not recorded for these scores.",
                 "`workbench run complete PROJECT --paper` scores with a model of this machine.",
@@ -198,11 +232,11 @@ def completeness_table(
         if not ways:
             raise NotYet(
                 f"None of the {len(names):,} conversations asked for is scored.",
-                _command(mode, called),
+                _command(test.mode, called),
             )
-        if same_kind:
+        if test.same_kind:
             ways = _of_one_kind(conn, ways)
-        where = places(ways, names, seed)
+        where = places(ways, names, test.seed)
         if all(place.cut is None for place in where.values()):
             raise NotYet(
                 f"Of {len(names):,} conversations none is scored by all rows and could end in two places, so that"
@@ -219,7 +253,7 @@ def completeness_table(
     draws = {title: cut_test(way, where, THRESHOLD) for title, way in ways.items()}
     return CompletenessTable(
         run=run,
-        seed=seed,
+        seed=test.seed,
         threshold=THRESHOLD,
         asked=len(names),
         single=len(where) - cuttable,
@@ -236,9 +270,9 @@ def completeness_table(
             for c in covered
             if c.adapter in used and (count := _selected_on(used[c.adapter], names.values()))
         ),
-        same_kind=same_kind,
+        same_kind=test.same_kind,
         contrasts=cut_contrasts(ways, where, draws),
-        every_boundary=boundary_rows(scored, where) if every_boundary else (),
+        every_boundary=boundary_rows(scored, where) if test.every_boundary else (),
         left_out=tuple((titles[c.config_hash], len(values[c.config_hash])) for c in left_out),
     )
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.conversation import render_log
+from engine.base.conversation import Verdict, render_log
 from engine.base.errors import NotYet
 from engine.base.number_format import counted
-from engine.base.outcomes import Verdict
-from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
+from engine.base.statistics.intervals import Contrast
 from engine.base.statistics.ranking import roc
-from engine.base.statistics.records import Contrast
 from engine.completeness.baselines import sounds_complete
 from engine.completeness.service.sets import name_of
 from engine.completeness.tables import score_sets, scores
@@ -25,7 +24,6 @@ from engine.questions.tables import verdicts
 from engine.results.metrics.completeness import against_labels
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import SeparationRow
-from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness import KEYWORDS
 from engine.results.validation.completeness_report import ROC
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.base.interval import Share, wilson
+from engine.base.statistics.intervals import Share, wilson
 
 SignalName = Literal["stalled", "regressed", "low", "hand over", "ended incomplete"]
 HAND_OVER: SignalName = "hand over"

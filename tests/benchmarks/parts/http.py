@@ -62,7 +62,7 @@ def bench_http(
             "The part http needs a server.", "Install it: `pip install llama-cpp-python[server]`."
         )
     tuned_entry(catalog, process, progress)
-    model = catalog.runnable(catalog.entry(None))
+    model = catalog.loadable(catalog.entry(None))
     made = sorted(sample_conversations(4 * replies), key=lambda one: len(str(one.messages)))
     logs = [([piece.text for piece in render_log(one.messages)], 0) for one in made[:replies]]
     progress("replies in the model process")

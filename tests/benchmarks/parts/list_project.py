@@ -10,8 +10,7 @@ from functools import partial
 from itertools import accumulate, islice
 from pathlib import Path
 
-from engine.base.conversation import Conversation, Message, Role
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Conversation, Message, Role, Verdict
 from engine.completeness.tables import score_sets, scores
 from engine.conversations.tables import imports
 from engine.formats.records import Parsed

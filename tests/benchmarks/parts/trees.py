@@ -44,7 +44,7 @@ def bench_trees(
         `overhead_over_raw`.
     """
     tuned_entry(catalog, process, progress)
-    model = catalog.runnable(catalog.entry(None))
+    model = catalog.loadable(catalog.entry(None))
     with opened(model) as weights:
         figures = time_trees(weights, tree_prompts(prompts), OPTIONS, AT_ONCE, seconds, progress)
     return {

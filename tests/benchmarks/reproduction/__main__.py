@@ -20,7 +20,7 @@ from engine.base.text import as_json as json_text
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.project import settings
-from engine.project.file.backups import restore
+from engine.project.backups import restore
 from engine.project.project import Project
 from engine.results.document_files import write_document
 from engine.training.service import TrainingRuns

@@ -22,7 +22,7 @@ from engine.base.line_files import write_file
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
 from engine.model.tables import ReplyCache
-from engine.project.file.backups import back_up
+from engine.project.backups import back_up
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from engine.training.events import EventLog
 

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.base.conversation import Message
-from engine.base.outcomes import State, Verdict
+from engine.base.conversation import Message, State, Verdict
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery, parse_filter
@@ -33,7 +32,6 @@ from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.runner import JobDone, JobRunner
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project.project import Project
@@ -381,7 +379,7 @@ class TestRunsAfterwards:
             write_jsonl(whole, source)
             assert counted(read(project, source)) == {"grew": 1, "unchanged": 11}
             assert row(project, 5).state == State.UNSCORED
-            waiting = ReadingStage(project, process, RunModel(scored.model()))
+            waiting = ReadingStage(project, process, scored.model())
             with project.reading() as conn:
                 assert list(waiting.waiting(conn)) == [5]
             after = dict(zip(range(1, 13), _score(project, process), strict=True))
@@ -413,7 +411,7 @@ class TestRunsAfterwards:
 
 def _score(project: Project, process: ModelProcess) -> list[float | None]:
     """Reads what is not read and fits; returns the scores in id order."""
-    model = RunModel(scored.model())
+    model = scored.model()
     reading = ReadingStage(project, process, model)
     fitting = FittingStage(project, model, lambda: reading.config_hash)
     for stage in (reading, fitting):

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.base.conversation import count_turns
+from engine.base.conversation import State, Verdict, count_turns
 from engine.base.errors import ProjectError, WorkbenchError
-from engine.base.outcomes import State, Verdict
 from engine.conversations.filter_fields import WORD_FIELD, SortKey
 from engine.conversations.filters import Filter, ListQuery, Term, parse_filter
 from engine.conversations.tables import conversations, imports

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.conversation import Conversation, Message, ToolCall
+from engine.base.conversation import Conversation, Message, ToolCall, Verdict
 from engine.base.errors import WorkbenchError
-from engine.base.outcomes import Verdict
 from engine.completeness.tables import remaining
 from engine.completeness.tables.remaining import RemainingEntry
 from engine.conversations.filter_fields import FIELDS
@@ -22,7 +21,7 @@ from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
 from engine.questions.tables.verdicts import repeat, undo
-from engine.results.comparison.field_values import conversations_by_value
+from engine.results.comparison.measured import conversations_by_value
 from engine.trees import tables as trees
 from engine.trees.records import TreeConfig, TreeRow
 from engine.trees.tables import TreeEntry

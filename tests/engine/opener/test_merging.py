@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.errors import ProjectError
-from engine.base.outcomes import Verdict
 from engine.completeness.tables import requests, score_sets, scores
 from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
 from engine.conversations.filters import ListQuery, parse_filter
@@ -21,7 +21,7 @@ from engine.goals.tables import clusterings
 from engine.opener.conversations import ConversationService
 from engine.opener.merging import merge
 from engine.project.project import Project
-from engine.project.project_id import PROJECT_ID
+from engine.project.settings import PROJECT_ID
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import verdicts
 from tests.engine.goals.clustered import clustering, conversations_with_vectors

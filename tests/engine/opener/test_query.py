@@ -17,8 +17,7 @@ from typing import Any, get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.base.conversation import count_turns
-from engine.base.outcomes import State, Verdict
+from engine.base.conversation import State, Verdict, count_turns
 from engine.completeness.records import DecisionRule, Histogram
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import normalised

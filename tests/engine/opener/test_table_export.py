@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.errors import DiskFull
 from engine.base.line_files import write_file
-from engine.base.outcomes import Verdict
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import facets
 from engine.opener.conversations import ConversationService

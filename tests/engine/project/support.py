@@ -22,7 +22,7 @@ from engine.conversations.tables import imports
 from engine.formats.records import Leak, Parsed
 from engine.project import runs
 from engine.project.project import Project
-from engine.project.project_id import PROJECT_ID
+from engine.project.settings import PROJECT_ID
 
 T = TypeVar("T")
 REPOSITORY = Path(__file__).resolve().parents[3]

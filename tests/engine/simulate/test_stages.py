@@ -22,9 +22,8 @@ from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
 from engine.model.asking import Ending, Play
-from engine.model.catalog import RunnableModel
+from engine.model.catalog import LoadableModel
 from engine.model.chat import Call, Completion, Role
-from engine.model.model_work import RunModel
 from engine.model.process import requests
 from engine.model.process.process import ModelProcess, RoutedProcess
 from engine.model.process.protocol import Request
@@ -211,7 +210,7 @@ class TestModels:
 
 
 class TestEndpoints:
-    def served(self, name: str) -> RunnableModel:
+    def served(self, name: str) -> LoadableModel:
         """An endpoint model of this name."""
         return replace(
             scored.model(), label=name, endpoints=(name,), fingerprints={"endpoint": name}
@@ -224,8 +223,8 @@ class TestEndpoints:
             by_name = {name: client([peer], can) for name, peer in zip("ab", peers, strict=True)}
             routed = RoutedProcess(tmp_path / "log", lambda names: by_name[names[0]])
             chosen: dict[Role, Any] = {
-                "user": RunModel(self.served("a")),
-                "assistant": RunModel(self.served("b")),
+                "user": self.served("a"),
+                "assistant": self.served("b"),
             }
 
             def stage() -> PlayStage:
@@ -248,9 +247,7 @@ class TestEndpoints:
         with endpoint("vllm") as (model, (peer,)):
             routed = RoutedProcess(tmp_path / "log", lambda names: model)
             peer.faults = [says(401, "no key")] * 50
-            chosen: dict[Role, Any] = dict.fromkeys(
-                ("user", "assistant"), RunModel(self.served("a"))
-            )
+            chosen: dict[Role, Any] = dict.fromkeys(("user", "assistant"), self.served("a"))
             stage = PlayStage(project, routed, "chat", simulated.scenarios, {}, {}, chosen)
             failed = JobRunner(project, lambda event: None).run(stage)
         assert isinstance(failed, JobFailed)

@@ -10,9 +10,9 @@ import pytest
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 
+from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged, JobProgress
-from engine.base.outcomes import State
 from engine.goals.records import MemberRow, Pair, PairAnswer, Proposal
 from engine.goals.service.service import GoalService
 from engine.goals.tables import decisions

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from engine.base.interval import Interval
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
+from engine.base.statistics.intervals import Interval
 from engine.completeness.records import DecisionRule, ScoreSet
 from engine.goals.records import LowestGoal
 from engine.opener.conversations import Counts

@@ -11,11 +11,10 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from engine.base.conversation import Conversation, Message
+from engine.base.conversation import Conversation, Message, Verdict
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged, JobEnded, JobProgress
-from engine.base.interval import Interval
-from engine.base.outcomes import Verdict
+from engine.base.statistics.intervals import Interval
 from engine.completeness.records import EndingTest
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.base.conversation import Conversation
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Conversation, Verdict
 from engine.conversations.tables import imports
 from engine.formats.records import Leak, Parsed
 from screens.reader.provenance import OriginalDialog, ProvenanceDialog

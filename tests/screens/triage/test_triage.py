@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.errors import ProjectError
 from engine.base.events import DataChanged
-from engine.base.outcomes import Verdict
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.questions.records.triage import TriageItem, TriagePage

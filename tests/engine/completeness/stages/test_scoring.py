@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from engine.base.conversation import State
 from engine.base.errors import UsageError
-from engine.base.outcomes import State
 from engine.completeness.boundaries import NO_BOUNDARY
 from engine.completeness.records import DecisionRule
 from engine.completeness.stages.scoring import question_for

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.records import DecisionRule
 from engine.completeness.tables import remaining, score_sets, scores
 from engine.completeness.tables.remaining import RemainingEntry

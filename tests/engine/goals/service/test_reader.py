@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.base.conversation import State
 from engine.base.errors import UsageError
-from engine.base.outcomes import State
 from engine.completeness.records import DecisionRule, StateCounts
 from engine.goals.service.service import GoalService
 from engine.project.project import Project

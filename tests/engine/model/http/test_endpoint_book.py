@@ -80,11 +80,11 @@ class TestSharing:
         names = book.named("n0, n1")
         assert names == ("n0", "n1")
         keys = {
-            config_hash("complete", {}, book.runnable(each, OPTIONS).fingerprints)
+            config_hash("complete", {}, book.loadable(each, OPTIONS).fingerprints)
             for each in (names, names[::-1])
         }
         assert len(keys) == 1
-        alone = book.runnable(("n0",), OPTIONS)
+        alone = book.loadable(("n0",), OPTIONS)
         assert config_hash("complete", {}, alone.fingerprints) not in keys
 
     def test_others_do_not(self, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ class TestSharing:
         with running("vllm") as first, running("llama-server") as second:
             book = self.book(tmp_path, first, second)
         with pytest.raises(UsageError, match=r"differ in .*echo"):
-            book.runnable(("n0", "n1"), OPTIONS)
+            book.loadable(("n0", "n1"), OPTIONS)
 
     def test_other_models_do_not(self, tmp_path: Path) -> None:
         """Endpoints that serve different models cannot share a run."""
@@ -100,7 +100,7 @@ class TestSharing:
             book = self.book(tmp_path, first)
             book.add(f"{second.base}#other", "n1")
         with pytest.raises(UsageError, match="serves 'toy' and 'n1' serves 'other'"):
-            book.runnable(("n0", "n1"), OPTIONS)
+            book.loadable(("n0", "n1"), OPTIONS)
 
     def test_mixed_with_files(self, tmp_path: Path) -> None:
         """A model file cannot share a run with an endpoint; names that are no endpoints are left to the catalogue."""

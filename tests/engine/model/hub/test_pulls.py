@@ -15,7 +15,7 @@ from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Pause
 from engine.model.gguf_file import read_gguf
 from engine.model.hub import download, pulls
 from engine.model.hub.access import Hub
-from engine.model.hub.pulls import PullPlan, PullProgress, carry_out, forget, plan_pull, unfinished
+from engine.model.hub.pulls import PullPlan, carry_out, forget, plan_pull, unfinished
 from engine.model.hub.repositories import look_at
 from engine.model.manifest import (
     PartFile,
@@ -24,6 +24,7 @@ from engine.model.manifest import (
     manifest_path,
     pulled_models,
 )
+from engine.model.records import PullRow
 from tests.engine.model.tiny import write_sliding
 from tests.hub_server import COMMIT, TOKEN, FaultyAnswer, HubServer, Repository, serving
 
@@ -60,7 +61,7 @@ def planned(server: HubServer, data: Path, token: str = "") -> tuple[Hub, PullPl
 def pulled(
     server: HubServer,
     data: Path,
-    report: Callable[[PullProgress], None] = lambda _: None,
+    report: Callable[[PullRow], None] = lambda _: None,
     token: str = "",
 ) -> PullPlan:
     """Pulls the one file."""
@@ -99,7 +100,7 @@ class TestWhole:
 
     def test_progress(self, server: HubServer, content: bytes, tmp_path: Path) -> None:
         """The byte count rises to the size of the file; then the file is checked."""
-        reported: list[PullProgress] = []
+        reported: list[PullRow] = []
         pulled(server, tmp_path, reported.append)
         pulls = [one.done for one in reported if one.state == "pulling"]
         assert pulls == sorted(pulls)
@@ -165,7 +166,7 @@ class TestInterrupted:
         stop, hold = threading.Event(), threading.Event()
         server.faults.append(FaultyAnswer(cut=2000, hold=hold))
 
-        def report(progress: PullProgress) -> None:
+        def report(progress: PullRow) -> None:
             if progress.done:
                 stop.set()
 
@@ -214,7 +215,7 @@ class TestInterrupted:
         hub, plan = planned(server, tmp_path)
         refused: list[UsageError] = []
 
-        def report(progress: PullProgress) -> None:
+        def report(progress: PullRow) -> None:
             if progress.state == "pulling" and progress.done and not refused:
                 for act in (
                     lambda: carry_out(hub, plan, threading.Event(), lambda _: None),
@@ -332,7 +333,7 @@ class TestSentOn:
         """The host of a redirected download is shown, allowed by the guard, and not given the token."""
         server.elsewhere = True
         server.faults.append(FaultyAnswer(cut=1000))
-        reported: list[PullProgress] = []
+        reported: list[PullRow] = []
         plan = pulled(server, tmp_path, reported.append, TOKEN)
         assert plan.first.read_bytes() == content
         assert "from localhost" in {one.redirect for one in reported}

@@ -21,13 +21,13 @@ from engine.model.http.capabilities import Capabilities
 from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.http.fleet import Prices
 from engine.model.hub import download, pulls
+from engine.model.hub.pulls import Rate
 from engine.model.manifest import read_manifest
+from engine.model.memory_plan import MachineMemory
 from engine.model.process.process import ModelProcess
+from engine.model.records import ModelRow, PullRow, PullState
 from engine.model.service import service
 from engine.model.service.endpoints import Endpoints
-from engine.model.service.facts import MachineMemory
-from engine.model.service.pulls import Rate
-from engine.model.service.records import ModelRow, PullRow, PullState
 from engine.model.service.run_setup import RunSetup
 from engine.model.service.service import ModelService, hub_of
 from engine.project.project import Project
@@ -227,7 +227,7 @@ class TestHub:
         assert bench.models.hub() == "127.0.0.1"
         assert [one.name for one in bench.models.search("tiny")] == [NAME]
         page = bench.models.look_at(NAME)
-        assert [(file.name, file.fits) for file in page.files] == [
+        assert [(file.name, page.fits(file)) for file in page.repository.files] == [
             ("tiny-q8.gguf", True),
             (FILE, True),
         ]
@@ -242,7 +242,7 @@ class TestHub:
         assert len({one.memory for one in shown if one.here}) <= 1
         bench.config.mkdir()
         (bench.config / "recommended.toml").write_text("[[set]]\nmemory = 1\nmodel = []\n")
-        assert bench.models.recommended() == []
+        assert [models.models for models in bench.models.recommended()] == [()]
 
 
 class TestRows:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.project.project import Project
 from engine.questions.service.agreement import people_agreement
 from engine.questions.service.triage import TriageService

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.events import DataChanged, Event
-from engine.base.outcomes import Verdict
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.service import SavedViews

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.events import DataChanged, Event
-from engine.base.outcomes import Verdict
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener import table_export
 from engine.opener.open_project import OpenProject

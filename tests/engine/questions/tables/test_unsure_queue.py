@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.base.outcomes import Verdict
+from engine.base.conversation import Verdict
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.base.conversation import Verdict
 from engine.base.errors import ProjectError, ProjectReadOnly, UsageError
-from engine.base.outcomes import Verdict
 from engine.completeness.tables import score_sets
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationRow, ConversationService

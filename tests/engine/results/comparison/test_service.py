@@ -18,7 +18,7 @@ from engine.opener.conversations import ConversationService
 from engine.project.project import Project
 from engine.questions.records.example_probes import ExampleProbe
 from engine.questions.tables import example_probes
-from engine.results.comparison import field_values
+from engine.results.comparison import measured
 from engine.results.comparison.differences import compare
 from engine.results.comparison.formatting import breakdown_lines, clustering_lines, comparison_lines
 from engine.results.comparison.measured import Measured
@@ -190,7 +190,7 @@ class TestFields:
             service_of(better).by("mnth")
         assert "month" in error.value.hint
         with better.reading() as conn, pytest.raises(UsageError, match="No conversation has a tag"):
-            field_values.conversations_by_value(conn, "tag")
+            measured.conversations_by_value(conn, "tag")
 
 
 class TestProjects:

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.base.files import atomic_replacement
-from engine.project.file.failures import translate_file_errors
-from engine.project.file.lock import WriteLock, check_log
+from engine.project.failures import translate_file_errors
 from engine.project.schema import APPLICATION_ID, SCHEMA, foreign_object
+from engine.project.write_lock import WriteLock, check_log
 
 KEEP = 5
 """How many backups of `back_up` stay, when nothing else is said."""

@@ -16,7 +16,7 @@ import pytest
 
 from engine.base.errors import NameTaken, ProjectError, ProjectLocked, ProjectMoved, ProjectReadOnly
 from engine.project import settings
-from engine.project.file.backups import back_up, restore
+from engine.project.backups import back_up, restore
 from engine.project.project import Project
 from tests.engine.project.support import REPOSITORY, check_whole, fill, in_child, talk
 
@@ -367,7 +367,7 @@ def test_the_loser_of_a_race_on_a_new_path(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("engine.project.project.migrate", wait)
         patch.setattr("engine.project.runs.interrupt_running", lambda conn: None)
-        patch.setattr("engine.project.project_id.ensure", lambda conn: None)
+        patch.setattr("engine.project.settings.ensure_project_id", lambda conn: None)
         winner = threading.Thread(target=lambda: Project.open(path, create=True).close())
         winner.start()
         reached.wait(10)

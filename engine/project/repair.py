@@ -14,23 +14,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sqlite_utils import Database
+from sqlite_utils.db import ForeignKey
+
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.base.files import atomic_replacement
 from engine.project import cjk_index
 from engine.project.schema import (
     APPLICATION_ID,
-    FIRST,
+    FIRST_SCHEMA,
     SCHEMA,
     SchemaObject,
     is_foreign,
     objects,
     objects_of,
 )
+from engine.project.sql import placeholders
 
 MAIN_INDEX = "message_fts"
-_LARGEST_ID = 1 << 62
-_MOST_EXAMPLES = 20
-_PAGE = 2_000
+"""Name of the full-text index over the words of all messages."""
+
+_MAX_STEP = 1 << 62
+"""Longest step over ids that cannot be read: no file has larger ids."""
+
+_MAX_EXAMPLES = 20
+_ROWS_AT_A_TIME = 2_000
 
 Row = tuple[Any, ...]
 
@@ -78,8 +86,7 @@ def repair(damaged: str, target: str) -> Repair:
             closing(_opened(damaged)) as source,
             closing(sqlite3.connect(part)) as made,
         ):
-            objects = _contents(source, damaged, report)
-            _copy(source, made, objects, report)
+            _copy(source, made, _contents(source, damaged, report), report)
     except (sqlite3.Error, OSError) as error:
         raise ProjectError(
             f"{damaged} cannot be saved in {target}: {error}.",
@@ -95,8 +102,10 @@ def _opened(path: str) -> sqlite3.Connection:
 
 
 def _contents(source: sqlite3.Connection, path: str, report: Repair) -> list[SchemaObject]:
-    """Everything that a file of this version has, but the inner tables of the search indexes. What somebody else put
-    into this one (a trigger, a view, an index, a table that computes) is left out, and noted if it is a table.
+    """Returns what a file of this version consists of, but the inner tables of the search indexes.
+
+    What somebody else put into this one (a trigger, a view, an index, a table that computes) is left out, and noted if
+    it is a table.
 
     Raises:
         ProjectError: It is no project, or one of a newer version, or this cannot be read.
@@ -105,65 +114,67 @@ def _contents(source: sqlite3.Connection, path: str, report: Repair) -> list[Sch
     try:
         (application,) = source.execute("PRAGMA application_id").fetchone()
         (schema,) = source.execute("PRAGMA user_version").fetchone()
-        found = objects_of(source)
+        stored = objects_of(source)
     except sqlite3.DatabaseError as error:
         raise ProjectDamaged(
             f"The table of contents of {path} cannot be read ({error}).", hint
         ) from error
-    if application != APPLICATION_ID or not FIRST <= schema <= SCHEMA:
+    if application != APPLICATION_ID or not FIRST_SCHEMA <= schema <= SCHEMA:
         raise NotAProject(
             f"{path} is not a project of this program, or of a version that this one does not know.",
             hint,
         )
-    kept: list[SchemaObject] = []
-    for one in found:
-        if not is_foreign(one, schema):
-            kept.append(one)
-        elif one.kind == "table":
-            _note_unread(report, one.name)
-    there = {one.name for one in kept}
-    for name, one in objects(schema).items():
-        if name not in there:
-            kept.append(one)
-            if one.kind == "table":
+    contents: list[SchemaObject] = []
+    for item in stored:
+        if not is_foreign(item, schema):
+            contents.append(item)
+        elif item.kind == "table":
+            _note_unread(report, item.name)
+    names = {item.name for item in contents}
+    for name, item in objects(schema).items():
+        if name not in names:
+            contents.append(item)
+            if item.kind == "table":
                 _note_unread(report, name)
-    indexes = [one.name for one in kept if one.sql.upper().startswith("CREATE VIRTUAL")]
+    indexes = [item.name for item in contents if item.sql.upper().startswith("CREATE VIRTUAL")]
     return [
-        one
-        for one in kept
-        if not any(one.name.startswith(f"{name}_") and one.name not in indexes for name in indexes)
+        item
+        for item in contents
+        if item.name in indexes or not item.name.startswith(tuple(f"{name}_" for name in indexes))
     ]
 
 
 def _copy(
     source: sqlite3.Connection,
     made: sqlite3.Connection,
-    objects: list[SchemaObject],
+    contents: list[SchemaObject],
     report: Repair,
 ) -> None:
-    tables = [(name, sql) for kind, name, sql in objects if kind == "table"]
-    for _, sql in tables:
-        made.execute(sql)
-    for name, sql in tables:
-        if name in (MAIN_INDEX, cjk_index.INDEX) or name in report.unread:
+    """Writes the contents of the damaged file, and the rows of it that can be read, into an empty one."""
+    saved = Database(made, recursive_triggers=False, execute_plugins=False)
+    tables = [item for item in contents if item.kind == "table"]
+    for table in tables:
+        made.execute(table.sql)
+    for table in tables:
+        if table.name in (MAIN_INDEX, cjk_index.INDEX) or table.name in report.unread:
             continue
-        columns = [row[1] for row in made.execute(f'PRAGMA table_info("{name}")')]
-        insert = f'INSERT OR IGNORE INTO "{name}" ({", ".join(columns)}) VALUES ({", ".join("?" * len(columns))})'
-        by_id = "WITHOUT ROWID" not in sql.upper()
+        columns = [f'"{column.name}"' for column in saved.table(table.name).columns]
+        insert = f'INSERT OR IGNORE INTO "{table.name}" ({", ".join(columns)}) VALUES ({placeholders(columns)})'
+        key = saved.table(table.name).pks if "WITHOUT ROWID" in table.sql.upper() else None
         count = 0
-        for row in _rows(source, name, columns, by_id, report):
+        for row in _readable_rows(source, table.name, columns, key, report):
             try:
                 count += made.execute(insert, row).rowcount
             except sqlite3.Error:  # a value that the schema does not allow
-                _note_unread(report, name)
+                _note_unread(report, table.name)
         if count:
-            report.rows[name] = count
-    _leave_orphans_out(made, report)
-    for kind, _, sql in objects:
-        if kind != "table":
-            made.execute(sql)
+            report.rows[table.name] = count
+    _delete_orphans(saved, report)
+    for item in contents:
+        if item.kind != "table":
+            made.execute(item.sql)
     made.execute(f"INSERT INTO {MAIN_INDEX} ({MAIN_INDEX}) VALUES ('rebuild')")
-    if any(name == cjk_index.INDEX for name, _ in tables):
+    if any(table.name == cjk_index.INDEX for table in tables):
         cjk_index.fill(made)
     _note_shortened(made, report)
     (schema,) = source.execute("PRAGMA user_version").fetchone()
@@ -172,31 +183,41 @@ def _copy(
     made.commit()
 
 
-def _rows(
-    source: sqlite3.Connection, name: str, columns: list[str], by_id: bool, report: Repair
+def _readable_rows(
+    source: sqlite3.Connection,
+    name: str,
+    columns: list[str],
+    key: list[str] | None,
+    report: Repair,
 ) -> Iterator[Row]:
-    """The rows of a table that can be read."""
-    chosen = ", ".join(f'"{column}"' for column in columns)
-    if by_id:
-        yield from _by_id(source, f'SELECT rowid, {chosen} FROM "{name}" NOT INDEXED', name, report)
+    """Yields the rows of a table that can be read.
+
+    Args:
+        columns: Quoted names of its columns.
+        key: Names of its key columns where it has no row ids; None where it has.
+    """
+    select = f'{", ".join(columns)} FROM "{name}"'
+    if key is None:
+        yield from _rows_by_id(source, f"SELECT rowid, {select} NOT INDEXED", name, report)
         return
-    # a table by its key: from both ends up to the damage
-    keys = ", ".join(row[1] for row in source.execute(f'PRAGMA table_info("{name}")') if row[5])
-    for order in ("", " DESC"):
+    # a table without row ids is stored by its key: it is read from both ends up to the damage
+    for order in ("ASC", "DESC"):
         try:
-            ordered = ", ".join(f"{key}{order}" for key in keys.split(", "))
-            yield from source.execute(f'SELECT {chosen} FROM "{name}" ORDER BY {ordered}')
+            ordered = ", ".join(f'"{column}" {order}' for column in key)
+            yield from source.execute(f"SELECT {select} ORDER BY {ordered}")
         except sqlite3.DatabaseError:
             _note_unread(report, name)
         else:
             return
 
 
-def _by_id(source: sqlite3.Connection, select: str, name: str, report: Repair) -> Iterator[Row]:
-    """The rows by their ids, without those on pages that cannot be read."""
+def _rows_by_id(
+    source: sqlite3.Connection, select: str, name: str, report: Repair
+) -> Iterator[Row]:
+    """Yields the rows in the order of their ids, without those on pages that cannot be read."""
 
     def read(first: int, count: int) -> list[Row] | None:
-        """The first rows from an id on; None where they cannot be read."""
+        """Returns the first rows from an id on; None where they cannot be read."""
         try:
             return source.execute(
                 f"{select} WHERE rowid >= ? ORDER BY rowid LIMIT ?", (first, count)
@@ -204,7 +225,7 @@ def _by_id(source: sqlite3.Connection, select: str, name: str, report: Repair) -
         except sqlite3.DatabaseError:
             return None
 
-    first, count = 0, _PAGE
+    first, count = 0, _ROWS_AT_A_TIME
     while True:
         rows = read(first, count)
         if rows is None:
@@ -215,7 +236,7 @@ def _by_id(source: sqlite3.Connection, select: str, name: str, report: Repair) -
             after = _readable_from(first, lambda key: read(key, 1) is not None)
             if after is None:
                 return
-            first, count = after, _PAGE
+            first, count = after, _ROWS_AT_A_TIME
             continue
         if not rows:
             return
@@ -224,14 +245,15 @@ def _by_id(source: sqlite3.Connection, select: str, name: str, report: Repair) -
 
 
 def _readable_from(first: int, is_readable: Callable[[int], bool]) -> int | None:
-    """The least id after `first` from which on rows can be read again; None if there is none.
+    """Returns the least id after `first` from which on rows can be read again; None if there is none.
 
-    What a lost page held is one range of ids, so that steps that double and then halve find its end.
+    A lost page held one range of ids. Its end is found by steps that double until a row can be read, and then by
+    halving the last step.
     """
     step = 1
     while not is_readable(first + step):
         step *= 2
-        if step > _LARGEST_ID:
+        if step > _MAX_STEP:
             return None
     low, high = first + step // 2, first + step
     while high - low > 1:
@@ -245,24 +267,31 @@ def _note_unread(report: Repair, name: str) -> None:
         report.unread.append(name)
 
 
-def _leave_orphans_out(made: sqlite3.Connection, report: Repair) -> None:
-    """Deletes rows that refer to others that are lost, until every reference is met."""
-    while found := {(row[0], row[3]) for row in made.execute("PRAGMA foreign_key_check")}:
-        for table, number in found:
-            columns = [
-                (row[2], row[3], row[4])
-                for row in made.execute(f'PRAGMA foreign_key_list("{table}")')
-                if row[0] == number
-            ]
-            given = " AND ".join(f'"{table}"."{mine}" IS NOT NULL' for _, mine, _ in columns)
-            met = " AND ".join(f'p."{theirs}" = "{table}"."{mine}"' for _, mine, theirs in columns)
-            deleted = made.execute(
-                f'DELETE FROM "{table}" WHERE {given}'
-                f' AND NOT EXISTS (SELECT 1 FROM "{columns[0][0]}" AS p WHERE {met})'
-            ).rowcount
+def _delete_orphans(saved: Database, report: Repair) -> None:
+    """Deletes rows that refer to lost ones, until every reference is met.
+
+    Raises:
+        sqlite3.DatabaseError: A reference cannot be met by deleting rows.
+    """
+    while violating := {row[0] for row in saved.execute("PRAGMA foreign_key_check")}:
+        for name in sorted(violating):
+            references = saved.table(name).foreign_keys
+            deleted = sum(_delete_orphans_of(saved, reference) for reference in references)
             if not deleted:
-                raise sqlite3.DatabaseError(f"what the table {table} refers to is lost")
-            report.orphans[table] = report.orphans.get(table, 0) + deleted
+                raise sqlite3.DatabaseError(f"what the table {name} refers to is lost")
+            report.orphans[name] = report.orphans.get(name, 0) + deleted
+
+
+def _delete_orphans_of(saved: Database, reference: ForeignKey) -> int:
+    """Deletes the rows whose values of one foreign key are in no row that it refers to; returns how many."""
+    table, other_table = reference.table, reference.other_table
+    columns = list(zip(reference.columns, reference.other_columns, strict=True))
+    has_values = " AND ".join(f'"{table}"."{column}" IS NOT NULL' for column, _ in columns)
+    is_met = " AND ".join(f'o."{other}" = "{table}"."{column}"' for column, other in columns)
+    return saved.execute(
+        f'DELETE FROM "{table}" WHERE {has_values}'
+        f' AND NOT EXISTS (SELECT 1 FROM "{other_table}" AS o WHERE {is_met})'
+    ).rowcount
 
 
 def _note_shortened(made: sqlite3.Connection, report: Repair) -> None:
@@ -272,4 +301,4 @@ def _note_shortened(made: sqlite3.Connection, report: Repair) -> None:
         " (SELECT count(*) FROM message AS m WHERE m.conversation_id = c.id) ORDER BY c.id"
     ).fetchall()
     report.shortened = len(short)
-    report.examples = [name for (name,) in short[:_MOST_EXAMPLES]]
+    report.examples = [name for (name,) in short[:_MAX_EXAMPLES]]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from engine.base.interval import mean_limits
+from engine.base.statistics.intervals import mean_limits
 
 
 def test_by_hand() -> None:

@@ -15,8 +15,8 @@ import pytest
 
 from engine.base.errors import ProjectLocked, ProjectReadOnly
 from engine.project import settings
-from engine.project.file.lock import ProjectFile, WriteLock
 from engine.project.project import Project
+from engine.project.write_lock import ProjectFile, WriteLock
 from tests.engine.project.support import REPOSITORY, in_child
 
 HOLD = """

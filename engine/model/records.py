@@ -1,10 +1,13 @@
-"""Rows of the model service: models and adapters on disk, pulls, repositories of the hub."""
+"""Records of models: the request for one, rows of models on disk, pulls, repositories of the hub."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from engine.base.errors import NotFound, UsageError
+from engine.model.manifest import PartFile
 
 Kind = Literal["model", "endpoint", "adapter"]
 PullState = Literal["waiting", "pulling", "checking", "paused", "failed", "done"]
@@ -65,7 +68,7 @@ class PullRow:
 
     Attributes:
         name: Name that the model will have in the catalogue.
-        done, total: Bytes; of the file that is checked while the state is `checking`.
+        done, total: Bytes of all files; while the state is `checking`, of the file that is checked.
         rate: Bytes a second over the recent past; None before two measurements.
         seconds_left: Estimated at that rate.
         redirect: `from HOST` when the hub sends the download on to another host; else empty.
@@ -86,74 +89,101 @@ class PullRow:
 
 
 @dataclass(frozen=True, slots=True)
-class HubRow:
-    """A repository found by a search; `downloads` are those of the last month."""
+class HubModel:
+    """A repository in the results of a search.
+
+    Attributes:
+        gated: Whether its owners hand it out on request only.
+        licence: License that its tags name; empty if they name none.
+        downloads: Number of downloads in the last month, as the hub counts.
+        changed: Date of the last change, ISO 8601; empty if the hub does not say.
+    """
 
     name: str
-    licence: str
     gated: bool
+    licence: str
     downloads: int
+    likes: int
     changed: str
 
 
 @dataclass(frozen=True, slots=True)
-class HubFileRow:
-    """One model of a repository.
+class HubFile:
+    """One model of a repository: a file, or the parts of a split one in order."""
 
-    Attributes:
-        name: Its path in the repository.
-        parts: Number of files that it is split into.
-        fits: Whether its weights alone fit into memory; None if unknown.
-    """
+    parts: tuple[PartFile, ...]
 
-    name: str
-    size: int
-    parts: int
-    fits: bool | None
+    @property
+    def name(self) -> str:
+        """The path of the first part in the repository."""
+        return self.parts[0].path
+
+    @property
+    def size(self) -> int:
+        """The bytes of all parts."""
+        return sum(part.size for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
-class HubPage:
-    """The files of one repository.
+class HubRepository:
+    """The GGUF files of a repository at one commit, smallest first.
 
     Attributes:
         revision: Commit.
-        files: Models, smallest first.
-        left_out: Number of other GGUF files, which cannot be pulled.
-        page: URL of its web page.
-        room: Free bytes on the disk that holds pulled files.
+        left_out: Number of other GGUF files, which cannot be pulled because of their name, checksum or parts.
     """
 
     name: str
     revision: str
     licence: str
     gated: bool
-    files: tuple[HubFileRow, ...]
-    left_out: int
-    page: str
-    room: int
+    files: tuple[HubFile, ...]
+    left_out: int = 0
+
+    def file(self, words: str | None) -> HubFile:
+        """Returns the file with this path, else the one whose path contains the text, such as `Q4_K_M`.
+
+        Args:
+            words: The path or a part of it; None for the only file.
+
+        Raises:
+            UsageError: None or several could be meant.
+        """
+        if not self.files:
+            raise UsageError(
+                f"{self.name} has no GGUF file that can be pulled.",
+                "Look for a repository whose name ends in GGUF.",
+            )
+        exact = [file for file in self.files if file.name == words]
+        matching = exact or [
+            file for file in self.files if words is None or words.lower() in file.name.lower()
+        ]
+        if len(matching) == 1:
+            return matching[0]
+        names = ", ".join(f"{file.name} ({file.size / 1e9:.1f} GB)" for file in self.files)
+        if not matching:
+            raise NotFound(f"{self.name} has no file {words!r}.", f"It has {names}.")
+        raise UsageError(f"{self.name} has {len(matching)} such files.", f"Name one of {names}.")
 
 
 @dataclass(frozen=True, slots=True)
-class Recommendation:
-    """A model of the recommended sets.
+class HubPage:
+    """A repository, as a person chooses a file of it.
 
     Attributes:
-        memory: Bytes of memory of the machines that its set is for.
-        role: `instruct`, `base` or `embedder`.
-        file: A part of the file's name.
-        size: Approximate size of the file in bytes.
-        here: Whether its set is recommended for this machine.
+        page: URL of its web page.
+        room: Free bytes on the disk that holds pulled files.
+        memory: Bytes of memory of this machine; None if unknown.
     """
 
-    memory: int
-    role: str
-    repository: str
-    file: str
-    size: int
-    licence: str
-    note: str
-    here: bool
+    repository: HubRepository
+    page: str
+    room: int
+    memory: int | None
+
+    def fits(self, file: HubFile) -> bool | None:
+        """Returns whether the weights of a file alone fit into memory; None if unknown."""
+        return None if self.memory is None else file.size <= self.memory
 
 
 @dataclass(frozen=True, slots=True)

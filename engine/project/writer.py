@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from engine.base.errors import ProjectMoved
-from engine.project.file.lock import WriteLock
+from engine.project.write_lock import WriteLock
 
 T = TypeVar("T")
 

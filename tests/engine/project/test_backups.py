@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import ProjectError, ProjectLocked
-from engine.project.file.backups import back_up, backups_of, restore
+from engine.project.backups import back_up, backups_of, restore
 from engine.project.project import Project
 from tests.engine.project.support import fill, talk
 from workbench.cli import main

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.base.conversation import Verdict
 from engine.base.errors import ProjectError
-from engine.base.outcomes import Verdict
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.conversations import ConversationService
-from engine.project.file.repair import repair
 from engine.project.project import Project
+from engine.project.repair import repair
 from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, give_scores, talk
 from workbench.cli import main
