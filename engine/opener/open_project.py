@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from engine.completeness.service.one_conversation import ConversationScorer
     from engine.completeness.service.runs import ScoringRuns
     from engine.completeness.service.sets import ScoreSets
+    from engine.goals.service.groups import GoalService
+    from engine.goals.service.merge_review import MergeReviewService
     from engine.goals.service.runs import GoalStages
-    from engine.goals.service.service import GoalService
     from engine.goals.views.merge_queue import MergeQueueCache
     from engine.jobs.contract import Stage
     from engine.model.catalog import Catalog
@@ -258,8 +259,7 @@ class OpenProject:
         from engine.goals.views.decision_log import DecisionLog
         from engine.goals.views.merge_queue import MergeQueueCache
 
-        folder = folders.cache_dir() / "neighbours"
-        return MergeQueueCache(self.project, DecisionLog(self.project), folder)
+        return MergeQueueCache(self.project, DecisionLog(self.project))
 
     @made_once
     def training(self) -> TrainingService:
@@ -356,10 +356,19 @@ class OpenProject:
 
     @made_once
     def goals(self) -> GoalService:
-        from engine.goals.service.service import GoalService
+        from engine.goals.service.groups import GoalService
 
         return GoalService(
+            self.project, self.merge_queue_cache, self.change_notifier("goal_decision")
+        )
+
+    @made_once
+    def merge_review(self) -> MergeReviewService:
+        from engine.goals.service.merge_review import MergeReviewService
+
+        return MergeReviewService(
             self.project,
+            self.goals,
             self.goal_stages(),
             self.runner,
             self.change_notifier("goal_decision"),

@@ -392,23 +392,23 @@ class Project:
 
     def proposal(self) -> Proposal | None:
         """Returns the next pair of goals that may be one; None when none is left."""
-        return self._workspace.goals.proposal()
+        return self._workspace.merge_review.proposal()
 
     def merge(self, proposal: Proposal, label: str | None = None) -> GoalDecision:
         """Merges the two goals of a proposal."""
-        return self._workspace.goals.merge(proposal, label)
+        return self._workspace.merge_review.merge(proposal, label)
 
     def apart(self, proposal: Proposal, *, never: bool = False) -> GoalDecision:
         """Keeps the two goals of a proposal apart; with `never` in later clusterings too."""
-        return self._workspace.goals.apart(proposal, never=never)
+        return self._workspace.merge_review.apart(proposal, never=never)
 
     def rename(self, goal: str, label: str) -> GoalDecision:
         """Gives a goal, named by its id, another label."""
-        return self._workspace.goals.rename(goal, label)
+        return self._workspace.merge_review.rename(goal, label)
 
     def undo_decision(self) -> GoalDecision | None:
         """Undoes the newest decision on goals and returns it; None when nothing is left."""
-        return self._workspace.goals.undo()
+        return self._workspace.merge_review.undo()
 
     # Within
 

@@ -386,7 +386,7 @@ class _FirstLook:
         clustering = self._workspace.goals.shown()
         if clustering is None:
             return {}
-        state = decision_log.state(clustering.id)
+        state = decision_log.state(clustering.clustering.id)
         return {
             int(member): state.groups[key].label
             for key in state.current

@@ -132,11 +132,11 @@ def test_the_views_have_the_goals() -> None:
     """`conversation_goal` has the members that the goals screen lists, before and after decisions, and the table the
     same goals with the second ones."""
     made = clustered()
-    goals = made.goals
+    goals, review = made.goals, made.merge_review
     pair = group_id(made, "Count files"), group_id(made, "Book a table")
-    goals.merge(goals.pair(*pair), "Both")
+    review.merge(review.pair(*pair), "Both")
     merged = next(group for group in goals.groups() if group.label == "Both")
-    goals.split(merged.id, [[row.conversation_id for row in goals.members(merged.id)[:2]]])
+    review.split(merged.id, [[row.conversation_id for row in goals.members(merged.id)[:2]]])
     with made.file.reading() as conn:
         listed = dict(
             conn.execute("SELECT conversation_id, goal FROM conversation_goal WHERE main")
