@@ -9,8 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.base.conversation import LogPiece, State, Verdict, render_log
-from engine.completeness.records import DecisionRule, Histogram, RemainingRow, ScoreRow, StateCounts
-from engine.completeness.tables import remaining, score_sets, scores
+from engine.completeness.records import (
+    DecisionRule,
+    Histogram,
+    RemainingTasks,
+    ScoreRow,
+    StateCounts,
+)
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.fields import in_state
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.records import (
@@ -267,10 +273,10 @@ class ConversationService:
         with self._project.reading() as conn:
             return scores.score(conn, conversation_id)
 
-    def remaining(self, conversation_id: int) -> RemainingRow | None:
+    def remaining(self, conversation_id: int) -> RemainingTasks | None:
         """The remaining tasks that belong to the current score."""
         with self._project.reading() as conn:
-            return remaining.current(conn, conversation_id)
+            return scores.current_remaining(conn, conversation_id)
 
     def counts(self, query: ListQuery | None = None) -> Counts:
         """Counts of the project, or of what matches a query."""

@@ -35,7 +35,7 @@ class JobService:
             config = score_sets.config_in_force(conn)
         if config is not None and config.mode != "outside":
             return config.mode
-        from engine.completeness.records import ScoringRequest
+        from engine.completeness.scoring_request import ScoringRequest
 
         return self._scoring().mode_for(ScoringRequest())
 
@@ -55,7 +55,7 @@ class JobService:
         return self._runner.start(self._run_of(mode, wanted).stages)
 
     def _run_of(self, mode: Mode, wanted: Filter | None) -> ScoringRun:
-        from engine.completeness.records import ScoringRequest
+        from engine.completeness.scoring_request import ScoringRequest
 
         return self._scoring().run(ScoringRequest(mode=mode, filter=wanted or Filter()))
 

@@ -236,8 +236,9 @@ class OpenProject:
     def scoring_runs(self) -> ScoringRuns:
         """The stages of scoring runs."""
         from engine.completeness.service.runs import ScoringRuns
+        from engine.training.run_files import held_out_by, run_named
 
-        return ScoringRuns(self.run_setup)
+        return ScoringRuns(self.run_setup, lambda run: held_out_by(run_named(Path(self.path), run)))
 
     @made_once
     def conversation_scorer(self) -> ConversationScorer:

@@ -27,8 +27,8 @@ from pathlib import Path
 import numpy as np
 
 from engine.base.conversation import Conversation, Message, render_log
-from engine.completeness.block import log_item
-from engine.completeness.records import ScoringRequest
+from engine.completeness.scoring import log_item
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.tables import hidden_states
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.tables import imports

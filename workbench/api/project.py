@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, get_args
 from engine.base.conversation import Verdict
 from engine.base.errors import NotFound, UsageError, WorkbenchError
 from engine.base.events import Event, JobProgress, Listener
-from engine.completeness.records import Mode, ScoreSet, ScoringRequest
+from engine.completeness.records import Mode, ScoreSet
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.sets import in_force
 from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery

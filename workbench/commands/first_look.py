@@ -21,7 +21,8 @@ from engine.base.conversation import State
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability
 from engine.base.text import one_line
-from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ScoreRow, ScoringRequest
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ScoreRow
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage

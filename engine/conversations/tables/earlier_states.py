@@ -6,12 +6,12 @@ import json
 import sqlite3
 import zlib
 
-from engine.completeness.tables import score_sets
 from engine.conversations.records import EarlierState
 from engine.conversations.tables import facets
 from engine.conversations.tables.conversations import COLUMNS, message_of
 from engine.project import cjk_index
 from engine.project.sql import message_ids, to_json, utc_now
+from engine.project.views import SCORES_IN_FORCE
 
 _KEEP = (
     "INSERT INTO earlier_state (conversation_id, source_id, hash, line, raw, truth, messages, packed,"
@@ -69,9 +69,9 @@ def keep_earlier_state(conn: sqlite3.Connection, conversation_id: int) -> None:
         "SELECT source_id, hash, line, messages, raw, truth.truth, p_end_normalised"
         " FROM conversation AS c JOIN original ON original.conversation_id = c.id"
         " LEFT JOIN truth ON truth.conversation_id = c.id"
-        " LEFT JOIN score ON score.conversation_id = c.id AND config_hash = ?"
+        f" LEFT JOIN score ON score.conversation_id = c.id AND config_hash = {SCORES_IN_FORCE}"
         " WHERE c.id = ?",
-        (score_sets.score_config(conn), conversation_id),
+        (conversation_id,),
     ).fetchone()
     packed = _packed(conn, conversation_id)
     values = (source_id, digest, line, raw, truth, number, packed, score, utc_now())

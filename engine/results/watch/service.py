@@ -154,7 +154,7 @@ class WatchService:
         on_rules: Callable[[Rules, int], None],
     ) -> WatchStage:
         """A watch, not started. See `WatchStage` for `emit` and `on_rules`."""
-        from engine.completeness.records import ScoringRequest
+        from engine.completeness.scoring_request import ScoringRequest
 
         scoring = ScoringRequest(mode="probe", model=request.model, remaining=False, tune=False)
         return WatchStage(

@@ -14,10 +14,11 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from engine.base.conversation import Conversation, Message, Role, ToolCall
+from engine.completeness.records import CurvePoint
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.tables import imports
 from engine.formats.records import Leak, Parsed
 from engine.project import runs
@@ -104,7 +105,7 @@ def give_scores(
             [
                 ScoreEntry(key, (), "too long", 10)
                 if p is None
-                else ScoreEntry(key, (BoundaryEntry(1, 2, 1, p, 1 - p),), None, 10)
+                else ScoreEntry(key, (CurvePoint(1, 2, 1, p, 1 - p),), None, 10)
                 for key, p in by_id.items()
             ],
         )

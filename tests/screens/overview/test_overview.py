@@ -15,10 +15,10 @@ from engine.base.conversation import Conversation, Message, Verdict
 from engine.base.errors import WorkbenchError
 from engine.base.events import DataChanged, JobEnded, JobProgress
 from engine.base.statistics.intervals import Interval
-from engine.completeness.records import EndingTest
+from engine.completeness.records import CurvePoint, EndingTest
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.conversations.tables import imports, shared_text
 from engine.formats.records import Parsed, Rejected
@@ -456,7 +456,7 @@ def with_probe(support: ScreenProject, auroc: Interval, position: float = 0.6) -
         test = EndingTest(36, auroc, 0.9, 0.84, position, None, 0)
         score_sets.register(conn, ScoreConfig("f1", "probe", "smollm2-135m (bf16)", test=test))
         entries = [
-            ScoreEntry(key, (BoundaryEntry(1, 2, 1, 0.9, 0.1),), None, 10) for key in range(1, 37)
+            ScoreEntry(key, (CurvePoint(1, 2, 1, 0.9, 0.1),), None, 10) for key in range(1, 37)
         ]
         scores.add(conn, "f1", run, entries)
         score_sets.put_in_force_unless_another_is(conn, "f1", finished=True)
