@@ -11,7 +11,6 @@ import functools
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from engine.base import folders
@@ -146,15 +145,10 @@ class OpenProject:
             self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
         )
 
-    def __enter__(self) -> OpenProject:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
