@@ -15,12 +15,11 @@ from textual.widgets import Static
 from engine.base.conversation import Verdict
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.number_format import signed
-from engine.base.report_table import Plot, ReportRow, ReportTable
+from engine.base.report_table import CurveAxes, ReportRow, ReportTable, tab_separated
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
 from engine.results.records import Missing, ValidationProgress, ValidationReport
-from engine.results.table_rendering import tab_separated
 from screens.shell.exporting import ask_file, copy
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure
@@ -245,7 +244,7 @@ class ValidationScreen(WorkbenchScreen[None]):
     def _draw(
         self,
         where: LinePlot,
-        plot: Plot,
+        plot: CurveAxes,
         row: ReportRow,
         curve: Sequence[tuple[float, float]],
         other: Sequence[tuple[float, float]],
@@ -263,7 +262,7 @@ class ValidationScreen(WorkbenchScreen[None]):
             WHOLE,
             1.0,
             empty="no curve",
-            across=one_line(plot.across, 40),
+            across=one_line(plot.x_title, 40),
         )
 
     # Copy and export

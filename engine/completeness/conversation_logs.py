@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.base.conversation import LogPiece, render_log
-from engine.completeness.block import LogItem, log_item
+from engine.completeness.scoring import LogItem, log_item
 from engine.conversations.tables import conversations
 from engine.model.catalog import LoadableModel
 from engine.model.memory_plan import busy

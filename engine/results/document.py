@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+from engine.base.report_table import ReportRow, ReportTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,16 +14,6 @@ class Paragraph:
 
     text: str
     important: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table; cells are texts, and the columns whose place is in `numbers` are aligned to the right."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numbers: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +72,6 @@ class Plot:
         lines: The points of each line by its label.
         dots: Places of dots.
         unit: Whether both axes run from 0 to 1; otherwise over what is there.
-        shares: Whether the vertical axis runs from 0 to 1 all the same.
-        whiskers: Vertical lines, each as its place and its ends.
-        ticks: Places on the horizontal axis with their labels; empty for the two ends of the axis.
     """
 
     title: str
@@ -92,13 +81,10 @@ class Plot:
     lines: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
     dots: tuple[tuple[float, float], ...] = ()
     unit: bool = False
-    shares: bool = False
-    whiskers: tuple[tuple[float, float, float], ...] = ()
-    ticks: tuple[tuple[float, str], ...] = ()
 
 
 Figure = Bars | Columns | Points | Ranges | Plot
-Block = Paragraph | Table | Quote | Figure
+Block = Paragraph | ReportTable | Quote | Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +120,9 @@ class Document:
 def _mapped(block: Block, change: Callable[[str], str]) -> Block:
     if isinstance(block, Paragraph):
         return replace(block, text=change(block.text))
-    if isinstance(block, Table):
-        return replace(block, caption=change(block.caption), rows=_rows(block.rows, change))
+    if isinstance(block, ReportTable):
+        rows = (ReportRow(tuple(change(str(cell)) for cell in row.cells)) for row in block.rows)
+        return replace(block, title=change(block.title), rows=tuple(rows))
     if isinstance(block, Quote):
         messages = tuple((speaker, change(text)) for speaker, text in block.messages)
         return replace(block, source=change(block.source), messages=messages)
@@ -149,9 +136,3 @@ def _mapped(block: Block, change: Callable[[str], str]) -> Block:
         lines = tuple((change(a), b) for a, b in block.lines)
         return replace(block, says=change(block.says), lines=lines)
     return replace(block, labels=tuple(map(change, block.labels)))
-
-
-def _rows(
-    rows: Sequence[tuple[str, ...]], change: Callable[[str], str]
-) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(map(change, row)) for row in rows)

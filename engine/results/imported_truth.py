@@ -9,8 +9,7 @@ from engine.conversations.tables import conversations
 from engine.conversations.tables.conversations import truth_by_record, truth_of_duplicates
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.results.metrics.aptitude import Scored
-from engine.results.metrics.turns import TurnRow, by_turns
+from engine.results.metrics.known_outcomes import Scored, TurnRow, by_turns
 
 
 def turn_rows(project: Project, ids: Sequence[int]) -> list[TurnRow]:

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.base.number_format import counted
+from engine.base.report_table import ReportTable, text_table
 from engine.base.text import one_line
 from engine.goals.clusters.validation import DISSOLVED, STABLE
 from engine.goals.tables.measurements import Measurements
 from engine.results.comparison.measured import Floats, Measured
-from engine.results.document import Bars, Block, Columns, Paragraph, Plot, Table
+from engine.results.document import Bars, Block, Columns, Paragraph, Plot
 from engine.trees.records import TreeItem
 
 LARGEST = 10
@@ -74,11 +75,11 @@ def _stability(measurements: Measurements) -> Iterator[Block]:
         if aris := [ari for of, ari in runs if of == kind]:
             figures = (mean(aris), min(aris), max(aris))
             rows.append((name, f"{len(aris)}", *(f"{value:.2f}" for value in figures)))
-    yield Table(
+    yield text_table(
         "The clustering against others by k-means: adjusted Rand index (compare Figure 4 of Soroka et al.)",
         ("clustered again with", "times", "mean", "least", "greatest"),
         tuple(rows),
-        frozenset((1, 2, 3, 4)),
+        (1, 2, 3, 4),
     )
     known = sorted(
         (
@@ -117,7 +118,7 @@ def side_by_side(paper: Mapping[str, Any]) -> Iterator[Block]:
         for _, run in runs[:MOST_RUNS]
     ]
     depth = max(map(len, columns))
-    yield Table(
+    yield text_table(
         "Runs of the algorithm of Soroka et al. side by side (Figure 4): the largest groups with their sizes",
         ("", *(title for title, _ in runs[:MOST_RUNS])),
         tuple(
@@ -170,11 +171,11 @@ def _distances(measurements: Measurements) -> Iterator[Block]:
             " `workbench run assign PROJECT --holdout .5` measures it."
         )
         return
-    yield Table(
+    yield text_table(
         "Mean distance to the center of the cluster (Table 4 of Soroka et al.)",
         ("conversations", "clusters", "number", "cosine distance", "Euclidean distance"),
         tuple(rows),
-        frozenset((1, 2, 3, 4)),
+        (1, 2, 3, 4),
     )
 
 
@@ -238,7 +239,7 @@ def _histogram(by: str, values: Sequence[float], edges: Floats, form: str) -> Co
     )
 
 
-def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) -> Table:
+def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) -> ReportTable:
     """A row for each source, the most trees first: median, and quartiles in brackets."""
     source_of = {key: source for source, keys in sources.items() for key in keys}
     places: dict[str, list[TreeItem]] = defaultdict(list)
@@ -256,11 +257,11 @@ def _by_source(trees: Sequence[TreeItem], sources: Mapping[str, Sequence[int]]) 
         )
         for source, items in listed[:MOST_SOURCES]
     ]  # fmt: skip
-    return Table(
+    return text_table(
         "Trees by source: median (quartiles)",
         ("source", "trees", "leaves", "best log-probability", "covered probability", "entropy in bits"),
         tuple(rows),
-        frozenset((1, 2, 3, 4, 5)),
+        (1, 2, 3, 4, 5),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
-from engine.conversations.tables import imports, sources
+from engine.conversations.tables import imports
 from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
 from engine.jobs.contract import OnProgress, Progress, config_hash
@@ -271,6 +271,11 @@ class PlayStage:
         """The key under which this stage stores its results."""
         return config_hash(self.name, self.params, self.fingerprints)
 
+    @property
+    def setting(self) -> PlaySetting:
+        """The setting of the plays, as it is stored."""
+        return PlaySetting(self.config_hash, self._kind, self.params, self._models)
+
     @cached_property
     def scenarios(self) -> Sequence[Scenario]:
         """The scenarios to play."""
@@ -314,7 +319,7 @@ class PlayStage:
         if not missing:
             return
         yield Progress(0, None, "loading the model")
-        setting = PlaySetting(self.config_hash, self._kind, self.params, self._models)
+        setting = self.setting
         self._project.write(lambda conn: plays.register(conn, setting))
         with self._project.reading() as conn:
             in_done_runs = plays.ended_keys_of_done_runs(conn, self.config_hash)
@@ -414,18 +419,18 @@ class PlayStage:
         record, format = played.ending.record, played.ending.format
         if record is None:
             return None, played.reason
-        source_id = sources.put(
+        source_id = imports.put_source(
             conn,
             f"simulated:{self._kind}:{format}:{self.config_hash}",
-            f"{self._kind}-{self.config_hash[:6]}",
+            self.setting.source,
             format,
             "it was simulated",
         )
         parsed = parse_made(record, format, played.key)
         if isinstance(parsed, Rejected):
-            sources.quarantine(conn, source_id, [parsed])
+            imports.put_rejected(conn, source_id, [parsed])
             return None, f"its record is no conversation: {parsed.reason}"
-        imports.add(conn, source_id, [parsed])
+        imports.add_records(conn, source_id, [parsed])
         return imports.find_by_messages(conn, parsed.conversation.messages), played.reason
 
 

@@ -25,7 +25,7 @@ from engine.base.files import (
 )
 from engine.base.folders import version
 from engine.base.text import one_line
-from engine.completeness.block import LogItem
+from engine.completeness.scoring import LogItem
 from engine.completeness.training_data import Split, Usable, cut, items, to_cut
 from engine.model.catalog_files import cpu_name
 from engine.project import settings

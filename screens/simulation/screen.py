@@ -13,10 +13,9 @@ from textual.widgets import Static
 
 from engine.base.errors import WorkbenchError
 from engine.base.events import Event, JobEnded, JobStarted
-from engine.base.report_table import ReportRow, ReportTable
+from engine.base.report_table import ReportRow, ReportTable, tab_separated
 from engine.opener.open_project import OpenProject
-from engine.results.table_rendering import tab_separated
-from engine.simulate.records import PlayedSet, PlayItem, SetResults
+from engine.simulate.records import PlayItem, PlaySetting, SetResults
 from engine.simulate.request import SimulationOffers, SimulationRequest
 from engine.simulate.service.person import PersonSession
 from engine.simulate.service.service import SimulationService
@@ -72,7 +71,7 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     def __init__(self, services: OpenProject, feed: EngineFeed) -> None:
         super().__init__(services, feed)
-        self._sets: list[PlayedSet] = []
+        self._sets: list[PlaySetting] = []
         self._shown = ""  # key of the set that is shown
         self._results = SetResults((), ())
         self._page = 0
@@ -105,7 +104,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         simulations, shown = self.services.simulations, self._shown
         before = {played.config_hash for played in self._sets}
 
-        def read() -> tuple[list[PlayedSet], str, SetResults]:
+        def read() -> tuple[list[PlaySetting], str, SetResults]:
             sets = simulations.sets()
             keys = [played.config_hash for played in sets]
             # a new set is the one that was just begun
@@ -114,7 +113,7 @@ class SimulationScreen(WorkbenchScreen[None]):
 
         self.in_background(read, lambda results: self._show(*results), group="sets")
 
-    def _show(self, sets: list[PlayedSet], key: str, results: SetResults) -> None:
+    def _show(self, sets: list[PlaySetting], key: str, results: SetResults) -> None:
         if key != self._shown:
             self._page, self._sort = 0, None
         self._sets, self._shown, self._results = sets, key, results

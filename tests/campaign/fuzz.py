@@ -34,8 +34,8 @@ from typing import Any, get_args
 from unittest.mock import patch
 
 from engine.base.errors import FilterError, WorkbenchError
-from engine.completeness.block import Question
 from engine.completeness.model_requests import Score
+from engine.completeness.scoring import Question
 from engine.completeness.service.outside import import_scores
 from engine.conversations.filter_fields import FIELDS
 from engine.conversations.filters import ListQuery, parse_filter

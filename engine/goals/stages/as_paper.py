@@ -34,7 +34,7 @@ from engine.goals.paper import (
 )
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings
-from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
+from engine.goals.tables.clusterings import Cluster, LabelEntry, Member
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog
@@ -339,7 +339,7 @@ class PaperStage(ModelStage):
         for number in range(count):
             own_distances = distances[result.labels == number, number]
             clusters.append(
-                NewCluster(
+                Cluster(
                     number, len(own_distances), float(own_distances.mean()), float(own_distances.max()),
                     words.get(number, ()), means[number].astype("<f4").tobytes(),
                 )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from engine.base.number_format import counted
+from engine.base.report_table import ReportTable, text_table
 from engine.base.text import one_line
 from engine.questions.records.calibration import CompletionRate
 from engine.results.comparison.records import (
@@ -17,7 +18,7 @@ from engine.results.comparison.records import (
     Part,
     Side,
 )
-from engine.results.document import Block, Paragraph, Ranges, Table
+from engine.results.document import Block, Paragraph, Ranges
 
 MOST_GOALS = 8
 """Goals that a text lists without a significant difference; those with one are all listed."""
@@ -294,11 +295,11 @@ def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Blo
     goals = len(significant) + len(others)
     most = max(0, MOST_GOALS_IN_DOCUMENT - len(significant))
     listed = [*overall, *significant, *others[:most]]
-    yield Table(
+    yield text_table(
         "What differs between A and B; changes of shares in points, p corrected for all tests",
         ("what", "A", "B", "change (95% interval)", "p", "needed on each side"),
         tuple(map(difference_cells, listed)),
-        frozenset((1, 2, 3, 4, 5)),
+        (1, 2, 3, 4, 5),
     )
     yield from _chart(
         "Changes from A to B in points, with 95% intervals",
@@ -363,9 +364,9 @@ def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Differ
     return sorted(clear, key=lambda one: one[1].p)[:MOST_EXAMPLES]
 
 
-def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Table:
+def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> ReportTable:
     """Returns a table in which all columns but the first are numbers."""
-    return Table(caption, tuple(heads), tuple(rows), frozenset(range(1, len(heads))))
+    return text_table(caption, heads, rows, range(1, len(heads)))
 
 
 def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[Block]:

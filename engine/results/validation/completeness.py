@@ -19,7 +19,7 @@ from engine.base.statistics.intervals import Classification
 from engine.base.statistics.ranking import reliability, roc
 from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
-from engine.completeness.tables import generated_ends, score_sets, scores
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.conversations import shingle_overlap
 from engine.conversations.filters import ListQuery
@@ -218,7 +218,7 @@ def completeness_table(
         keys = list(selected.names)[: test.limit]
         names = {key: selected.names[key] for key in keys}
         on_step("reading the scores")
-        read = generated_ends.values if test.paper else scores.values
+        read = scores.generated_values if test.paper else scores.values
         values = {config.config_hash: read(conn, config.config_hash, keys) for config in configs}
         if test.paper and not any(values.values()):
             raise NotYet(

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
-from engine.base.report_table import Plot, ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import CurveAxes, ReportColumn, ReportRow, ReportTable, row_as_json
 from engine.base.statistics.intervals import Classification, Contrast, Curve, Interval
 from engine.base.text import one_line
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import CompletenessTable, SeparationRow, TruthTable
-from engine.results.table_rendering import row_as_json
 
 FIGURES = tuple(one.name for one in fields(Classification))
 LONGEST_NAME = 44
 DIAGONAL: Curve = ((0.0, 0.0), (1.0, 1.0))
-ROC = Plot("ROC", "false alarms", DIAGONAL)
-_RELIABILITY = Plot("whole in fact, by value", "value", DIAGONAL)
+ROC = CurveAxes("ROC", "false alarms", DIAGONAL)
+_RELIABILITY = CurveAxes("whole in fact, by value", "value", DIAGONAL)
 _BASELINES = {
     "keywords": "closing words, no model",
     "position": "step number and lengths, no model",
@@ -46,9 +45,9 @@ _CUT_COLUMNS = (
 )
 
 
-def kept_accuracy_plot(right: float) -> Plot:
+def kept_accuracy_plot(right: float) -> CurveAxes:
     """Returns the axes of the accuracy-rejection curve; `right` is the accuracy without rejection."""
-    return Plot("right among those kept", "rejected", ((0.0, right), (1.0, right)))
+    return CurveAxes("right among those kept", "rejected", ((0.0, right), (1.0, right)))
 
 
 def tables(table: CompletenessTable) -> list[ReportTable]:

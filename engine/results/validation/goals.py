@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import counted
-from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
 from engine.base.statistics.agreement import (
     OUTSIDE,
     GoldAgreement,
@@ -30,7 +30,6 @@ from engine.goals.views.decision_log import read_merge_state
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
-from engine.results.table_rendering import row_as_json
 
 BEFORE, NOW = "as clustered", "as it stands"
 

@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.base.errors import Cancelled, UsageError, WorkbenchError
-from engine.base.report_table import Cell, Metric, ReportTable
+from engine.base.line_files import new_file, written_beside
+from engine.base.report_table import Cell, Metric, ReportTable, format_cell, table_block
 from engine.base.statistics.intervals import Interval
 from engine.base.text import as_json
 from engine.conversations.filters import Filter, ListQuery, parse_filter
-from engine.conversations.service.line_files import new_file, written_beside
 from engine.model.catalog import Catalog
 from engine.project.project import Project
-from engine.results.document import Block, Paragraph, Plot, Table
+from engine.results.document import Block, Paragraph, Plot
 from engine.results.metrics import claims
 from engine.results.metrics.claims import OnStep
 from engine.results.records import CompletenessTable, Missing, ValidationProgress, ValidationReport
-from engine.results.table_rendering import format_cell, table_block
 from engine.results.validation import completeness_report
 from engine.results.validation.completeness import TruncationTest, completeness_table, only_run
 from engine.results.validation.goals import GoalValidation, goal_table, goal_validation, goals_json
@@ -238,7 +237,7 @@ def validation_blocks(service: ValidationService, conversations: int) -> Iterato
         yield Paragraph(f"Missing ({missing.metric}): {missing.what} {missing.how}")
 
 
-def _table_2(table: ReportTable) -> Table:
+def _table_2(table: ReportTable) -> ReportTable:
     columns = [table.columns[0], *(column for column in table.columns if column.key in TABLE_2)]
     order = {key: place for place, key in enumerate(TABLE_2)}
     columns[1:] = sorted(columns[1:], key=lambda column: order[column.key])
@@ -266,7 +265,7 @@ def _curves(table: ReportTable) -> Iterator[Block]:
         names = "; ".join(label for label, _ in lines)
         yield Plot(
             f"{table.metric}: {table.title}, {axes.title}",
-            axes.across,
+            axes.x_title,
             "share found" if axes.title == "ROC" else axes.title,
             f"Curves of {names}; guessing is the last line",
             (*lines, ("guessing", axes.chance)),

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.base.conversation import render_log
 from engine.base.errors import NotYet, UsageError
-from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
 from engine.conversations.filters import ListQuery
 from engine.conversations.tables import conversations, selecting
 from engine.conversations.tables.conversations import truth_by_conversation
@@ -27,7 +27,6 @@ from engine.results.metrics.uncertainty import (
     by_conversation,
     figures_of,
 )
-from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness_report import ROC, kept_accuracy_plot
 from engine.trees import tables as trees
 from engine.trees.record import leaf_log_probs

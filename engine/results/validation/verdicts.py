@@ -10,7 +10,7 @@ from typing import Any
 from engine.base.conversation import Verdict, render_log
 from engine.base.errors import NotYet
 from engine.base.number_format import counted
-from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import ReportColumn, ReportRow, ReportTable, row_as_json
 from engine.base.statistics.intervals import Contrast
 from engine.base.statistics.ranking import roc
 from engine.completeness.baselines import sounds_complete
@@ -24,7 +24,6 @@ from engine.questions.tables import verdicts
 from engine.results.metrics.completeness import against_labels
 from engine.results.metrics.conclusions import contrasts_about, contrasts_json
 from engine.results.records import SeparationRow
-from engine.results.table_rendering import row_as_json
 from engine.results.validation.completeness import KEYWORDS
 from engine.results.validation.completeness_report import ROC
 

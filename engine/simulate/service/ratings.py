@@ -38,7 +38,7 @@ from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions.question_names import ALLOWED_RATINGS, HUMAN_TAG_PREFIX, RATING
 from engine.questions.tables import verdicts
-from engine.results.metrics.turns import TurnRow, by_turns
+from engine.results.metrics.known_outcomes import TurnRow, by_turns
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationOptions
 from engine.simulate.service.simulations import BY_SCHEMA, ProjectSimulations, Simulation

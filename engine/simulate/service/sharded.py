@@ -17,10 +17,10 @@ from typing import Any
 from engine.base import folders
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.files import create_private_folder
-from engine.conversations.service.line_files import write_file
+from engine.base.line_files import write_file
 from engine.model.chat import Completion, Role
 from engine.model.interface import Sampling
-from engine.results.metrics.aptitude import Scored
+from engine.results.metrics.known_outcomes import Scored
 from engine.simulate.draft import Draft, State, as_draft, state_of
 from engine.simulate.records import PlayRow
 from engine.simulate.request import Kind, SimulationRequest
@@ -33,7 +33,7 @@ from engine.simulate.sharded.instruction import (
     records,
 )
 from engine.simulate.sharded.play import ShardedScenario, replay
-from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, ONE_TURN, Case, Setting
+from engine.simulate.sharded.scenario import CATEGORIES, CONDITIONS, ONE_TURN, Setting
 from engine.simulate.sharded.shard_drafting import ShardDraftScenario, read_full_text
 from engine.simulate.sharded.tasks import task_for
 
@@ -69,7 +69,7 @@ def sharded_simulation(simulations: ProjectSimulations, request: SimulationReque
     def scenarios(labels: Mapping[Role, str]) -> list[ShardedScenario]:
         with_models = _with_models(setting, labels)
         return [
-            ShardedScenario(Case(with_models, instruction, task, condition, run, merged))
+            ShardedScenario(with_models, instruction, task, condition, run, merged)
             for condition in request.conditions or CONDITIONS
             for instruction, task, merged in (*bound, *(() if condition in ONE_TURN else joined))
             for run in range(request.runs)

@@ -208,42 +208,33 @@ Step = Generator[Call, Completion, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class ShardedScenario:
-    """The scenario of a case, which is one instruction under one condition."""
-
-    case: Case
-
-    @property
-    def key(self) -> str:
-        """The name of the case, unique in its simulation."""
-        return self.case.key
+class ShardedScenario(Case):
+    """A case that can be played."""
 
     @property
     def expected(self) -> float:
         """Rough number of replies. In one turn: the answer and its extraction. Otherwise: user, assistant and judge for
         each shard, and some turns that reveal none."""
-        case = self.case
-        return 2.0 if case.condition in ONE_TURN else 4.0 * len(case.instruction.shards)
+        return 2.0 if self.condition in ONE_TURN else 4.0 * len(self.instruction.shards)
 
     def play(self) -> Play:
         """Starts a play; the record of its ending is a log in the published format."""
-        case = self.case
-        one_turn = case.condition in ONE_TURN
-        trace = Trace(case.setting.moment, timed=not one_turn, cost=case.setting.cost)
-        trace.say("system", case.task.system_prompt())
+        one_turn = self.condition in ONE_TURN
+        trace = Trace(self.setting.moment, timed=not one_turn, cost=self.setting.cost)
+        trace.say("system", self.task.system_prompt())
         stand_ins = 0
         source: dict[str, Any] = {}
         if one_turn:
-            yield from _play_one_turn(case, trace)
+            yield from _play_one_turn(self, trace)
         else:
-            stand_ins = yield from _play_turns(case, trace)
-        if case.condition in ("recap", "recap-full"):
-            source = {"source_conv_id": case.conv_id("sharded"), "source_is_correct": trace.correct}
+            stand_ins = yield from _play_turns(self, trace)
+        if self.condition in ("recap", "recap-full"):
+            source = {"source_conv_id": self.conv_id("sharded"), "source_is_correct": trace.correct}
             # The recap is scored anew.
             trace.score = trace.correct = None
-            yield from _play_recap(case, trace)
-        record = {**case.record(trace.items, trace.score, trace.correct), **source}
-        return Ending(record, FORMAT, _result_of(case, trace, stand_ins))
+            yield from _play_recap(self, trace)
+        record = {**self.record(trace.items, trace.score, trace.correct), **source}
+        return Ending(record, FORMAT, _result_of(self, trace, stand_ins))
 
 
 def replay(scenario: Scenario, replies: Sequence[Completion]) -> Ending:

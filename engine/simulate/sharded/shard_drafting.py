@@ -27,7 +27,7 @@ from engine.model.prompt_files import filled
 from engine.simulate.draft import Candidate, Draft, Piece, by_sentences, placed, says_no_other
 from engine.simulate.sharded.instruction import TASKS, Instruction
 from engine.simulate.sharded.play import ShardedScenario
-from engine.simulate.sharded.scenario import Case, Condition, Setting
+from engine.simulate.sharded.scenario import Condition, Setting
 from engine.simulate.sharded.task import Task
 
 _TEMPERATURES = (0.0, 0.7)
@@ -203,8 +203,8 @@ class ShardDraftScenario:
         for condition in conditions:
             scores: list[float] = []
             for run in range(self.checks):
-                case = Case(self.setting, instruction, task, condition, run)
-                ending = yield from ShardedScenario(case).play()
+                scenario = ShardedScenario(self.setting, instruction, task, condition, run)
+                ending = yield from scenario.play()
                 scores.append(ending.result["score"] or 0.0)
             means[condition] = sum(scores) / len(scores)
         return means

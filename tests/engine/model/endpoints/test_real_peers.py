@@ -9,8 +9,8 @@ import pytest
 
 from engine.base.conversation import Conversation, Message, render_log
 from engine.base.errors import UsageError
-from engine.completeness.block import ItemScore, LogItem, Question, log_item
 from engine.completeness.model_requests import Score
+from engine.completeness.scoring import ItemScore, LogItem, Question, log_item
 from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.client import EndpointClient, parse_address
 from engine.model.endpoints.fleet import Fleet

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.base.errors import ProjectReadOnly, UsageError
-from engine.completeness.records import ScoringRequest
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.stages.scoring import ScoringStage
 from engine.goals.requests import ClusteringRequest
 from engine.goals.stages.proposing import ProposeStage

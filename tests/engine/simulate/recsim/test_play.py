@@ -14,7 +14,7 @@ from engine.formats.coded.recllmsim import read, recognise
 from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
 from engine.project.project import Project
-from engine.results.metrics.turns import by_turns
+from engine.results.metrics.known_outcomes import by_turns
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import (
     MAX_TURNS,

@@ -9,7 +9,7 @@ import pytest
 
 from engine.base.errors import ProjectReadOnly
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.saved import SavedViews
+from engine.conversations.service import SavedViews
 from engine.project import settings
 from engine.project.project import Project
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from engine.base.errors import Cancelled
 from engine.conversations import minhash
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.imports import stored_accounts
-from engine.conversations.stages.checking import CheckStage
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.service import stored_accounts
+from engine.conversations.stages import CheckStage, ImportStage
 from engine.conversations.tables import facets
 from engine.conversations.text_checks import language
 from engine.opener.conversations import ConversationService
@@ -101,7 +100,7 @@ def test_a_cancel_keeps_what_was_committed(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a cancel the rest is looked at by the next run, nothing twice."""
-    monkeypatch.setattr("engine.conversations.stages.checking.BATCH", 2)
+    monkeypatch.setattr("engine.conversations.stages.BATCH", 2)
     fill(project, [talk(f"n{n}", f"word {n} " * 30) for n in range(5)], "more.jsonl")
     stage = CheckStage(project)
     steps = stage.run(1)

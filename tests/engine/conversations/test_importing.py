@@ -18,10 +18,10 @@ import pytest
 
 from engine.base.conversation import Conversation, Message
 from engine.base.errors import Cancelled, FormatError
+from engine.conversations import stages as importing
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.stages import importing
-from engine.conversations.stages.importing import ImportStage
-from engine.conversations.tables import conversations, selecting, sources
+from engine.conversations.stages import ImportStage
+from engine.conversations.tables import conversations, imports, selecting
 from engine.formats.records import Account, Detection, Parsed, Rejected, SourceReport, Unread
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
 from engine.opener import conversations as conversation_store
@@ -72,7 +72,7 @@ class TestCounting:
         assert outcome.message.startswith(
             "Read 4: 2 new, 0 grew, 0 changed, 0 already here, 1 duplicate, 1 quarantined"
         )
-        (bad,) = sources.quarantined(project.reader())
+        (bad,) = imports.quarantine_rows(project.reader())
         assert (bad.source, bad.line, bad.raw) == (str(path), 3, b"not json")
 
     def test_importing_twice_changes_nothing(self, project: Project, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ class TestInputs:
         (folder / "notes.txt").write_text("x" * 1000)
         _, outcome = execute(project, folder)
         assert isinstance(outcome, JobDone)
-        assert sources.labels(project.reader()) == [
+        assert imports.source_labels(project.reader()) == [
             str(folder / "a.jsonl"),
             str(folder / "b.jsonl"),
             str(folder),
@@ -290,7 +290,7 @@ def test_a_kill_at_any_moment_loses_nothing(
             [
                 sys.executable,
                 "-m",
-                "tests.engine.conversations.stages.import_child",
+                "tests.engine.conversations.import_child",
                 str(killed),
                 str(to_import),
             ],

@@ -13,26 +13,29 @@ import platform
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, ClassVar, Literal
 
 from engine import formats
 from engine.base import folders
 from engine.base.errors import Cancelled, FormatError
 from engine.base.number_format import counted
-from engine.conversations.shared_text import NOTHING_SHARED
-from engine.conversations.tables import imports, shared_text, sources
+from engine.conversations.records import CheckCounts
+from engine.conversations.shared_text import NOTHING_SHARED, ROLES, SharedText
+from engine.conversations.tables import facets, imports, shared_text
+from engine.conversations.text_checks import LANGUAGE_SAMPLE_CHARACTERS, Kind, kinds, language
 from engine.formats.file_names import logs_in
 from engine.formats.input_kinds import SKIPPED
 from engine.formats.inputs import Tail, open_inputs, open_tail
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import Input, Parsed, Rejected, SourceReport
 from engine.formats.registry import PLUGINS, mapping_folder
-from engine.jobs.contract import Progress
+from engine.jobs.contract import CpuStage, Progress
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import id_pages
@@ -279,18 +282,18 @@ class ImportStage:
         report = SourceReport(label, detection)
         self.sources.append(report)
         source_id = self._project.write(
-            lambda conn: sources.put(
+            lambda conn: imports.put_source(
                 conn, _place(source.label), label, detection.format, detection.why
             )
         )
         self._source_ids.add(source_id)
         with self._project.reading() as conn:
-            parts = sources.ids(conn, [_place(path) for path in source.companion_files])
+            parts = imports.source_ids(conn, [_place(path) for path in source.companion_files])
         settings = repr(self._settings)
         digest = digest_of(source.label, settings, source.companion_files) if whole else None
         if digest is not None:
             with self._project.reading() as conn:
-                before = sources.read_before(conn, source_id, digest)
+                before = imports.report_if_unchanged(conn, source_id, digest)
             if before is not None:
                 yield self._pass_over(source, run_id, SourceReport.from_json(before))
                 return
@@ -303,7 +306,7 @@ class ImportStage:
         self._before += source.size or 0
         if digest is not None and not broke_off:
             text = report.to_json()
-            self._project.write(lambda conn: sources.put_read(conn, source_id, digest, text))
+            self._project.write(lambda conn: imports.put_report(conn, source_id, digest, text))
 
     @property
     def _settings(self) -> tuple[str | None, bool, bool, int]:
@@ -385,8 +388,8 @@ class ImportStage:
         read = self.read + len(batch)
         done = read if self._total is None else self._before + source.position()
 
-        def store(conn: sqlite3.Connection) -> imports.Added:
-            added = imports.add(
+        def store(conn: sqlite3.Connection) -> imports.BatchCounts:
+            added = imports.add_records(
                 conn,
                 source_id,
                 parsed,
@@ -395,7 +398,7 @@ class ImportStage:
                 parts=parts,
                 only_forward=self._only_forward,
             )
-            sources.quarantine(conn, source_id, rejected)
+            imports.put_rejected(conn, source_id, rejected)
             runs.count(conn, run_id, done, self._total)
             return added
 
@@ -454,3 +457,112 @@ def _place(label: str) -> str:
 def _storable(name: str) -> str:
     """A file name as text; bytes in it that are not UTF-8 become U+FFFD."""
     return os.fsencode(name).decode("utf-8", "replace")
+
+
+BATCH = 200
+"""Conversations of one transaction."""
+
+
+class CheckStage(CpuStage):
+    """Looks at every conversation that was not looked at in its present text.
+
+    Attributes:
+        languages: Number of conversations by language; None for those where it is not clear.
+        personal: Number of conversations with each kind of personal data.
+        copies: Number of conversations that have near duplicates, in the whole project.
+        groups: Number of groups that they form.
+    """
+
+    name: ClassVar[str] = "check"
+    title: ClassVar[str] = "Looking for languages, personal data and copies"
+
+    def __init__(self, project: Project) -> None:
+        super().__init__(project)
+        self.languages: Counter[str | None] = Counter()
+        self.personal: Counter[Kind] = Counter()
+        self.copies = self.groups = 0
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """Empty: nothing can be chosen."""
+        return {}
+
+    def run(self, run_id: int) -> Iterator[Progress]:
+        """Commits what was found batch by batch, then the groups of near duplicates.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+        """
+        from engine.conversations.minhash import near_duplicate_groups  # brings numpy
+
+        with self._project.reading() as conn:
+            ids = facets.unchecked(conn)
+            shared = shared_text.stored(conn)
+        for start in range(0, len(ids), BATCH):
+            with self._project.reading() as conn:
+                entries = [self._checked(conn, key, shared) for key in ids[start : start + BATCH]]
+            done = start + len(entries)
+
+            self._project.write(partial(_store, entries=entries, run=(run_id, done, len(ids))))
+            yield Progress(done, len(ids))
+        if not len(ids):
+            return
+        yield Progress(len(ids), len(ids), "comparing")
+        with self._project.reading() as conn:
+            keys, signatures = facets.signatures(conn)
+        groups = near_duplicate_groups(keys, signatures)
+        self._check()
+        self._project.write(lambda conn: facets.put_copies(conn, groups))
+        self.groups, self.copies = len(groups), sum(map(len, groups))
+
+    def summary(self) -> str:
+        """What was found, in one sentence."""
+        languages = {code or "": count for code, count in self.languages.items()}
+        return CheckCounts(
+            languages,
+            {str(kind): count for kind, count in self.personal.items()},
+            self.copies,
+            self.groups,
+        ).in_words()
+
+    def as_json(self) -> dict[str, Any]:
+        """The counts as JSON values."""
+        return {
+            "languages": {code or "unknown": count for code, count in self.languages.items()},
+            "personal": dict(self.personal),
+            "copies": self.copies,
+            "copy_groups": self.groups,
+        }
+
+    def _checked(self, conn: sqlite3.Connection, key: int, shared: SharedText) -> facets.CheckEntry:
+        from engine.conversations.minhash import signature  # brings numpy
+        from engine.conversations.shingle_overlap import shingles
+
+        self._check()
+        rows = facets.checked_texts(conn, key)
+        personal = frozenset(
+            kind for _, content, calls in rows for kind in kinds(content) | kinds(calls)
+        )
+        said = [(role, shared.without(role, content)) for role, content, _ in rows if role in ROLES]
+        code = _language([text for role, text in said if role == "user"]) or _language(
+            [text for _, text in said]
+        )
+        self.languages[code] += 1
+        self.personal.update(personal)
+        text = " ".join(text for _, text in said)
+        return facets.CheckEntry(key, code, personal, signature(shingles(text)))
+
+
+def _store(
+    conn: sqlite3.Connection, entries: list[facets.CheckEntry], run: tuple[int, int, int]
+) -> None:
+    facets.put_checks(conn, entries)
+    runs.count(conn, *run)
+
+
+def _language(texts: list[str]) -> str | None:
+    joined, at = "", 0
+    while len(joined) < LANGUAGE_SAMPLE_CHARACTERS and at < len(texts):
+        joined += texts[at][:LANGUAGE_SAMPLE_CHARACTERS] + "\n"
+        at += 1
+    return language(joined)

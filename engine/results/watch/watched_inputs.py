@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple, Protocol
 
-from engine.conversations.stages.importing import STDIN, ImportStage
+from engine.conversations.stages import STDIN, ImportStage
 from engine.formats.file_names import logs_in
 from engine.formats.inputs import STANDARD_INPUT, Tail, format_of_lines
 from engine.formats.opening.framing import MAX_RECORD

@@ -21,7 +21,7 @@ from engine.base.conversation import Message, State, Verdict
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import truth_by_conversation, truth_of_duplicates
 from engine.formats import input_kinds
@@ -479,7 +479,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_project(
             [
                 sys.executable,
                 "-m",
-                "tests.engine.conversations.stages.import_child",
+                "tests.engine.conversations.import_child",
                 str(killed),
                 str(source),
             ],

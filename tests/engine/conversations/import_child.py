@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from engine.conversations.stages import importing
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations import stages as importing
+from engine.conversations.stages import ImportStage
 from engine.jobs.contract import Progress
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engine.base.errors import FormatError
-from engine.conversations.service.mapping_draft import MappingDraft, refusal_of
 from engine.formats.inputs import open_inputs
+from engine.formats.mapping_draft import MappingDraft, refusal_of
 from engine.formats.opening.framing import Frame
 from engine.formats.records import Parsed
 from engine.formats.registry import mapping_folder

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.conversations import watched_inputs
-from engine.conversations.stages.importing import ImportStage
-from engine.conversations.watched_inputs import WatchedFiles, WatchedInput, WatchedStandardInput
+from engine.conversations.stages import ImportStage
 from engine.formats.opening import framing
 from engine.jobs.runner import JobRunner
 from engine.project.project import Project
+from engine.results.watch import watched_inputs
+from engine.results.watch.watched_inputs import WatchedFiles, WatchedInput, WatchedStandardInput
 
 
 @pytest.fixture
