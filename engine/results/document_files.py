@@ -10,9 +10,9 @@ from html import escape
 from pathlib import Path
 
 from engine.base.errors import ProjectError, UsageError
+from engine.base.line_files import written_beside
 from engine.base.report_table import ReportTable, format_cell, text_table
 from engine.base.text import display_safe
-from engine.conversations.service.line_files import written_beside
 from engine.conversations.text_checks import Kind, Redactor
 from engine.results import svg
 from engine.results.document import (

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.base.errors import UsageError
+from engine.base.line_files import written_beside
 from engine.base.text import one_line
-from engine.conversations.service.line_files import written_beside
 from engine.results.document import Bars, Columns, Figure, Plot, Points, Ranges
 
 WIDTH = 640

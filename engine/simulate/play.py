@@ -11,8 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from engine.model.asking import Ending, Play, Scenario
-from engine.model.chat import Call, Completion, Role
+from engine.model.chat import Call, Completion, Ending, Play, Role, Scenario
 
 _log = logging.getLogger(__name__)
 

@@ -15,17 +15,16 @@ from typing import Any, Literal
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
-from engine.conversations.tables import imports, sources
+from engine.conversations.tables import imports
 from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
 from engine.jobs.contract import OnProgress, Progress, config_hash
 from engine.model import tables as model_replies
-from engine.model.asking import Scenario
 from engine.model.catalog import LoadableModel
-from engine.model.chat import Call, Completion, Role
-from engine.model.model_work import ModelWork
+from engine.model.chat import Call, Completion, Role, Scenario
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Chat
+from engine.model.stages import ModelWork
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
@@ -423,7 +422,7 @@ class PlayStage:
         record, format = played.ending.record, played.ending.format
         if record is None:
             return None, played.reason
-        source_id = sources.put(
+        source_id = imports.put_source(
             conn,
             f"simulated:{self._kind}:{format}:{self.config_hash}",
             self.setting.source,
@@ -432,9 +431,9 @@ class PlayStage:
         )
         parsed = parse_made(record, format, played.key)
         if isinstance(parsed, Rejected):
-            sources.quarantine(conn, source_id, [parsed])
+            imports.put_rejected(conn, source_id, [parsed])
             return None, f"its record is no conversation: {parsed.reason}"
-        imports.add(conn, source_id, [parsed])
+        imports.add_records(conn, source_id, [parsed])
         return imports.find_by_messages(conn, parsed.conversation.messages), played.reason
 
 

@@ -104,10 +104,10 @@ class GoalTreeScreen(WorkbenchScreen[None]):
 
     def refresh_data(self) -> None:
         """Reads the groups, their parts and the decisions again."""
-        goals = self.services.goals
+        goals, review = self.services.goals, self.services.merge_review
 
         def read() -> list[TreeLine]:
-            decisions = {given.id: given for given in goals.history() if given.active}
+            decisions = {given.id: given for given in review.history() if given.active}
             return tree_lines(goals.groups(), goals.group, decisions)
 
         self.in_background(read, self._show, group="merges")

@@ -15,9 +15,9 @@ from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import Filter, ListQuery, parse_filter
-from engine.conversations.service.imports import badly_read
+from engine.conversations.service import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
-from engine.goals.records import ClusteringRow, GoalGroup, LowestGoal
+from engine.goals.records import ClusteringSummary, GoalGroup, LowestGoal
 from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
 from engine.questions.records.calibration import Agreement, CalibrationReport
@@ -185,7 +185,7 @@ MOST_GOALS = 40
 class GoalsOverview:
     """The clustering that is shown, its groups, and the goal that does worst."""
 
-    shown: ClusteringRow | None = None
+    shown: ClusteringSummary | None = None
     groups: Sequence[GoalGroup] = ()
     lowest: LowestGoal | None = None
 
@@ -279,9 +279,12 @@ def goals_content(goals: GoalsOverview, *, brief: bool) -> Content:
         parts.append(
             (f" · stability {number_format.probability(sum(known) / len(known))}", "$tone-muted")
         )
-    if goals.shown.outliers:
+    if goals.shown.clustering.outliers:
         parts.append(
-            (f" · {number_format.counted(goals.shown.outliers, 'outlier')}", "$tone-muted")
+            (
+                f" · {number_format.counted(goals.shown.clustering.outliers, 'outlier')}",
+                "$tone-muted",
+            )
         )
     most = max((group.share for group in goals.groups), default=0.0)
     for group in goals.groups[:MOST_GOALS]:

@@ -259,7 +259,9 @@ class OverviewScreen(WorkbenchScreen[None]):
             self._show_steps()
 
         # The merge probabilities take longer than all the rest.
-        self.in_background(lambda: self.services.goals.progress(), counted, group="proposals")
+        self.in_background(
+            lambda: self.services.merge_review.progress(), counted, group="proposals"
+        )
 
     def _load_trees(self) -> None:
         """Reads the trees, and not again while a job keeps changing them."""
@@ -565,7 +567,7 @@ def _lowest_key(goals: GoalsOverview) -> str:
     """Names the goal that does worst in this clustering; empty without one."""
     if goals.shown is None or goals.lowest is None:
         return ""
-    return f"lowest {goals.shown.id} {goals.lowest.id}"
+    return f"lowest {goals.shown.clustering.id} {goals.lowest.id}"
 
 
 def _sets_key(sets: list[ScoreSet]) -> str:

@@ -112,7 +112,7 @@ def measured(
     embedder.fit(texts)
     vectors = embedder.embed(texts)
     clusters = cluster(vectors, propose_k(vectors, 0).k, 0)
-    near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
+    near = Neighbours(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
     after = merged(Board(vectors, clusters, shown, embedder))
     groups = settle(near, after, np.zeros(len(after), dtype=np.bool_))
     names = reader.embed([_spelled(goal) for goal in goals])

@@ -125,7 +125,7 @@ def measure(
     clusters = cluster(vectors, k1 or propose_k(vectors, seed).k, seed)
     board = Board(vectors, clusters, texts, embedder)
     after = merged(board)
-    near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
+    near = Neighbours(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
     at_last = settle(near, after, np.zeros(len(after), dtype=np.bool_))
     hindsight = max((Agreed.of(gold, one) for one in every_threshold(board)), key=lambda a: a.both)
     found: dict[tuple[MergeOrder, int], tuple[Agreed, Agreed]] = {}

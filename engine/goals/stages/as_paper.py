@@ -34,7 +34,7 @@ from engine.goals.paper import (
 )
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings
-from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
+from engine.goals.tables.clusterings import Cluster, LabelEntry, Member
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog
@@ -43,10 +43,9 @@ from engine.model import tables as model_replies
 from engine.model.catalog import LoadableModel
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
-from engine.model.model_work import ModelWork
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import ModelStage
+from engine.model.stages import ModelStage, ModelWork
 from engine.model.tables import Reply
 from engine.project import runs
 from engine.project.project import Project
@@ -340,7 +339,7 @@ class PaperStage(ModelStage):
         for number in range(count):
             own_distances = distances[result.labels == number, number]
             clusters.append(
-                NewCluster(
+                Cluster(
                     number, len(own_distances), float(own_distances.mean()), float(own_distances.max()),
                     words.get(number, ()), means[number].astype("<f4").tobytes(),
                 )

@@ -13,16 +13,16 @@ import numpy as np
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.completeness.requests import requests_of
 from engine.completeness.tables import requests
-from engine.completeness.tables.requests import RequestGoal
+from engine.completeness.tables.requests import RequestGoal, requests_of
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import shared_text
 from engine.goals.clusters.clustering import Membership, assign, membership_of
+from engine.goals.records import Clustering
 from engine.goals.stages.embedding import QUICK_BATCH, SLOW_BATCH, Vectoriser
 from engine.goals.tables import clusterings, texts, vectors
 from engine.goals.tables import decisions as goal_decisions
-from engine.goals.tables.clusterings import Assigned, StoredClustering, stored_clustering
+from engine.goals.tables.clusterings import Assigned, stored_clustering
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import CpuStage, OnProgress, Progress
@@ -59,7 +59,7 @@ class ToGroupsStage(CpuStage):
         return {"clustering": self._stored.config_hash, "after": newest}
 
     @cached_property
-    def _stored(self) -> StoredClustering:
+    def _stored(self) -> Clustering:
         with self._project.reading() as conn:
             return stored_clustering(conn, self._clustering_id)
 

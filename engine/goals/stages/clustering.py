@@ -17,16 +17,14 @@ from engine.goals.clusters.kmeans import propose_k
 from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
 from engine.goals.model_asker import ProcessAsker
 from engine.goals.questions import EXAMPLES, LABEL_GRAMMAR, Named, choose, label_body, read_label
-from engine.goals.records import DEFAULT_TEXT, Ids
+from engine.goals.records import DEFAULT_TEXT, Clustering, Ids
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables.clusterings import (
     PHRASES,
+    Cluster,
     LabelEntry,
     Member,
-    NewCluster,
-    StoredCluster,
-    StoredClustering,
     source_of,
     stored_clustering,
 )
@@ -54,7 +52,7 @@ class _Made:
     ids: Ids
     k: int
     found: Clusters
-    rows: list[NewCluster]
+    rows: list[Cluster]
     names: list[LabelEntry]
 
 
@@ -181,7 +179,7 @@ class ClusterStage(CpuStage):
 
 def _clusters(
     rows: Vectors, found: Clusters, words: Mapping[int, tuple[str, ...]]
-) -> list[NewCluster]:
+) -> list[Cluster]:
     """The rows of the clusters to store."""
     sums = np.zeros((found.k, rows.shape[1]), dtype=np.float64)
     for part in blocks(len(rows)):
@@ -191,7 +189,7 @@ def _clusters(
     for number, size in enumerate(found.sizes.tolist()):
         distances = found.distances[found.labels == number]
         made.append(
-            NewCluster(
+            Cluster(
                 number=number,
                 size=size,
                 spread=float(distances.mean(dtype=np.float64)),
@@ -295,12 +293,12 @@ class LabelStage(BlockStage[int, LabelEntry]):
         return f"{text}.{self._work.spent()}"
 
     @cached_property
-    def _stored(self) -> StoredClustering:
+    def _stored(self) -> Clustering:
         with self._project.reading() as conn:
             return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
 
     @cached_property
-    def _clusters(self) -> dict[int, StoredCluster]:
+    def _clusters(self) -> dict[int, Cluster]:
         with self._project.reading() as conn:
             return {c.number: c for c in clusterings.clusters(conn, self._stored.id)}
 

@@ -16,13 +16,14 @@ import numpy as np
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, settle
+from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, Neighbours, settle
 from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.questions import Named
 from engine.goals.records import (
     DECIDE_THRESHOLD,
     Author,
+    Clustering,
     Evidence,
     GoalDecision,
     Ids,
@@ -31,7 +32,7 @@ from engine.goals.records import (
 )
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.stages.proposing import PAIRS_PER_BLOCK, ProposeStage
-from engine.goals.tables.clusterings import NONE, StoredClustering, source_of, stored_clustering
+from engine.goals.tables.clusterings import NONE, source_of, stored_clustering
 from engine.goals.tables.texts import LazyTexts
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.clustering_view import ClusteringView
@@ -50,7 +51,7 @@ def settle_moves(
     author: Author,
     note: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[GoalDecision]:
-    """One move decision for each group that gains conversations, largest group first.
+    """Returns one move decision for each group that gains conversations, largest group first.
 
     Conversations that a person moved are not moved, nor are members of pinned groups and of groups that a person made
     by a split.
@@ -62,31 +63,29 @@ def settle_moves(
     """
     keys = list(view.sizes)
     ids, labels = view.state.numbers(keys)
-    with_vector = np.isin(ids, queue_cache.space(view.stored).ids, assume_unique=True)
+    space = queue_cache.space(view.stored)
+    with_vector = np.isin(ids, space.ids, assume_unique=True)
     ids, labels = ids[with_vector], labels[with_vector]
     if len(ids) < 2 or not keys:
         return []
-    neighbours = queue_cache.neighbours(view.stored, ids, partial(note, "indexed"))
-    wanted = min(SETTLE_NEIGHBOURS, len(ids) - 1)
-    near = neighbours.of_rows(np.arange(len(ids)), wanted, note=partial(note, "looked at"))
-    found = settle(near, labels, _fixed(view, ids, decided))
+    neighbours = Neighbours(space.of(ids), partial(note, "indexed"))
+    count = min(SETTLE_NEIGHBOURS, len(ids) - 1)
+    near = neighbours.of_rows(np.arange(len(ids)), count, note=partial(note, "looked at"))
+    settled = settle(near, labels, _placed_by_person(view, ids, decided))
     moves = []
-    for place, key in enumerate(keys):
-        drawn = ids[(found == place) & (labels != place)]
-        if len(drawn):
-            moves.append(
-                GoalDecision("move", (key,), parts=(array("q", drawn.tolist()),), author=author)
-            )
+    for number, key in enumerate(keys):
+        gained = ids[(settled == number) & (labels != number)]
+        if len(gained):
+            part = array("q", gained.tolist())
+            moves.append(GoalDecision("move", (key,), parts=(part,), author=author))
     return moves
 
 
-def _fixed(view: ClusteringView, ids: Ids, decided: Sequence[GoalDecision]) -> Mask:
+def _placed_by_person(view: ClusteringView, ids: Ids, decided: Sequence[GoalDecision]) -> Mask:
+    """Returns which of `ids` a person placed where they are, shape (ids,)."""
     placed = [np.asarray(d.parts[0]) for d in decided if d.kind == "move" and d.author == "human"]
-    for key in view.state.current:
-        group = view.state.groups[key]
-        by = group.made_by
-        if group.pinned or (by is not None and by.kind == "split" and by.author == "human"):
-            placed.append(view.state.members(key))
+    groups = [view.state.groups[key] for key in view.state.current]
+    placed += [view.state.members(group.id) for group in groups if group.settled_by_person]
     if not placed:
         return np.zeros(len(ids), dtype=np.bool_)
     return np.isin(ids, np.concatenate(placed))
@@ -356,7 +355,7 @@ class NameStage(CpuStage):
         return f"Named {counted(self.renamed, 'group')} by phrases of their members."
 
     @cached_property
-    def _stored(self) -> StoredClustering:
+    def _stored(self) -> Clustering:
         with self._project.reading() as conn:
             return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
 

@@ -28,10 +28,10 @@ from engine.goals.questions import (
     read_mixed,
     read_reason,
 )
-from engine.goals.records import Pair, PairAnswer
+from engine.goals.records import Clustering, Pair, PairAnswer
 from engine.goals.stages.clustering import ClusterStage
 from engine.goals.tables import decisions
-from engine.goals.tables.clusterings import StoredClustering, source_of, stored_clustering
+from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
@@ -290,7 +290,7 @@ class ProposeStage(ModelStage):
         return self._queue_cache.decision_log.state(self._stored.id)
 
     @cached_property
-    def _stored(self) -> StoredClustering:
+    def _stored(self) -> Clustering:
         with self._project.reading() as conn:
             return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.validation import HeldOut, Repetition, held_out, judge, stability_run
-from engine.goals.records import Ids
+from engine.goals.records import Clustering, Ids
 from engine.goals.tables import clusterings, measurements
-from engine.goals.tables.clusterings import StoredClustering, source_of, stored_clustering
+from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.vectors import read_vectors
 from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.embedders.embedder import Embedder
@@ -57,7 +57,7 @@ class StabilityStage(CpuStage):
         return {"clustering": self._stored.config_hash}
 
     @cached_property
-    def _stored(self) -> StoredClustering:
+    def _stored(self) -> Clustering:
         with self._project.reading() as conn:
             return stored_clustering(conn, None)
 
@@ -162,7 +162,7 @@ class HoldOutStage(CpuStage):
         return {"clustering": self._stored.config_hash, "share": self._share, "seed": self._seed}
 
     @cached_property
-    def _stored(self) -> StoredClustering:
+    def _stored(self) -> Clustering:
         with self._project.reading() as conn:
             return stored_clustering(conn, None)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine.base.errors import NotYet
-from engine.goals.records import GoalText
+from engine.goals.records import Clustering
 from engine.goals.tables.texts import TextSource
 from engine.project import settings
 from engine.project.idset import IdSet, read_ids
@@ -34,27 +34,6 @@ def word_label(words: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class NewCluster:
-    """One cluster to store.
-
-    Attributes:
-        number: From 0; it never changes, so that `c12` stays the same cluster.
-        size: Number of members.
-        spread, reach: Mean, and a high percentile, of the members' cosine distances to the center.
-        words: Words that distinguish it from the other clusters, most distinctive first.
-        centre: The mean of its members' unit vectors as little-endian float32, not scaled to length 1, so that the mean
-            of several clusters follows from theirs.
-    """
-
-    number: int
-    size: int
-    spread: float
-    reach: float
-    words: tuple[str, ...]
-    centre: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class Member:
     """The membership of one conversation: `cluster` is None for an outlier; `second` is the nearest other cluster."""
 
@@ -66,31 +45,17 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredClustering:
-    """A clustering; `no_text` is the number of conversations that had no vector."""
-
-    id: int
-    config_hash: str
-    run_id: int
-    vector_config: str
-    text: GoalText
-    goal_config: str | None
-    embedder: str
-    created_at: str
-    k: int
-    seed: int
-    conversations: int
-    outliers: int
-    no_text: int
-    label_config: str | None
-    pair_config: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCluster:
-    """A stored cluster with its current label, which may be empty; see `NewCluster`.
+class Cluster:
+    """A cluster with its label; one that is not stored yet has none.
 
     Attributes:
+        number: From 0; it never changes, so that `c12` stays the same cluster.
+        size: Number of members.
+        spread, reach: Mean, and a high percentile, of the members' cosine distances to the center.
+        words: Words that distinguish it from the other clusters, most distinctive first.
+        centre: The mean of its members' unit vectors as little-endian float32, not scaled to length 1, so that the mean
+            of several clusters follows from theirs.
+        label, description: Short name and one sentence, of the label configuration that is shown; may be empty.
         by_model: Whether a model wrote the label.
     """
 
@@ -100,10 +65,9 @@ class StoredCluster:
     reach: float
     words: tuple[str, ...]
     centre: bytes
-    label: str
-    description: str
-    reason: str | None
-    by_model: bool
+    label: str = ""
+    description: str = ""
+    by_model: bool = False
 
     @property
     def name(self) -> str:
@@ -149,7 +113,7 @@ def add(
     vector_config: str,
     k: int,
     seed: int,
-    clusters: Sequence[NewCluster],
+    clusters: Sequence[Cluster],
     members: Iterable[Member],
     names: Sequence[LabelEntry] = (),
 ) -> int:
@@ -227,21 +191,21 @@ def put_second_shares(conn: sqlite3.Connection, clustering_id: int) -> None:
 
 
 _CLUSTERING = (
-    "SELECT g.id, g.config_hash, g.run_id, v.config_hash, v.text, v.goal_config, v.embedder,"
-    " g.created_at, g.k, g.seed, g.conversations, g.outliers, g.no_text, g.label_config, g.pair_config"
+    "SELECT g.id, g.config_hash, g.run_id, g.created_at, v.text, v.embedder, g.k, g.seed,"
+    " g.conversations, g.outliers, g.no_text, v.config_hash, v.goal_config, g.label_config, g.pair_config"
     " FROM clustering AS g JOIN vector_config AS v ON v.id = g.vector_config"
 )
 
 
-def clusterings(conn: sqlite3.Connection) -> list[StoredClustering]:
+def clusterings(conn: sqlite3.Connection) -> list[Clustering]:
     """All clusterings, oldest first."""
-    return [StoredClustering(*row) for row in conn.execute(f"{_CLUSTERING} ORDER BY g.id")]
+    return [Clustering(*row) for row in conn.execute(f"{_CLUSTERING} ORDER BY g.id")]
 
 
-def clustering(conn: sqlite3.Connection, clustering_id: int) -> StoredClustering | None:
+def clustering(conn: sqlite3.Connection, clustering_id: int) -> Clustering | None:
     """One clustering; None if there is none of this id."""
     row = conn.execute(f"{_CLUSTERING} WHERE g.id = ?", (clustering_id,)).fetchone()
-    return None if row is None else StoredClustering(*row)
+    return None if row is None else Clustering(*row)
 
 
 def find(conn: sqlite3.Connection, config_hash: str) -> int | None:
@@ -258,7 +222,7 @@ def shown(conn: sqlite3.Connection) -> int | None:
     return value
 
 
-def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> StoredClustering:
+def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> Clustering:
     """The stored clustering of an id; None gives the one that is shown.
 
     Raises:
@@ -271,7 +235,7 @@ def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> St
     return found
 
 
-def source_of(stored: StoredClustering) -> TextSource:
+def source_of(stored: Clustering) -> TextSource:
     """Returns the source of the texts of a clustering."""
     return TextSource(stored.text, stored.goal_config)
 
@@ -281,18 +245,18 @@ def show(conn: sqlite3.Connection, clustering_id: int) -> None:
     settings.put(conn, _SHOWN, clustering_id)
 
 
-def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[StoredCluster]:
+def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
     """The clusters of a clustering by number, with the labels of the configuration that is shown."""
     rows = conn.execute(
         "SELECT c.number, c.size, c.spread, c.reach, c.words, c.centre, coalesce(l.label, ''),"
-        " coalesce(l.description, ''), l.reason, coalesce(l.config_hash, ?2) <> ?2 FROM cluster AS c"
+        " coalesce(l.description, ''), coalesce(l.config_hash, ?2) <> ?2 FROM cluster AS c"
         " JOIN clustering AS g ON g.id = c.clustering_id LEFT JOIN cluster_label AS l"
         " ON l.clustering_id = c.clustering_id AND l.number = c.number"
         " AND l.config_hash = g.label_config WHERE c.clustering_id = ?1 ORDER BY c.number",
         (clustering_id, PHRASES),
     )
     return [
-        StoredCluster(
+        Cluster(
             number,
             size,
             spread,
@@ -301,10 +265,9 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[StoredCluster
             centre,
             label,
             text,
-            why,
             bool(by_model),
         )
-        for number, size, spread, reach, words, centre, label, text, why, by_model in rows
+        for number, size, spread, reach, words, centre, label, text, by_model in rows
     ]
 
 

@@ -19,7 +19,7 @@ from engine.base.statistics.intervals import Classification
 from engine.base.statistics.ranking import reliability, roc
 from engine.completeness.baselines import Position, cross_fit_by_position, sounds_complete
 from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
-from engine.completeness.tables import generated_ends, score_sets, scores
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.conversations import shingle_overlap
 from engine.conversations.filters import ListQuery
@@ -230,7 +230,7 @@ def completeness_table(
         keys = list(chosen.external_ids)[: test.limit]
         external_ids = {key: chosen.external_ids[key] for key in keys}
         on_step("reading the scores")
-        read_values = generated_ends.values if test.paper else scores.values
+        read_values = scores.generated_values if test.paper else scores.values
         values = {
             config.config_hash: read_values(conn, config.config_hash, keys) for config in configs
         }

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.base.errors import Cancelled, UsageError, WorkbenchError
+from engine.base.line_files import new_file, written_beside
 from engine.base.report_table import Cell, Metric, ReportTable, format_cell, table_block
 from engine.base.statistics.intervals import Interval
 from engine.base.text import as_json
 from engine.conversations.filters import Filter, ListQuery, parse_filter
-from engine.conversations.service.line_files import new_file, written_beside
 from engine.model.catalog import Catalog
 from engine.project.project import Project
 from engine.results.document import Block, Paragraph, Plot

@@ -16,7 +16,6 @@ from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.tables import score_sets
 from engine.conversations.filter_fields import NOVEL
 from engine.conversations.tables import watched
-from engine.conversations.watched_inputs import WatchedFiles, WatchedInput
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobRunner
@@ -24,6 +23,7 @@ from engine.project.idset import IdSet
 from engine.project.project import Project
 from engine.results.watch.chart import Chart, Part, point_size, points, shifts
 from engine.results.watch.signals import PRECISION, Rules
+from engine.results.watch.watched_inputs import WatchedFiles, WatchedInput
 from engine.results.watch.watching import Event, WatchStage
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class WatchService:
         on_rules: Callable[[Rules, int], None],
     ) -> WatchStage:
         """Returns a watch, not started. See `WatchStage` for `emit` and `on_rules`."""
-        from engine.completeness.records import ScoringRequest
+        from engine.completeness.scoring_request import ScoringRequest
 
         scoring = ScoringRequest(mode="probe", model=request.model, remaining=False, tune=False)
         return WatchStage(

@@ -113,7 +113,7 @@ class Rules:
 
 
 def stalled(turns: int) -> Test:
-    """Returns a test that fires where the probability has not risen for so many boundaries, and was never .5 or higher."""
+    """Returns a test that fires where the probability has not risen for so many boundaries, and was always below .5."""
 
     def fires(curve: Curve) -> bool:
         if len(curve) <= turns or max(curve) >= 0.5:

@@ -29,7 +29,6 @@ from engine.conversations import shingle_overlap
 from engine.conversations.tables import watched
 from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.watched import WatchedEntry
-from engine.conversations.watched_inputs import WatchedInput
 from engine.goals.tables import clusterings
 from engine.goals.tables import groups as goal_groups
 from engine.jobs.contract import Lane, Progress, Stage
@@ -39,6 +38,7 @@ from engine.project.sql import snapshot
 from engine.questions.records.example_probes import LEAST_OF_EACH, SUCCESS
 from engine.questions.tables import example_probes
 from engine.results.watch.signals import ENDED_INCOMPLETE, Past, Rule, Rules, calibrate
+from engine.results.watch.watched_inputs import WatchedInput
 
 # A probe for conversations that still run: whether a person will call them incomplete. It learns from past
 # conversations with a verdict, from their hidden states at the boundaries before the last, each with the verdict on

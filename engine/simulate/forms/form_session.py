@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, Literal
 
 from engine.formats.form_scores import Field, fields, is_field
-from engine.model import asking
+from engine.model import chat
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
@@ -67,12 +67,12 @@ def section_schema(section: Mapping[str, Any]) -> str:
 
 def object_schema(properties: Mapping[str, Schema]) -> str:
     """Returns the schema of an object with exactly these properties."""
-    return _text(asking.object_schema(**properties))
+    return _text(chat.object_schema(**properties))
 
 
 def pairs_schema(keys: Sequence[str]) -> str:
     """Returns the schema of an object of texts under some of these keys, in this order."""
-    schema = asking.object_schema(**dict.fromkeys(keys, TEXT))
+    schema = chat.object_schema(**dict.fromkeys(keys, TEXT))
     del schema["required"]
     return _text(schema)
 
@@ -149,9 +149,9 @@ def _section(section: Mapping[str, Any]) -> Schema:
     """Returns the schema of a filled section, or of a field."""
     if is_field(section):
         (field,) = fields(section)
-        return asking.object_schema(answer=_answer(field))
+        return chat.object_schema(answer=_answer(field))
     nodes = {label: _section(node) for label, node in section.items() if isinstance(node, dict)}
-    return asking.object_schema(**nodes)
+    return chat.object_schema(**nodes)
 
 
 def _answer(field: Field) -> Schema:
@@ -377,5 +377,5 @@ def understood(
     text = last_object(reply)
     if text is None or not re.fullmatch(module.expression, text, re.DOTALL):
         return None
-    value = asking.parsed_object(text, strict=False)
+    value = chat.parsed_object(text, strict=False)
     return value if value is not None and fits(value) else None

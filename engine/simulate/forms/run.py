@@ -12,8 +12,7 @@ from random import Random
 from typing import Any, Literal
 
 from engine.formats.form_scores import fields, form_scores
-from engine.model.asking import Ending, Play
-from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.chat import Call, ChatMessage, Completion, Ending, Play
 from engine.model.prompt_files import filled
 from engine.simulate.forms.form import Form, Profile, copy_answers, right_fields
 from engine.simulate.forms.form_session import (

@@ -13,8 +13,7 @@ from itertools import product
 from random import Random
 from typing import Any, Literal
 
-from engine.model.asking import Ending, Play, seed_from
-from engine.model.chat import Call, ChatMessage, Completion, Role
+from engine.model.chat import Call, ChatMessage, Completion, Ending, Play, Role, seed_from
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.simulate.recsim.people import ADVISED, TASKS, Language, Profile, Situation

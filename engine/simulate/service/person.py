@@ -12,8 +12,7 @@ from typing import Any
 from engine.base.number_format import counted
 from engine.formats.form_scores import FormScores
 from engine.jobs.runner import JobRunner
-from engine.model.asking import parsed_object
-from engine.model.chat import Role
+from engine.model.chat import Role, parsed_object
 from engine.simulate.forms.form import Form, fields_under, known_profiles
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import QUESTION

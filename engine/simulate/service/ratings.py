@@ -18,9 +18,12 @@ from engine.base.statistics.agreement import Label, LabelAgreement, agree
 from engine.base.text import CJK
 from engine.conversations.tables import conversations
 from engine.conversations.tables.conversations import truth_by_conversation
-from engine.model.asking import (
+from engine.model.chat import (
     TRIES,
     USER_CHARS,
+    Call,
+    ChatMessage,
+    Completion,
     Ending,
     Play,
     ask_json,
@@ -29,7 +32,6 @@ from engine.model.asking import (
     seed_from,
     shortened,
 )
-from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.project.project import Project

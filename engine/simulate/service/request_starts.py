@@ -7,8 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.conversations.tables import conversations
-from engine.model.asking import TRIES, Ending, Play, ask_json, dialogue, object_schema, seed_from
-from engine.model.chat import Call, ChatMessage
+from engine.model.chat import (
+    TRIES,
+    Call,
+    ChatMessage,
+    Ending,
+    Play,
+    ask_json,
+    dialogue,
+    object_schema,
+    seed_from,
+)
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.project.project import Project

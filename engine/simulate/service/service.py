@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, cast
 
 from engine.base.errors import UsageError
+from engine.base.line_files import new_file, write_file
 from engine.base.report_table import Cell, ReportRow
-from engine.conversations.service.line_files import new_file, write_file
 from engine.jobs.runner import JobRunner
 from engine.project import settings
 from engine.project.project import Project

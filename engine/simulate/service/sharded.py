@@ -17,7 +17,7 @@ from typing import Any
 from engine.base import folders
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.files import create_private_folder
-from engine.conversations.service.line_files import write_file
+from engine.base.line_files import write_file
 from engine.model.chat import Completion, Role
 from engine.model.interface import Sampling
 from engine.results.metrics.known_outcomes import Scored

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from engine.base.errors import BadInstruction
-from engine.model.asking import parsed_object
+from engine.model.chat import parsed_object
 
 BUNDLED = ("math", "samples")
 """Names of the instructions that come with the program."""

@@ -14,8 +14,17 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.model.asking import TRIES, Ending, Play, Scenario, ask_json, object_schema
-from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.chat import (
+    TRIES,
+    Call,
+    ChatMessage,
+    Completion,
+    Ending,
+    Play,
+    Scenario,
+    ask_json,
+    object_schema,
+)
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.simulate.sharded.instruction import Shard

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal, get_args
 
-from engine.model.asking import seed_from
-from engine.model.chat import ChatMessage
+from engine.model.chat import ChatMessage, seed_from
 from engine.simulate.sharded.instruction import Instruction, Shard
 from engine.simulate.sharded.task import Task
 

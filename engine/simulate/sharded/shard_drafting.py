@@ -13,8 +13,16 @@ from typing import Any
 
 from engine.base.errors import BadInstruction
 from engine.base.text import as_json
-from engine.model.asking import Ending, Play, ask_json, object_schema, seed_from
-from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.chat import (
+    Call,
+    ChatMessage,
+    Completion,
+    Ending,
+    Play,
+    ask_json,
+    object_schema,
+    seed_from,
+)
 from engine.model.prompt_files import filled
 from engine.simulate.draft import Candidate, Draft, Piece, by_sentences, placed, says_no_other
 from engine.simulate.sharded.instruction import TASKS, Instruction

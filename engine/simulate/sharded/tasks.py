@@ -20,8 +20,7 @@ from typing import Any
 import msgspec
 
 from engine.base.errors import BadInstruction, PackageMissing
-from engine.model.asking import TRIES, ask_json, object_schema
-from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.chat import TRIES, Call, ChatMessage, Completion, ask_json, object_schema
 from engine.simulate.sharded.actions import ActionsTask
 from engine.simulate.sharded.code import CodeTask
 from engine.simulate.sharded.database import DatabaseTask

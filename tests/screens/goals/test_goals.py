@@ -13,7 +13,6 @@ from engine.base.errors import WorkbenchError
 from engine.base.events import JobProgress
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.requests import ClusteringRequest
-from engine.goals.service.service import GoalService
 from engine.project.records import ClusteringEstimate
 from screens.conversations.screen import ConversationsBehindScreen
 from screens.goals.drift_screen import GoalDriftScreen
@@ -149,16 +148,16 @@ class TestDecisions:
         or made by a split, is not listed."""
         support = clustered()
         both = [group_id(support, label) for label in ("Book a flight", "Count files")]
-        support.goals.merge(support.goals.pair(*both))
-        (found,) = support.goals.split_proposals()
+        support.merge_review.merge(support.merge_review.pair(*both))
+        (found,) = support.merge_review.split_proposals()
         assert {frozenset(part) for part in found.parts} == {
             frozenset(MEMBERS["Book a flight"]),
             frozenset(MEMBERS["Count files"]),
         }
         assert found.apart > 0.75
-        support.goals.pin(found.group_id, on=True)
-        assert support.goals.split_proposals() == []
-        support.goals.undo()
+        support.merge_review.pin(found.group_id, on=True)
+        assert support.merge_review.split_proposals() == []
+        support.merge_review.undo()
         async with opened(support, mode="5") as pilot:
             await press(pilot, "P")
             await until(pilot, lambda: "May hold several goals" in text(pilot))
@@ -179,7 +178,9 @@ class TestDecisions:
     async def test_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """An error of a decision is shown, and the list is as it was."""
         support = clustered()
-        monkeypatch.setattr(support.goals, "pin", raising(WorkbenchError("The disk is full.")))
+        monkeypatch.setattr(
+            support.merge_review, "pin", raising(WorkbenchError("The disk is full."))
+        )
         async with opened(support, mode="5") as pilot:
             await press(pilot, "p")
             assert "The disk is full." in text(pilot)
@@ -273,9 +274,11 @@ class TestViews:
     async def test_tree_of_merges(self) -> None:
         """t lists each group with what it was made of and who made it; enter opens what was merged away."""
         support = clustered()
-        goals = support.goals
-        lamps = goals.merge(goals.pair(*(group_id(support, LABELS[n]) for n in (0, 2))), "Lamps")
-        goals.merge(goals.pair(lamps.made[0], group_id(support, "Count files")), "Lamps and files")
+        review = support.merge_review
+        lamps = review.merge(review.pair(*(group_id(support, LABELS[n]) for n in (0, 2))), "Lamps")
+        review.merge(
+            review.pair(lamps.made[0], group_id(support, "Count files")), "Lamps and files"
+        )
         async with opened(support, mode="5") as pilot:
             await press(pilot, "t")
             shown = lines(pilot)
@@ -373,24 +376,10 @@ class TestViews:
             await until(pilot, lambda: pilot.app.screen is goals)
 
 
-class RecordedGoals(GoalService):
-    """Keeps the requests of runs instead of planning them, since not every embedder is installed."""
-
-    def __init__(self, *parts: Any) -> None:
-        super().__init__(*parts)
-        self.requests: list[ClusteringRequest] = []
-
-    def start(self, request: ClusteringRequest) -> int:
-        self.requests.append(request)
-        return len(self.requests)
-
-
 class TestRuns:
     async def test_run(self) -> None:
         """r shows what a run takes before it starts; what is chosen is what runs."""
         support = clustered()
-        goals = support.goals = support.goal_service(RecordedGoals)
-        assert isinstance(goals, RecordedGoals)
         async with opened(support, mode="5") as pilot:
             await press(pilot, "r")
             form = pilot.app.screen
@@ -401,11 +390,14 @@ class TestRuns:
             await press(pilot, "right", "down", "down", *"40", "down", *"3", "down")
             assert "Every proposed merge waits for your yes or no" in text(pilot)
             await press(pilot, "right")
-            assert goals.requests == []
+            assert form.request() == ClusteringRequest(
+                "all-user", "tfidf", 40, seed=3, decide="auto"
+            )
+            assert support.jobs.started == []
             await press(pilot, "enter")
-            assert goals.requests == [
-                ClusteringRequest("all-user", "tfidf", 40, seed=3, decide="auto")
-            ]
+            await until(pilot, lambda: support.jobs.started != [])
+            (stages,) = support.jobs.started
+            assert stages == ["tune", "embed", "cluster", "decide", "name"]
 
     def test_time(self) -> None:
         """The time of a run is shown where it is known."""
@@ -461,16 +453,16 @@ class TestElsewhere:
         async with opened(support, (120, 36), mode="1") as pilot:
             assert "7 goals" in text(pilot)
             assert LABELS[3] in text(pilot)
-            likely = support.goals.progress().likely
+            likely = support.merge_review.progress().likely
             await until(pilot, lambda: f"Decide {likely} merge proposals" in text(pilot))
 
     async def test_overview_while_a_job_runs(self) -> None:
         """A merge that a person decides while a job runs is seen on the overview at once."""
         support = clustered()
-        goals = support.goals
+        review = support.merge_review
         async with opened(support, (120, 36), mode="1") as pilot:
             support.emit(JobProgress(7, "trees", "Growing", 1, 9, "conversations", None, None, ""))
             assert "7 goals" in text(pilot)
-            goals.merge(goals.pair(*(group_id(support, LABELS[n]) for n in (0, 2))), "Lamps")
+            review.merge(review.pair(*(group_id(support, LABELS[n]) for n in (0, 2))), "Lamps")
             await until(pilot, lambda: "6 goals" in text(pilot))
             assert "11  Lamps" in text(pilot)

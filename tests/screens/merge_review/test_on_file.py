@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from engine.project.project import Project
 from screens.merge_review.panes import SidePane
 from screens.merge_review.screen import MergeDeskScreen
-from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_goals
+from tests.engine.goals.service.goal_project import cluster, fill_topics, stored_review
 from tests.screens.driving import lines, press, settle, text, until
 from tests.screens.test_real_store import services
 from workbench.app import WorkbenchApp
@@ -39,7 +39,9 @@ def pair(pilot: Pilot[None]) -> tuple[str, str] | None:
 def stored_groups(path: Path) -> dict[str, tuple[str, int]]:
     """Label and size of every group, as the file has them when it is opened next."""
     with Project.open(path) as project:
-        return {group.id: (group.label, group.size) for group in stored_goals(project).groups()}
+        return {
+            group.id: (group.label, group.size) for group in stored_review(project).goals.groups()
+        }
 
 
 async def test_a_session(tmp_path: Path) -> None:
@@ -57,7 +59,7 @@ async def test_a_session(tmp_path: Path) -> None:
             assert "1 merged, 0 refused" in text(pilot)
             await press(pilot, "U")
             assert "1 merged, 1 refused" in text(pilot)
-            refused = stored_goals(project).history()
+            refused = stored_review(project).history()
             assert [given.kind for given in refused if given.active] == ["apart", "merge"]
             await press(pilot, "p", "a", "H")
             assert "What they asked" in text(pilot)
@@ -86,12 +88,13 @@ async def test_a_split_keeps_the_pair(tmp_path: Path) -> None:
             before = pair(pilot)
             assert before is not None
             await press(pilot, "S", "a", "enter")
-            goals = stored_goals(project)
+            review = stored_review(project)
+            goals = review.goals
             after = pair(pilot)
             assert after is not None
             assert before[1] in after
             assert before[0] not in after
-            given = goals.history()[0]
+            given = review.history()[0]
             part = next(key for key in after if key != before[1])
             assert part in given.made
             sizes = {group.id: group.size for group in goals.groups()}
@@ -120,7 +123,7 @@ async def test_cards_use_the_room(tmp_path: Path) -> None:
                 room = pane.query_one(VerticalScroll)
                 if size == (200, 60):
                     assert room.max_scroll_y == 0
-        group = stored_goals(project).groups()[0]
+        group = stored_review(project).goals.groups()[0]
         assert counts[80, 24] <= 8 < counts[200, 60]
         assert counts[200, 60] == min(group.size, 24)
 
@@ -132,7 +135,7 @@ async def test_working_to_the_end(tmp_path: Path) -> None:
         fill_topics(project)
         cluster(project, k=4)
         async with on_file(project, "6") as pilot:
-            for _ in range(stored_goals(project).progress().left):
+            for _ in range(stored_review(project).progress().left):
                 await press(pilot, "n")
             assert "every current pair was refused" in text(pilot)
             await press(pilot, "5", "M")

@@ -13,17 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from engine.conversations.tables import conversations
-from engine.goals.service.service import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from engine.project.project import Project
-from tests.engine.goals.service.goal_project import cluster, stored_goals
+from tests.engine.goals.service.goal_project import cluster, stored_review
 
 PROPOSALS = 30
 
 
-def state(goals: GoalService) -> dict[str, Any]:
+def state(review: MergeReviewService) -> dict[str, Any]:
     """Everything that a person can see of groups and decisions."""
+    goals = review.goals
     return {
-        "clusterings": [row.id for row in goals.clusterings()],
+        "clusterings": [row.clustering.id for row in goals.clusterings()],
         "groups": {
             row.id: [
                 row.label,
@@ -35,56 +36,57 @@ def state(goals: GoalService) -> dict[str, Any]:
         "outliers": sorted(m.conversation_id for m in goals.members(None)),
         "history": [
             [row.id, row.kind, row.text, row.active, row.transferred, row.probability]
-            for row in goals.history()
+            for row in review.history()
         ],
-        "left": goals.progress().left,
-        "learned": goals.progress().learned_from,
+        "left": review.progress().left,
+        "learned": review.progress().learned_from,
     }
 
 
-def answer(goals: GoalService, gold: dict[int, str], most: int) -> int:
+def answer(review: MergeReviewService, gold: dict[int, str], most: int) -> int:
     """Decides proposals by the known goals, every other refusal for good; returns how many there were."""
 
     def goal(key: str) -> str:
-        found = Counter(gold[member.conversation_id] for member in goals.members(key))
+        found = Counter(gold[member.conversation_id] for member in review.goals.members(key))
         return found.most_common(1)[0][0]
 
     for count in range(most):
-        proposal = goals.proposal()
+        proposal = review.proposal()
         if proposal is None:
             return count
         a, b = proposal.pair
         if goal(a) == goal(b):
-            goals.merge(proposal, f"goal {count}")
+            review.merge(proposal, f"goal {count}")
         else:
-            goals.apart(proposal, never=count % 2 == 0)
+            review.apart(proposal, never=count % 2 == 0)
     return most
 
 
 def session(project: Project) -> None:
     """Thirty proposals, undo and redo, a split, a move, a pin, and decisions on another clustering."""
-    goals = stored_goals(project)
+    review = stored_review(project)
+    goals = review.goals
     with project.reading() as conn:
         gold = {
             key: str((found.truth or {}).get("goal"))
             for key, _, found in conversations.export_conversations(conn)
         }
-    answer(goals, gold, PROPOSALS)
+    answer(review, gold, PROPOSALS)
     for _ in range(5):
-        goals.undo()
+        review.undo()
     for _ in range(3):
-        goals.redo()
+        review.redo()
     # who only said hello cannot be told apart
     mixed, parts = next(
-        (row.id, parts) for row in goals.groups() if len(parts := goals.split_preview(row.id)) > 1
+        (row.id, parts) for row in goals.groups() if len(parts := review.split_preview(row.id)) > 1
     )
-    first, *_ = goals.split(mixed, [part.conversation_ids for part in parts]).made
-    goals.move([goals.members(first)[0].conversation_id], goals.groups()[-1].id)
-    goals.pin(first, on=True)
-    goals.rename(first, "the first part")
+    first, *_ = review.split(mixed, [part.conversation_ids for part in parts]).made
+    review.move([goals.members(first)[0].conversation_id], goals.groups()[-1].id)
+    review.pin(first, on=True)
+    review.rename(first, "the first part")
     cluster(project, k=30, seed=3)
-    answer(goals, gold, 10)
-    sys.stdout.write(json.dumps(state(goals)) + "\n")
+    answer(review, gold, 10)
+    sys.stdout.write(json.dumps(state(review)) + "\n")
     sys.stdout.flush()
 
 

@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.project.project import Project
-from tests.engine.goals.service.goal_project import cluster, run, stored_goals
+from tests.engine.goals.service.goal_project import cluster, run, stored_review
 from tests.engine.goals.service.goal_session import state
 from tests.engine.project.support import REPOSITORY, check_whole
 from tests.shared_data import shared_file
@@ -45,16 +45,17 @@ if REAL is not None:
         assert ended.returncode == -9, ended.stderr
         said = json.loads(ended.stdout)
         with Project.open(path) as project:
-            goals = stored_goals(project)
-            assert json.loads(json.dumps(state(goals))) == said
-            rows = goals.history()
+            review = stored_review(project)
+            goals = review.goals
+            assert json.loads(json.dumps(state(review))) == said
+            rows = review.history()
             assert len([row for row in rows if not row.transferred]) == 10
             refused = [set(row.sides) for row in rows if row.kind == "never" and row.transferred]
             assert refused
-            proposed = [set(proposal.pair) for proposal in goals.above(0)]
+            proposed = [set(proposal.pair) for proposal in review.above(0)]
             assert not [pair for pair in refused if pair in proposed]
             goals.show(1)
-            kinds = {row.kind for row in goals.history()}
+            kinds = {row.kind for row in review.history()}
             assert {"merge", "apart", "never", "split", "move", "pin", "rename"} <= kinds
-            assert len([row for row in goals.history() if not row.active]) == 2
+            assert len([row for row in review.history() if not row.active]) == 2
         check_whole(path)

@@ -158,7 +158,7 @@ class TestClusterings:
             assert clusterings.shown(conn) == second
             stored = clusterings.clustering(conn, first)
             assert stored is not None
-            assert (stored.conversations, stored.outliers, stored.no_text) == (5, 1, 1)
+            assert (stored.conversations, stored.outliers, stored.without) == (5, 1, 1)
             assert (stored.text, stored.embedder, stored.seed) == ("first-user", "tfidf", 7)
             assert [one.id for one in clusterings.clusterings(conn)] == [first, second]
             assert clusterings.find(conn, "clusters") == first
@@ -186,10 +186,7 @@ class TestClusterings:
 
         label("a", LabelEntry(0, "Pay", "They pay."), LabelEntry(1, "", "", "it rambled"))
         with project.reading() as conn:
-            assert [(c.label, c.reason) for c in clusterings.clusters(conn, key)] == [
-                ("Pay", None),
-                ("", "it rambled"),
-            ]
+            assert [c.label for c in clusterings.clusters(conn, key)] == ["Pay", ""]
             assert clusterings.labelled(conn, key) == ("a", 2)
         label("b", LabelEntry(1, "Buy", "They buy."))
         with project.reading() as conn:

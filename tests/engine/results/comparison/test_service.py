@@ -24,7 +24,7 @@ from engine.results.comparison.formatting import breakdown_lines, clustering_lin
 from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Comparison, Difference, Side
 from engine.results.comparison.service import ComparisonService
-from tests.engine.goals.service.goal_project import cluster, stored_goals, texts
+from tests.engine.goals.service.goal_project import cluster, stored_review, texts
 from tests.engine.project.support import fill, give_scores, talk
 from tests.engine.questions.tables.test_unsure_queue import give_trees
 
@@ -96,7 +96,7 @@ class TestFilters:
                 ],
             )
             cluster(opened, k=4)
-            groups = stored_goals(opened).groups()
+            groups = stored_review(opened).goals.groups()
             both = service_of(opened).compare(parse_filter("wifi"), parse_filter(""))
         first = next(one for one in both.differences if one.goal is not None)
         assert first.significant
