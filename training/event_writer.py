@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainingArguments
 
-from engine.completeness.block import LogItem
+from engine.completeness.scoring import LogItem
 from engine.training.events import EventLog
 from training.base import HubTokenizer
 from training.examples import Datasets, Log, token_windows

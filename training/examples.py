@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.base.conversation import is_answer
 from engine.base.errors import DataError
-from engine.completeness.block import LogItem
+from engine.completeness.scoring import LogItem
 from engine.model.interface import Tokenizer
 from engine.model.log_windows import SMALLEST_ROOM, Window, pieces_within, plan_windows
 from engine.model.prompt_files import frame, opening_tokens

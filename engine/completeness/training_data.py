@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engine.base.conversation import render_log
-from engine.completeness.block import LogItem, log_item
+from engine.completeness.scoring import LogItem, log_item
 from engine.conversations.tables import conversations
 from engine.conversations.tables.conversations import names
 from engine.project.sql import id_pages

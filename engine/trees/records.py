@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from engine.base.conversation import State
 from engine.base.request_options import ADAPTER, MODEL, choice, declared, whole_number
-from engine.completeness.records import STEP_STOP
 from engine.conversations.filters import FILTER, Filter
 from engine.model.records import ModelRequest
 from engine.trees.places import At
@@ -229,3 +228,7 @@ class TreeConfig:
     model: str
     adapter: str | None = None
     trees: int = 0
+
+
+STEP_STOP = "\n\nTURN"
+"""The beginning of the header of the next step in a log, where an answer ends."""

@@ -14,7 +14,8 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe, one_line
-from engine.completeness.records import ConversationRequest, DecisionRule, RemainingRow, ScoreRow
+from engine.completeness.records import DecisionRule, RemainingTasks, ScoreRow
+from engine.completeness.requests import ConversationRequest
 from engine.conversations.records import LeakRow, MessageRow
 from engine.goals.records import GoalOfConversation
 from engine.opener.conversations import ConversationRow
@@ -43,7 +44,7 @@ class Facts:
     row: ConversationRow
     messages: list[MessageRow]
     score: ScoreRow | None
-    remaining: RemainingRow | None
+    remaining: RemainingTasks | None
     leaks: list[LeakRow]
     current: VerdictRow | None
     rule: DecisionRule

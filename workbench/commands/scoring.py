@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted, duration
-from engine.completeness.records import ScoringRequest
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import in_force
 from engine.model.service.run_setup import use_adapter

@@ -18,9 +18,10 @@ from engine.base.conversation import render_log, without_surrogates
 from engine.base.errors import FormatError, NameTaken, UsageError
 from engine.base.number_format import counted
 from engine.completeness.boundaries import boundaries, no_boundary_reason
+from engine.completeness.records import CurvePoint
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.tables import conversations
 from engine.project import runs
 from engine.project.idset import IdSet
@@ -172,7 +173,7 @@ def import_scores(
         values = _values(conn, lines, report, ends)
         entries = list(_entries(conn, values, report))
         everything = len(IdSet.every(conn))
-    taken = sum(bool(entry.boundaries) for entry in entries)
+    taken = sum(bool(entry.curve) for entry in entries)
     report.outcomes["taken"] = taken
     report.without = everything - taken
     if not taken or dry_run:
@@ -316,6 +317,5 @@ def _entries(
                 report.count("no_end", str(key))
                 yield ScoreEntry(key, (), no_boundary_reason(pieces), 0)
                 continue
-            at, p = pieces[ends[-1]], values[key]
-            place = BoundaryEntry(at.message, at.step, at.turn, p, 1 - p)
-            yield ScoreEntry(key, (place,), None, 0)
+            p = values[key]
+            yield ScoreEntry(key, (CurvePoint.at_piece(pieces[ends[-1]], p, 1 - p),), None, 0)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from engine.base.conversation import render_log
 from engine.base.errors import UsageError
 from engine.completeness import bundled_probe
-from engine.completeness.block import Question
 from engine.completeness.boundaries import boundaries
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.endpoint_scoring import refuse_curve
-from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode, ScoringRequest
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
+from engine.completeness.scoring import Question
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.remaining import RemainingStage
@@ -31,7 +31,6 @@ from engine.model.prompt_files import prompt_names
 from engine.model.service.run_setup import RunSetup
 from engine.project.project import Project
 from engine.project.records import Estimate
-from engine.training.run_files import held_out_by, run_named
 
 SAMPLE = 48
 """Number of conversations whose tokens are counted; the others are assumed to have the same tokens per character."""
@@ -143,8 +142,14 @@ ScoringPart = ReadingStage | FittingStage | ScoringStage | RemainingStage
 class ScoringRuns:
     """Makes the scoring runs of one project."""
 
-    def __init__(self, setup: RunSetup) -> None:
-        self._setup = setup
+    def __init__(self, setup: RunSetup, held_out_by: Callable[[str], frozenset[str]]) -> None:
+        """Reads nothing yet.
+
+        Args:
+            held_out_by: Returns the ids in their sources of the conversations that a training run, given by its name,
+                was not trained on.
+        """
+        self._setup, self._held_out_by = setup, held_out_by
 
     def run(self, request: ScoringRequest) -> ScoringRun:
         """Returns the scoring run of a request: tuning if the model was never tuned here, scores, remaining tasks.
@@ -287,7 +292,7 @@ class ScoringRuns:
         return replace(found, adapter=run.model.adapter_name)
 
     def _held_out(self, run: str | None) -> frozenset[str] | None:
-        return None if run is None else held_out_by(run_named(Path(self._setup.project.path), run))
+        return None if run is None else self._held_out_by(run)
 
 
 def _trained_tag(model: LoadableModel) -> str | None:

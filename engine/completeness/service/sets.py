@@ -15,7 +15,7 @@ from engine.completeness.records import (
     EndingTest,
     ScoreSet,
 )
-from engine.completeness.tables import generated_ends, score_sets
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.project.project import Project
 
@@ -53,7 +53,7 @@ class ScoreSets:
             model = next(
                 (one.model for one in score_sets.sets(conn) if one.config_hash == config_hash), ""
             )
-            return GeneratedDecisions(model, *generated_ends.counts(conn, config_hash))
+            return GeneratedDecisions(model, *scores.generated_counts(conn, config_hash))
 
     def use(self, config_hash: str) -> None:
         """Puts a set in force. Its decision rule comes with it, so choosing the other set again undoes this.

@@ -23,12 +23,13 @@ from engine.completeness.probe_calibration import Floats
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
     MIN_CONVERSATIONS_FOR_PROBE,
+    CurvePoint,
     EndingTest,
 )
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.completeness.truncation import Cuts, draw_cuts, matched, matched_difference
 from engine.conversations import shingle_overlap
 from engine.conversations.tables.conversations import names
@@ -228,7 +229,7 @@ class FittingStage(CpuStage):
         for index, (done, entries) in enumerate(_score_entries(self._project, read, fitted)):
             last = done == len(read.ids)
             self._project.write(partial(store, entries=entries, first=index == 0, last=last))
-            scored += sum(bool(entry.boundaries) for entry in entries)
+            scored += sum(bool(entry.curve) for entry in entries)
             if not last:
                 report(0, f"storing the scores of {done:,} of {len(read.ids):,} conversations")
         return scored
@@ -448,7 +449,7 @@ def _pair_with_scores(
 def _score_entry(entry: StateEntry, p: Floats) -> ScoreEntry:
     """Returns the score of a conversation to store, given those of its boundaries."""
     points = tuple(
-        BoundaryEntry(place.message, place.step, place.turn, value, 1 - value)
+        CurvePoint(place.message, place.step, place.turn, value, 1 - value)
         for place, value in zip(entry.places, p.tolist(), strict=True)
     )
     return ScoreEntry(entry.conversation_id, points, entry.reason, entry.tokens)

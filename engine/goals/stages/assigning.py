@@ -13,9 +13,8 @@ import numpy as np
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.completeness.requests import requests_of
 from engine.completeness.tables import requests
-from engine.completeness.tables.requests import RequestGoal
+from engine.completeness.tables.requests import RequestGoal, requests_of
 from engine.conversations.selection import ALL, Selection
 from engine.conversations.tables import shared_text
 from engine.goals.clusters.clustering import Membership, assign, membership_of

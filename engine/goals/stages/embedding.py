@@ -216,7 +216,7 @@ class EmbedStage(CpuStage):
         if self._left_out:
             asked["without"] = self._left_out.digest
         with self._project.reading() as conn:
-            if replaced := earlier_states.count(conn):
+            if replaced := earlier_states.count_replaced_texts(conn):
                 asked["replaced"] = replaced
         return asked if self._embedder.fitted else {**asked, "fitted_on": digest_of(self.ids)}
 

@@ -10,13 +10,20 @@ from hypothesis import strategies as st
 
 from engine.base.conversation import Message, render_log
 from engine.base.errors import Cancelled, ModelError
-from engine.completeness.block import ItemScore, LogItem, Question, WrittenOn, score_block
+from engine.completeness.packing import PREFIX_SEQUENCE
 from engine.completeness.remaining_tasks import (
     MAX_TASKS_PER_CONVERSATION,
     RemainingRequest,
     remaining_tasks,
 )
-from engine.completeness.scoring import PREFIX_SEQUENCE, BoundaryScorer
+from engine.completeness.scoring import (
+    BoundaryScorer,
+    ItemScore,
+    LogItem,
+    Question,
+    WrittenOn,
+    score_block,
+)
 from engine.model.batched_replies import generate
 from engine.model.generation import alike
 from engine.model.interface import Capacity, Sampling

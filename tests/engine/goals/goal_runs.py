@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, Message
 from engine.conversations.selection import Selection
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.goals.stages import clustering
 from engine.goals.stages.clustering import ClusterStage, LabelStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser

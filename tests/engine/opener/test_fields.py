@@ -11,8 +11,8 @@ import pytest
 
 from engine.base.conversation import Conversation, Message, ToolCall, Verdict
 from engine.base.errors import WorkbenchError
-from engine.completeness.tables import remaining
-from engine.completeness.tables.remaining import RemainingEntry
+from engine.completeness.records import RemainingTasks
+from engine.completeness.tables import scores
 from engine.conversations.filter_fields import FIELDS
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.conversations.tables import facets
@@ -65,8 +65,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
         fill(made, [Parsed(None, b"%d" % n, conversation(n)) for n in range(1, COUNT + 1)])
         give_scores(made, {n: (n * 7 % COUNT) / COUNT for n in range(1, COUNT)}, "other")
         give_scores(made, {n: n / COUNT for n in range(1, COUNT)})
-        tasks = [RemainingEntry(n, f"Refund {n}" if n % 2 else "") for n in range(1, 9)]
-        made.write(lambda conn: remaining.add(conn, "r", "config-a", 1, tasks))
+        tasks = [RemainingTasks(n, f"Refund {n}" if n % 2 else "") for n in range(1, 9)]
+        made.write(lambda conn: scores.add_remaining(conn, "r", "config-a", 1, tasks))
         made.write(_grow)
         triage = TriageService(made)
         for n in range(1, COUNT, 3):

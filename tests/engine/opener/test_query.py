@@ -18,9 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.base.conversation import State, Verdict, count_turns
-from engine.completeness.records import DecisionRule, Histogram
+from engine.completeness.records import DecisionRule, Histogram, normalised
 from engine.completeness.tables import score_sets
-from engine.completeness.tables.scores import normalised
 from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, SortKey
 from engine.conversations.filters import ListQuery, Term, parse_filter
 from engine.opener.conversations import ConversationService

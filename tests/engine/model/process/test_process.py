@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import Cancelled, ModelCrashed, ModelError, ModelFileError, WorkbenchError
-from engine.completeness.block import ItemScore, LogItem, Question, score_block
 from engine.completeness.model_requests import Score
-from engine.completeness.scoring import BoundaryScorer
+from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
 from engine.model.batched_replies import generate
 from engine.model.generation import alike
 from engine.model.interface import LoadOptions, Sampling

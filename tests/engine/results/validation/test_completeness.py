@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from engine.base.conversation import Conversation, Message
-from engine.completeness.records import Mode
-from engine.completeness.tables import generated_ends, score_sets, scores
+from engine.completeness.records import CurvePoint, Mode
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.completeness.truncation import cut_at
 from engine.formats.records import Parsed
 from engine.model.adapter_files import AdapterOrigin
@@ -91,7 +91,7 @@ def score(
             ScoreEntry(
                 key,
                 tuple(
-                    BoundaryEntry(
+                    CurvePoint(
                         steps * t + 1, steps * t + 2, t + 1, value(key, t), 1 - value(key, t)
                     )
                     for t in range(turns)
@@ -471,6 +471,25 @@ class TestNothingToTell:
         assert "does not name the conversations that it held out" in told
 
 
+class TestPicture:
+    def test_it_is_drawn(
+        self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """With a picture the table is still printed, and the picture names every row."""
+        code, out, err = asked(capsys, path, "--plot", str(tmp_path / "t.svg"))
+        assert code == 0
+        assert "whole against cut" in out
+        assert "Drew" in err
+        drawn = (tmp_path / "t.svg").read_text("utf-8")
+        assert all(word in drawn for word in ("base", "judge", "keyword rule", "AUROC"))
+
+    def test_against_without_a_file(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """--against without a picture file is refused before anything is computed."""
+        code, out, err = asked(capsys, path, "--against", "cut")
+        assert (code, out) == (2, "")
+        assert "--plot FILE" in err
+
+
 class TestAsInThePaper:
     def test_what_is_generated_decides(
         self, path: Path, capsys: pytest.CaptureFixture[str]
@@ -485,7 +504,7 @@ class TestAsInThePaper:
                 for key in range(1, COUNT + 1)
                 for turn in range(3)
             ]
-            project.write(lambda conn: generated_ends.add(conn, "base-None", rows))
+            project.write(lambda conn: scores.add_generated_ends(conn, "base-None", rows))
         (row, *others) = as_json(capsys, path, "--paper")["rows"]
         assert [row["name"], *(one["kind"] for one in others)] == [
             "base", "keywords", "position",
