@@ -27,7 +27,7 @@ from engine.conversations.records import (
     QuarantineRow,
 )
 from engine.conversations.shared_text import SharedText
-from engine.conversations.tables import earlier_states, facets, selecting, shared_text, sources
+from engine.conversations.tables import earlier_states, facets, imports, selecting, shared_text
 from engine.conversations.tables.conversations import (
     by_name,
     dates,
@@ -157,7 +157,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
             verdicts=_count(
                 conn, matching_ids, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"
             ),
-            quarantined=sources.quarantined_count(conn),
+            quarantined=imports.count_quarantined(conn),
         )
 
 
@@ -238,7 +238,7 @@ class ConversationService:
     def earlier_states(self, conversation_id: int) -> list[EarlierState]:
         """Returns what the conversation was before imports replaced its text, the newest first."""
         with self._project.reading() as conn:
-            return earlier_states.of_conversation(conn, conversation_id)
+            return earlier_states.earlier_states_of(conn, conversation_id)
 
     def leaks(self, conversation_id: int) -> list[LeakRow]:
         """Returns what the leak guard keeps from the model, because it would tell it the truth."""
@@ -268,7 +268,7 @@ class ConversationService:
     def reports(self) -> list[str]:
         """Returns the account of each source that was read to its end, as JSON, in the order of the first imports."""
         with self._project.reading() as conn:
-            return sources.reports(conn)
+            return imports.source_reports(conn)
 
     def checks(self) -> CheckCounts | None:
         """Returns counts of languages, personal data and near duplicates; None before a check."""
@@ -278,7 +278,7 @@ class ConversationService:
     def quarantined(self, limit: int) -> list[QuarantineRow]:
         """Returns the first records that could not be imported, in the order of import."""
         with self._project.reading() as conn:
-            return sources.quarantined(conn, limit=limit)
+            return imports.quarantine_rows(conn, limit=limit)
 
     def by_value(self, field: str) -> Mapping[str, array[int]]:
         """Returns the ids of conversations by their value of a field; those without a value are left out.
@@ -307,7 +307,7 @@ class ConversationService:
     def sources(self) -> list[str]:
         """Returns the labels of the sources, in the order of import."""
         with self._project.reading() as conn:
-            return sources.labels(conn)
+            return imports.source_labels(conn)
 
     def shared_text(self) -> SharedText:
         """Returns the text that many conversations share, as the last import found it."""

@@ -20,7 +20,7 @@ from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
 from engine.conversations.import_request import ImportRequest
 from engine.conversations.selection import check_limit
-from engine.conversations.service.imports import import_stages
+from engine.conversations.service import import_stages
 from engine.goals.records import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal
 from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
