@@ -57,7 +57,7 @@ def test_the_command_line_is_light(module: str) -> None:
         "engine.formats.inputs",
         "engine.project.project",
         "engine.simulate.demo.samples",
-        "engine.conversations.stages.importing",
+        "engine.conversations.stages",
     ],
 )
 def test_what_knows_no_model_needs_only_the_standard_library(module: str) -> None:

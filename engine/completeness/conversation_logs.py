@@ -11,8 +11,8 @@ from engine.completeness.scoring import LogItem, log_item
 from engine.conversations.tables import conversations
 from engine.model.catalog import LoadableModel
 from engine.model.memory_plan import busy
-from engine.model.model_work import ModelWork
 from engine.model.process.requests import Measure
+from engine.model.stages import ModelWork
 from engine.project.project import Project
 
 LONGER_RUN = 200

@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS reply (
 
 
 class ReplyCache:
-    """Satisfies `engine.model.http.fleet.Replies`; any thread may use it."""
+    """Satisfies `engine.model.endpoints.fleet.Replies`; any thread may use it."""
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
         """Opens the file; replaces a file that is not such a cache."""

@@ -11,19 +11,23 @@ import functools
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from engine.base import folders
 from engine.base.errors import Cancelled, WorkbenchError
 from engine.base.events import DataChanged, Event, Listener, ModelRestarted
-from engine.conversations.service.saved import SavedViews
+from engine.completeness.tables import fields as completeness_fields
+from engine.conversations.service import SavedViews
+from engine.conversations.tables import fields as conversation_fields
+from engine.conversations.tables import selecting
+from engine.goals.tables import fields as goal_fields
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversations import ConversationService
-from engine.opener.filter_fields import declare_fields
 from engine.project.network import NetworkService
 from engine.project.project import Project
 from engine.questions.service.triage import TriageService
+from engine.questions.tables import fields as question_fields
+from engine.trees import tables as tree_tables
 
 if TYPE_CHECKING:
     from engine.completeness.service.one_conversation import ConversationScorer
@@ -96,6 +100,18 @@ class made_once(functools.cached_property[T]):
             return super().__get__(instance, owner)
 
 
+def hand_in_field_queries() -> None:
+    """Gives the search for conversations what answers terms on the fields of every subject."""
+    for subject in (
+        conversation_fields,
+        completeness_fields,
+        question_fields,
+        goal_fields,
+        tree_tables,
+    ):
+        selecting.FIELD_QUERIES.update(subject.FIELD_QUERIES)
+
+
 class OpenProject:
     """One open project with everything that works on it. Close it, or use it as a context manager.
 
@@ -113,7 +129,7 @@ class OpenProject:
         Raises:
             ProjectError: The file cannot be opened.
         """
-        declare_fields()
+        hand_in_field_queries()
         self.project = Project.open(path, create=create, read_only=read_only, upgrade=upgrade)
         try:
             self.network = NetworkService(self.project)  # at once: an offline project stays offline
@@ -129,15 +145,10 @@ class OpenProject:
             self.project, self._emit, tables_by_stage=TABLES, code_version=folders.version()
         )
 
-    def __enter__(self) -> OpenProject:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -11,7 +11,6 @@ import glob
 import os
 import re
 import sqlite3
-import urllib.parse
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,14 +18,19 @@ from pathlib import Path
 
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.base.files import atomic_replacement
+from engine.project.connections import file_uri
 from engine.project.failures import translate_file_errors
 from engine.project.schema import APPLICATION_ID, SCHEMA, foreign_object
 from engine.project.write_lock import WriteLock, check_log
 
-KEEP = 5
-"""How many backups of `back_up` stay, when nothing else is said."""
+BACKUPS_KEPT = 5
+"""Default number of backups of `back_up` that stay."""
 
-_OWN = re.compile(r"\.backup-\d{8}T\d{6}Z(-\d+)?")
+_DATED_ENDING = re.compile(r"\.backup-\d{8}T\d{6}Z(-\d+)?")
+"""Ends the name of a backup that `back_up` made."""
+
+_SIDE_FILE_ENDINGS = ("-wal", "-shm", "-journal", ".lock", ".partial")
+"""Endings of what lies beside a backup, and of one that an earlier version did not finish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +40,9 @@ class Backup:
     Attributes:
         path: Its file.
         made: When it was written, as UTC in ISO 8601.
-        size: Bytes.
+        size: Its length in bytes.
         schema: Number of its schema; None where it cannot be read.
-        conversations: How many it has; None where it cannot be read.
+        conversations: Number of its conversations; None where it cannot be read.
     """
 
     path: str
@@ -49,17 +53,17 @@ class Backup:
 
 
 def backups_of(path: str) -> list[Backup]:
-    """The backups beside a project, the newest first; the project itself need not be there."""
+    """Returns the backups beside a project, the newest first; the project itself need not be there."""
     real = os.path.realpath(path)
-    found = [
-        name
+    backups = [
+        _describe(name)
         for name in glob.glob(glob.escape(real) + ".backup-*")
-        if not name.endswith(_NO_BACKUPS) and os.path.isfile(name)
+        if not name.endswith(_SIDE_FILE_ENDINGS) and os.path.isfile(name)
     ]
-    return sorted(map(_described, found), key=lambda one: (one.made, one.path), reverse=True)
+    return sorted(backups, key=lambda backup: (backup.made, backup.path), reverse=True)
 
 
-def back_up(path: str, keep: int = KEEP) -> tuple[str, list[str]]:
+def back_up(path: str, keep: int = BACKUPS_KEPT) -> tuple[str, list[str]]:
     """Copies a project beside itself, also while it is open elsewhere, and removes the oldest copies of this kind.
 
     Returns:
@@ -70,16 +74,16 @@ def back_up(path: str, keep: int = KEEP) -> tuple[str, list[str]]:
     """
     real = os.path.realpath(path)
     target = free_name(f"{real}.backup-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    with translate_file_errors(real, target), closing(_opened(path, real)) as conn:
+    with translate_file_errors(real, target), closing(_open_for_reading(path, real)) as conn:
         copy_whole(conn, target)
-    own = [
-        one.path
-        for one in backups_of(path)
-        if _OWN.fullmatch(one.path.removeprefix(real)) and one.path != target
+    earlier = [
+        backup.path
+        for backup in backups_of(path)
+        if _DATED_ENDING.fullmatch(backup.path.removeprefix(real)) and backup.path != target
     ]
-    removed = own[max(keep - 1, 0) :]
-    for old in removed:
-        os.unlink(old)
+    removed = earlier[max(keep - 1, 0) :]
+    for backup_path in removed:
+        os.unlink(backup_path)
     return target, removed
 
 
@@ -87,7 +91,7 @@ def restore(path: str, backup: str) -> str | None:
     """Puts a copy of a backup in the place of a project.
 
     Returns:
-        Where the file that was there is now; None if there was none.
+        The new name of the file that was there; None if there was none.
 
     Raises:
         ProjectLocked: Somebody is writing the project.
@@ -98,19 +102,19 @@ def restore(path: str, backup: str) -> str | None:
         lock = WriteLock(real)
         lock.acquire()
         try:
-            with atomic_replacement(Path(real)) as made:
+            with atomic_replacement(Path(real)) as part:
                 with (
                     translate_file_errors(backup, real),
-                    closing(_opened(backup, backup)) as conn,
+                    closing(_open_for_reading(backup, backup)) as conn,
                 ):
-                    _check(conn, backup)
-                    _vacuum(conn, made)
-                    with made.open("rb") as file:  # before the project makes room for it
+                    _check_backup(conn, backup)
+                    _vacuum(conn, part)
+                    with part.open("rb") as file:  # before the project makes room for it
                         os.fsync(file.fileno())
-                kept = _set_aside(real, lock) if os.path.exists(real) else None
+                new_name = _set_aside(real, lock) if os.path.exists(real) else None
         finally:
             lock.release()
-    return kept
+    return new_name
 
 
 def copy_whole(conn: sqlite3.Connection, target: str) -> None:
@@ -119,22 +123,30 @@ def copy_whole(conn: sqlite3.Connection, target: str) -> None:
         _vacuum(conn, part)
 
 
+def back_up_before_upgrade(conn: sqlite3.Connection, real: str, schema: int) -> None:
+    """Copies a file of an earlier schema to `<file>.backup-<schema>`, or with a number behind it where that is taken.
+
+    Raises:
+        ProjectError: The disk is full, or the file is damaged.
+    """
+    target = free_name(f"{real}.backup-{schema}")
+    with translate_file_errors(real, target):
+        copy_whole(conn, target)
+
+
 def _vacuum(conn: sqlite3.Connection, target: Path) -> None:
+    """Writes the database of a connection, without its free pages, to a file that is new or empty."""
     # as bytes: a path need not be UTF-8
     conn.execute("VACUUM INTO CAST(? AS TEXT)", (os.fsencode(target),))
 
 
-_NO_BACKUPS = ("-wal", "-shm", "-journal", ".lock", ".partial")
-"""Endings of what lies beside a backup, and of one that an earlier version did not finish."""
-
-
 def free_name(name: str) -> str:
-    """`name`, or with a number behind it where that is taken."""
-    taken, count = name, 1
-    while os.path.lexists(taken):
+    """Returns `name`, or with a number behind it where a file has that name."""
+    candidate, count = name, 1
+    while os.path.lexists(candidate):
         count += 1
-        taken = f"{name}-{count}"
-    return taken
+        candidate = f"{name}-{count}"
+    return candidate
 
 
 def _set_aside(real: str, lock: WriteLock) -> str:
@@ -143,38 +155,38 @@ def _set_aside(real: str, lock: WriteLock) -> str:
         conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     if lock.file is not None:
         lock.file.lock_anew()
-    kept = free_name(f"{real}.before-restore")
+    new_name = free_name(f"{real}.before-restore")
     # the log before the file: a file that is restored must never meet the log of another
     for suffix in ("-wal", "-shm", ""):
         with contextlib.suppress(FileNotFoundError):
-            os.rename(real + suffix, kept + suffix)
-    return kept
+            os.rename(real + suffix, new_name + suffix)
+    return new_name
 
 
-def _opened(given: str, real: str) -> sqlite3.Connection:
+def _open_for_reading(name: str, real: str) -> sqlite3.Connection:
+    """Opens a file whose log, if there is one, belongs to it; `name` is the file as the person gave it."""
     if not os.path.isfile(real):
-        raise ProjectError(f"There is no file {given}.", "Check the path.")
+        raise ProjectError(f"There is no file {name}.", "Check the path.")
     check_log(real)
-    return sqlite3.connect(
-        f"file:{urllib.parse.quote(os.fsencode(os.path.abspath(real)))}?mode=ro", uri=True
-    )
+    return sqlite3.connect(file_uri(real), uri=True)
 
 
-def _check(conn: sqlite3.Connection, backup: str) -> None:
+def _check_backup(conn: sqlite3.Connection, backup: str) -> None:
+    """Checks that a backup is a sound project."""
     if conn.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise NotAProject(f"{backup} is not a project of this program.", "Choose another backup.")
-    said = conn.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if said != "ok":
-        raise ProjectDamaged(f"{backup} is damaged ({said}).", "Choose another backup.")
+    (answer,) = conn.execute("PRAGMA quick_check(1)").fetchone()
+    if answer != "ok":
+        raise ProjectDamaged(f"{backup} is damaged ({answer}).", "Choose another backup.")
 
 
-def _described(path: str) -> Backup:
+def _describe(path: str) -> Backup:
+    """Reads what a list of backups shows of one; of one that cannot be read it says the name only."""
     status = os.stat(path)
     schema = conversations = None
-    # of one that cannot be read only the name is told: the others are of use
     with (
         contextlib.suppress(sqlite3.Error, OSError, ProjectError),
-        closing(_opened(path, path)) as conn,
+        closing(_open_for_reading(path, path)) as conn,
     ):
         (schema,) = conn.execute("PRAGMA user_version").fetchone()
         if schema > SCHEMA or foreign_object(conn, schema) is not None:

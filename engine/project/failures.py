@@ -13,7 +13,7 @@ from pathlib import Path
 from engine.base.errors import ProjectDamaged, ProjectError, ProjectReadOnly
 from engine.base.files import disk_full_error, is_disk_full
 
-_NO_MORE_BYTES = (
+_FILE_LIMIT_CODES = (
     sqlite3.SQLITE_IOERR_WRITE,
     sqlite3.SQLITE_IOERR_TRUNCATE,
     sqlite3.SQLITE_IOERR_SHMSIZE,
@@ -23,10 +23,12 @@ _NO_MORE_BYTES = (
 
 @contextmanager
 def translate_sqlite_errors(path: str, written: str = "") -> Iterator[None]:
-    """Turns errors of SQLite on the project at `path`, and values of it that are neither text nor JSON where they must
-    be, or JSON nested without end, into a ProjectError; the caller's own errors pass.
+    """Turns errors of SQLite on a project into a ProjectError; other errors of the caller pass.
+
+    So are values turned that are neither text nor JSON where they must be, or JSON nested without end.
 
     Args:
+        path: The project.
         written: The file that is written, where that is another one.
     """
     try:
@@ -39,8 +41,7 @@ def translate_sqlite_errors(path: str, written: str = "") -> Iterator[None]:
 
 @contextmanager
 def translate_file_errors(path: str, written: str = "") -> Iterator[None]:
-    """Turns errors of SQLite and of the system on the project at `path` into a ProjectError; `written` is as in
-    `translate_sqlite_errors`."""
+    """Turns errors of SQLite and of the system into a ProjectError; see `translate_sqlite_errors`."""
     try:
         with translate_sqlite_errors(path, written):
             yield
@@ -49,16 +50,17 @@ def translate_file_errors(path: str, written: str = "") -> Iterator[None]:
 
 
 def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
-    name, full = os.path.basename(path), os.path.basename(written)
+    """Returns what an error of SQLite means for a person."""
+    name, written_name = os.path.basename(path), os.path.basename(written)
     code = getattr(error, "sqlite_errorcode", None) or 0
     primary = code & 0xFF
     folder = Path(written).parent
     if (
         primary == sqlite3.SQLITE_FULL
-        or code in _NO_MORE_BYTES
+        or code in _FILE_LIMIT_CODES
         or (primary == sqlite3.SQLITE_IOERR and is_disk_full(error, folder))
     ):
-        return disk_full_error(full)
+        return disk_full_error(written_name)
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return ProjectError(
             f"Another program keeps {name} locked.", "Close whatever else has the file open."
@@ -77,19 +79,22 @@ def _from_sqlite(path: str, written: str, error: sqlite3.Error) -> ProjectError:
             f"{name} cannot be opened.", "Check the permissions of the file and of its folder."
         )
     if written != path:
-        return ProjectError(f"{name} could not be read, or {full} not be written ({error}).")
+        return ProjectError(
+            f"{name} could not be read, or {written_name} not be written ({error})."
+        )
     return ProjectError(f"{name} could not be read or written ({error}).")
 
 
-def damaged(path: str, found: object) -> ProjectError:
-    """The error that says that the project at `path` is damaged, and by what that was found."""
+def damaged(path: str, symptom: object) -> ProjectError:
+    """Returns the error that says that the project at `path` is damaged, and by what that was noticed."""
     return ProjectDamaged(
-        f"{os.path.basename(path)} is damaged ({found}).",
+        f"{os.path.basename(path)} is damaged ({symptom}).",
         "See `workbench restore FILE` for backups, or save what can still be read: `workbench repair FILE -o NEW`.",
     )
 
 
 def _from_system(path: str, written: str, error: OSError) -> ProjectError:
+    """Returns what an error of the system means for a person."""
     name = os.path.basename(path)
     if is_disk_full(error):
         return disk_full_error(os.path.basename(written))

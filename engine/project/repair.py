@@ -20,6 +20,7 @@ from sqlite_utils.db import ForeignKey
 from engine.base.errors import NotAProject, ProjectDamaged, ProjectError
 from engine.base.files import atomic_replacement
 from engine.project import cjk_index
+from engine.project.connections import file_uri
 from engine.project.schema import (
     APPLICATION_ID,
     FIRST_SCHEMA,
@@ -83,7 +84,7 @@ def repair(damaged: str, target: str) -> Repair:
     try:
         with (
             atomic_replacement(Path(target)) as part,
-            closing(_opened(damaged)) as source,
+            closing(_open_damaged(damaged)) as source,
             closing(sqlite3.connect(part)) as made,
         ):
             _copy(source, made, _contents(source, damaged, report), report)
@@ -95,8 +96,9 @@ def repair(damaged: str, target: str) -> Repair:
     return report
 
 
-def _opened(path: str) -> sqlite3.Connection:
-    conn = sqlite3.connect(f"file:{path.replace('?', '%3f').replace('#', '%23')}?mode=ro", uri=True)
+def _open_damaged(path: str) -> sqlite3.Connection:
+    """Opens a file for reading; bytes that are no text are read as replacement characters."""
+    conn = sqlite3.connect(file_uri(path), uri=True)
     conn.text_factory = lambda data: data.decode("utf-8", "replace")
     return conn
 

@@ -19,6 +19,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from engine.base.errors import NotAProject, ProjectTooNew, ProjectTooOld
 from engine.project.views import VIEWS
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ FIRST_SCHEMA = 20
 
 LAST_COMMIT_FOR_EARLIER_SCHEMAS = "d576de11"
 """The last commit of this program whose `workbench` brings a file of an earlier number up to date."""
+
+NOT_OURS_HINT = "It was not written by this program; choose another file."
+"""What to do about a file that is no project."""
 
 
 def create(conn: sqlite3.Connection) -> None:
@@ -114,6 +118,54 @@ def objects_of(conn: sqlite3.Connection) -> list[SchemaObject]:
 def _plain(sql: str) -> str:
     """Returns a statement without what versions of SQLite write differently: blanks, quotes, letters of either case."""
     return re.sub(r"[\s\"'`]+", "", sql).lower()
+
+
+def check_schema(name: str, conn: sqlite3.Connection, *, allow_empty: bool) -> int:
+    """Returns the schema number of a file, 0 for an empty one.
+
+    Args:
+        name: The file, as the person gave it.
+        allow_empty: Whether a file without tables is taken for a new project.
+
+    Raises:
+        ProjectError: It is no project, runs SQL of its own, or is of a version that this one cannot open.
+    """
+    # the list of migrations is made before the first of them: a kill or a full disk between them leaves only it
+    tables, triggers = conn.execute(
+        "SELECT count(*), count(CASE type WHEN 'trigger' THEN 1 END) FROM sqlite_master"
+        " WHERE tbl_name <> '_sqlite_migrations' OR type = 'trigger'"
+    ).fetchone()
+    application: int = conn.execute("PRAGMA application_id").fetchone()[0]
+    schema: int = conn.execute("PRAGMA user_version").fetchone()[0]
+    if not tables and not schema and application in (0, APPLICATION_ID):
+        if allow_empty:
+            return 0
+        raise NotAProject(f"{name} is empty.", "Import conversations into it first.")
+    if application != APPLICATION_ID:
+        raise NotAProject(f"{name} is a database of another program.", NOT_OURS_HINT)
+    if triggers:
+        raise NotAProject(
+            f"{name} has triggers, which would change what is written; no project of this program has any.",
+            "Do not trust the file; `workbench repair` saves what it holds without them.",
+        )
+    if schema > SCHEMA:
+        raise ProjectTooNew(
+            f"{name} was written by a newer version of this program"
+            f" (schema {schema}, this one knows {SCHEMA}).",
+            "Update the program.",
+        )
+    if schema < FIRST_SCHEMA:
+        raise ProjectTooOld(
+            f"{name} is of a version before 1.0 (schema {schema}), which this one cannot open.",
+            f"Open it once with the program of commit {LAST_COMMIT_FOR_EARLIER_SCHEMAS}, which brings it up to date.",
+        )
+    if (foreign := foreign_object(conn, schema)) is not None:
+        raise NotAProject(
+            f"{name} has a {foreign.kind} `{foreign.name}` that no project of this program has; it would run what"
+            " somebody else wrote.",
+            "Do not trust the file; `workbench repair` saves what it holds without it.",
+        )
+    return schema
 
 
 def migrate(conn: sqlite3.Connection, schema: int) -> None:

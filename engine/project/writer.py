@@ -14,10 +14,11 @@ from engine.project.write_lock import WriteLock
 
 T = TypeVar("T")
 
-LARGE_LOG = 4 << 20
-"""Bytes of SQLite's log from which on it is written into the file; as many as SQLite would let it have."""
+MAX_LOG_BYTES = 4 << 20
+"""Length of SQLite's log above which it is written into the file, as SQLite itself would do."""
 
 _Work = tuple[Callable[[sqlite3.Connection], Any], bool, "Future[Any]"]
+"""A function, whether it is run in a transaction, and the future that gets its result."""
 
 
 class Writer:
@@ -31,7 +32,7 @@ class Writer:
         self._conn = conn
         self._lock = lock
         conn.execute("PRAGMA wal_autocheckpoint = 0")
-        conn.execute(f"PRAGMA journal_size_limit = {LARGE_LOG}")
+        conn.execute(f"PRAGMA journal_size_limit = {MAX_LOG_BYTES}")
         self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._closed = False
         self._closing = threading.Lock()
@@ -60,7 +61,7 @@ class Writer:
         return future
 
     def close(self, timeout: float) -> bool:
-        """Lets what is queued finish; after `timeout` seconds interrupts what runs. True when the thread ended."""
+        """Lets what is queued finish, or interrupts it after `timeout` seconds; returns whether the thread ended."""
         with self._closing:
             if not self._closed:
                 self._closed = True
@@ -72,6 +73,7 @@ class Writer:
         return not self._thread.is_alive()
 
     def _loop(self) -> None:
+        """Runs what is queued, one after another, until the writer is closed."""
         while (work := self._queue.get()) is not None:
             fn, transaction, future = work
             if not future.set_running_or_notify_cancel():
@@ -86,6 +88,7 @@ class Writer:
             del work, fn, future
 
     def _in_transaction(self, fn: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs a function in one transaction, on a file that is still what it was before and after it."""
         self._lock.check()
         self._conn.execute("BEGIN IMMEDIATE")
         try:
@@ -108,7 +111,7 @@ class Writer:
             ProjectMoved: Another program wrote into the file while it was written.
         """
         try:
-            if self._lock.log_size() <= LARGE_LOG:
+            if self._lock.log_size() <= MAX_LOG_BYTES:
                 self._lock.check()
                 return
             self._lock.sync_log()  # SQLite waits for that, and the file is not looked at meanwhile

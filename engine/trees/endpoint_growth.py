@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from engine.base.errors import Cancelled, RequestRefused, UsageError
-from engine.model.endpoints.client import EndpointHandlers, EndpointModel
+from engine.model.endpoints.capabilities import Capabilities, no_tree
+from engine.model.endpoints.dialects import Step, text_of, without_controls
 from engine.model.endpoints.log_probs import Raw, Reader
-from engine.model.http.capabilities import Capabilities, no_tree
-from engine.model.http.dialects import Step, text_of, without_controls
+from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.log_windows import SMALLEST_ROOM, log_tokens
 from engine.trees.growth import ANSWER_TOKENS, Budget, Work
 from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place

@@ -10,10 +10,10 @@ from threading import Lock
 from typing import cast
 
 from engine.base.errors import NotFound, UsageError
+from engine.base.line_files import new_file, write_file
 from engine.completeness.tables import scores
 from engine.conversations.filters import ListQuery
 from engine.conversations.selection import Selection
-from engine.conversations.service.line_files import new_file, write_file
 from engine.conversations.tables import selecting
 from engine.conversations.tables.conversations import names
 from engine.jobs.contract import Stage

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from engine.conversations.filter_fields import Field, MatchTerm
+from engine.conversations.filter_fields import FieldQuery, MatchTerm
 from engine.conversations.filters import Term
 from engine.conversations.tables.conversations import imported
 from engine.conversations.tables.fields import number, of_statement
@@ -199,24 +198,9 @@ def _measured(expression: str) -> MatchTerm:
     return condition
 
 
-LEAVES = Field(
-    "leaves",
-    "number",
-    "leaves of its response tree, the most of several",
-    condition=_measured("max(leaves)"),
-)
-MAX_LOGPROB = Field(
-    "max_logprob",
-    "number",
-    "log-probability of the best answer of its tree, the lowest of several",
-    example="max_logprob<-3",
-    minimum=-math.inf,
-    condition=_measured("min(max_log_prob)"),
-)
-ENTROPY = Field(
-    "entropy",
-    "number",
-    "entropy of its response tree in bits, the most of several",
-    condition=_measured("max(entropy_high)"),
-)
-"""The fields of filters that ask for measures of trees."""
+FIELD_QUERIES: Mapping[str, FieldQuery] = {
+    "leaves": FieldQuery(_measured("max(leaves)")),
+    "max_logprob": FieldQuery(_measured("min(max_log_prob)")),
+    "entropy": FieldQuery(_measured("max(entropy_high)")),
+}
+"""Answers terms on the measures of trees, by the name of the field."""

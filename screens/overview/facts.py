@@ -15,7 +15,7 @@ from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import Filter, ListQuery, parse_filter
-from engine.conversations.service.imports import badly_read
+from engine.conversations.service import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import ClusteringSummary, GoalGroup, LowestGoal
 from engine.opener.conversations import Counts
@@ -161,6 +161,7 @@ _DIFFERS = {
     "scores": "two sets of scores differ",
     "people": "people disagree",
 }
+"""How the figures name each kind of disagreement."""
 
 
 def _bin(index: int, count: int) -> Figure:
@@ -172,6 +173,7 @@ def _bin(index: int, count: int) -> Figure:
 
 
 def _only(field: str, value: str) -> Filter:
+    """Returns the filter of the conversations with one value of a field."""
     return Filter().with_choice(field, value)
 
 

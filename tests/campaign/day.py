@@ -33,9 +33,8 @@ from engine.base.conversation import Conversation, Verdict
 from engine.base.errors import UsageError
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.conversations.tables import conversations
-from engine.conversations.watched_inputs import WatchedFiles
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobDone, JobRunner, RunOutcome
 from engine.model.catalog import LoadableModel, embedded_model
@@ -43,6 +42,7 @@ from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.questions.tables import verdicts
+from engine.results.watch.watched_inputs import WatchedFiles
 from engine.results.watch.watching import Event, WatchStage
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
 from tests.engine.completeness import scored

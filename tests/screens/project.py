@@ -19,7 +19,7 @@ from engine.completeness.service.sets import ScoreSets
 from engine.completeness.tables import scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
-from engine.conversations.service.saved import SavedViews
+from engine.conversations.service import SavedViews
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
 from engine.goals.views.decision_log import DecisionLog

@@ -12,7 +12,7 @@ from engine.completeness.records import CurvePoint, RemainingTasks
 from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.conversations.tables import conversations
 from engine.jobs.runner import JobRunner
 from engine.project import runs

@@ -8,8 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from engine.base.conversation import Verdict
 from engine.base.errors import NotFound, UsageError, WorkbenchError
@@ -21,7 +20,7 @@ from engine.conversations.filter_fields import SortKey
 from engine.conversations.filters import ListQuery
 from engine.conversations.import_request import ImportRequest
 from engine.conversations.selection import check_limit
-from engine.conversations.service.imports import import_stages
+from engine.conversations.service import import_stages
 from engine.goals.records import DEFAULT_TEXT, Decide, GoalDecision, GoalGroup, GoalText, Proposal
 from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
@@ -77,15 +76,10 @@ class Project:
             Path(os.path.expanduser(path)), create=create, read_only=read_only
         )
 
-    def __enter__(self) -> Project:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.base.errors import UsageError
 from engine.base.number_format import duration
 from engine.completeness.scoring_request import ScoringRequest
-from engine.conversations.service.imports import import_stages
+from engine.conversations.service import import_stages
 from engine.jobs.contract import Stage
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl

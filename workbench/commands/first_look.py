@@ -28,8 +28,8 @@ from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.filters import ListQuery
 from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
-from engine.conversations.service.imports import account_lines, import_stages
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.service import account_lines, import_stages
+from engine.conversations.stages import ImportStage
 from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft

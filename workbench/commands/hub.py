@@ -20,10 +20,9 @@ from engine.model.hub.pulls import (
     refuse_without_room,
     unfinished,
 )
-from engine.model.hub.repositories import look_at, search
+from engine.model.hub.repositories import look_at, recommended_sets, search
 from engine.model.memory_plan import machine_memory
-from engine.model.recommended import RecommendedSet, recommended_sets
-from engine.model.records import HubRepository, PullRow
+from engine.model.records import HubRepository, PullRow, RecommendedSet
 from engine.model.service.service import hub_of
 from workbench.arguments import argument, number, takes
 from workbench.command_result import CommandResult

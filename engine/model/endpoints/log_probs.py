@@ -12,8 +12,8 @@ from typing import Any
 
 from engine.base.conversation import STEP_OPENING
 from engine.base.errors import RequestRefused
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.dialects import (
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.dialects import (
     Ask,
     ListedToken,
     Step,

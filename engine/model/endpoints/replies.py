@@ -12,10 +12,10 @@ from typing import Any
 
 from engine.base.errors import RequestRefused
 from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.endpoints.capabilities import Capabilities, no_laid_out
+from engine.model.endpoints.dialects import Step, Written, read_completion, without_controls
 from engine.model.endpoints.log_probs import Raw, Reader
 from engine.model.generation import Stopped
-from engine.model.http.capabilities import Capabilities, no_laid_out
-from engine.model.http.dialects import Step, Written, read_completion, without_controls
 from engine.model.interface import Sampling
 from engine.model.log_windows import log_tokens, plan_windows
 from engine.model.process.chat import left_out_note, without_oldest

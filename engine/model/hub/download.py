@@ -12,8 +12,8 @@ from urllib.parse import urljoin, urlsplit
 
 from engine.base import network_guard
 from engine.base.errors import HubError, ModelError, Paused
+from engine.model.catalog_files import PartFile
 from engine.model.hub.access import BUSY, Hub, hub_library, is_this_machine, port_of
-from engine.model.manifest import PartFile
 
 ATTEMPTS = 6
 """Most connections in a row that bring no data."""

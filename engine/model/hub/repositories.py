@@ -6,19 +6,71 @@ Text from the hub is untrusted: file names are used as paths only if they are pl
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
 
 from engine.base.errors import HubError, UsageError
+from engine.model.catalog_files import PartFile
 from engine.model.hub.access import Hub
-from engine.model.manifest import PartFile
-from engine.model.records import HubFile, HubModel, HubRepository
+from engine.model.records import HubFile, HubModel, HubRepository, Recommended, RecommendedSet, Role
+
+FILE = "recommended.toml"
+
+SHIPPED = Path(__file__).parents[1] / FILE
+
+_GB = 1_000_000_000
 
 MOST_FOUND = 50
 _PLAIN = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
 _SPLIT = re.compile(r"^(?P<stem>.+)-(?P<nth>\d{5})-of-(?P<all>\d{5})\.gguf$")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+def recommended_sets(config: Path, memory: int | None = None) -> list[RecommendedSet]:
+    """Returns the recommended sets, that for the smallest machines first.
+
+    The largest set that is meant for a machine with so much memory is marked with `here`.
+
+    Args:
+        config: The config folder; a `recommended.toml` there replaces the one of the program.
+        memory: Bytes of memory of this machine; None if unknown.
+
+    Raises:
+        UsageError: Their file cannot be read.
+    """
+    own = config / FILE
+    path = own if own.is_file() else SHIPPED
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+        sets = sorted(map(_parse_set, content["set"]), key=lambda models: models.memory)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise UsageError(
+            f"{path} cannot be read: {what}.",
+            "Correct it, or delete it to have the program's own recommendations.",
+        ) from error
+    # Makers count in units of 1000 and keep a part for the display or the firmware.
+    fitting = [models for models in sets if memory is not None and memory >= models.memory * 0.9]
+    return [replace(models, here=models in fitting[-1:]) for models in sets]
+
+
+def _parse_set(content: dict[str, Any]) -> RecommendedSet:
+    return RecommendedSet(int(content["memory"] * _GB), tuple(map(_parse_model, content["model"])))
+
+
+def _parse_model(content: dict[str, Any]) -> Recommended:
+    role = content["role"]
+    if role not in get_args(Role):
+        raise ValueError(f"role is {role!r}, not one of {', '.join(get_args(Role))}")
+    texts = [content[key] for key in ("repository", "file", "licence", "note")]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("repository, file, licence and note are texts")
+    repository, file, licence, note = texts
+    return Recommended(role, repository, file, int(content["size"] * _GB), licence, note)
 
 
 def search(hub: Hub, text: str, limit: int = 20) -> list[HubModel]:

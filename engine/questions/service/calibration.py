@@ -25,7 +25,7 @@ from engine.base.statistics.ranking import auroc
 from engine.completeness.records import DecisionRule, RuleSource
 from engine.completeness.tables import score_sets
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.saved import SavedViews
+from engine.conversations.service import SavedViews
 from engine.conversations.tables import selecting
 from engine.project.project import Project
 from engine.project.sql import snapshot

@@ -13,7 +13,7 @@ from pathlib import Path
 from engine.base.conversation import Conversation, Message, Role, Verdict
 from engine.completeness.records import CurvePoint
 from engine.completeness.tables import score_sets, scores
-from engine.conversations.tables import imports, sources
+from engine.conversations.tables import imports
 from engine.formats.records import Parsed
 from engine.project import runs
 from engine.project.project import Project
@@ -71,9 +71,9 @@ def _begin(project: Project) -> int:
 
 def _add(project: Project, label: str, batch: list[Parsed]) -> None:
     source = project.write(
-        lambda conn: sources.put(conn, f"/{label}", label, "uniform", "generated")
+        lambda conn: imports.put_source(conn, f"/{label}", label, "uniform", "generated")
     )
-    project.write(lambda conn: imports.add(conn, source, batch))
+    project.write(lambda conn: imports.add_records(conn, source, batch))
 
 
 def _conversations(rng: random.Random) -> Iterator[Parsed]:

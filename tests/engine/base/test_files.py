@@ -18,7 +18,7 @@ from engine.base.files import (
     write_atomically,
 )
 from engine.base.folders import log_to_file
-from engine.conversations.service.line_files import write_file
+from engine.base.line_files import write_file
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
 from engine.model.tables import ReplyCache

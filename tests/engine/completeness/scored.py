@@ -14,7 +14,7 @@ from engine.base.conversation import Conversation, Message
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import ScoringStage, question_for
 from engine.conversations.selection import ALL, Selection
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.jobs import contract
 from engine.jobs.contract import Progress
 from engine.jobs.runner import JobRunner, RunOutcome

@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.base.conversation import Conversation, Message
 from engine.conversations.selection import Selection
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.goals.stages import clustering
 from engine.goals.stages.clustering import ClusterStage, LabelStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage, Vectoriser
@@ -156,7 +156,7 @@ class _PrintingStage:
 def small_blocks() -> None:
     """Two clusters and four conversations a block, so that small projects have several blocks."""
     scored.small_blocks()
-    clustering.BLOCK = 2
+    clustering.CLUSTERS_PER_BLOCK = 2
 
 
 def same_vectors(first: Vectors, second: Vectors) -> bool:

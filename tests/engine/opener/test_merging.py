@@ -17,7 +17,7 @@ from engine.completeness.records import CurvePoint
 from engine.completeness.tables import requests, score_sets, scores
 from engine.completeness.tables.scores import ScoreEntry
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.saved import SavedViews
+from engine.conversations.service import SavedViews
 from engine.goals.tables import clusterings
 from engine.opener.conversations import ConversationService
 from engine.opener.merging import merge

@@ -14,8 +14,8 @@ import pytest
 
 from engine.base.conversation import Verdict
 from engine.base.errors import DiskFull
+from engine.base.line_files import write_file
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.line_files import write_file
 from engine.conversations.tables import facets
 from engine.opener.conversations import ConversationService
 from engine.opener.table_export import MOST_COLUMNS, TableColumns, table_lines, write_table

@@ -19,7 +19,7 @@ from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
 from engine.completeness.tables.scores import ScoreEntry
-from engine.conversations.tables import imports, sources
+from engine.conversations.tables import imports
 from engine.formats.records import Leak, Parsed
 from engine.project import runs
 from engine.project.project import Project
@@ -71,12 +71,14 @@ def with_tools(external_id: str) -> Parsed:
     )
 
 
-def fill(project: Project, records: Sequence[Parsed], label: str = "a.jsonl") -> imports.Added:
+def fill(
+    project: Project, records: Sequence[Parsed], label: str = "a.jsonl"
+) -> imports.BatchCounts:
     """Imports records as one source."""
 
-    def work(conn: sqlite3.Connection) -> imports.Added:
-        source = sources.put(conn, "/data/" + label, label, "uniform", "it looked like it")
-        return imports.add(conn, source, records)
+    def work(conn: sqlite3.Connection) -> imports.BatchCounts:
+        source = imports.put_source(conn, "/data/" + label, label, "uniform", "it looked like it")
+        return imports.add_records(conn, source, records)
 
     return project.write(work)
 

@@ -76,6 +76,7 @@ def with_next(
 
     def add(migration: Callable[[sqlite3.Connection], None]) -> None:
         monkeypatch.setitem(schema.MIGRATIONS, SCHEMA + 1, migration)
+        monkeypatch.setattr(schema, "SCHEMA", SCHEMA + 1)
         monkeypatch.setattr(project_module, "SCHEMA", SCHEMA + 1)
 
     return add

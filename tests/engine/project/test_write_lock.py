@@ -15,8 +15,9 @@ import pytest
 
 from engine.base.errors import ProjectLocked, ProjectReadOnly
 from engine.project import settings
+from engine.project.file_lock import ProjectFile
 from engine.project.project import Project
-from engine.project.write_lock import ProjectFile, WriteLock
+from engine.project.write_lock import WriteLock
 from tests.engine.project.support import REPOSITORY, in_child
 
 HOLD = """

@@ -82,7 +82,7 @@ class TestProvenance:
         made.triage.give(1, Verdict.COMPLETE, "she knows")
         messages = tuple(conversation(1, 0.07, turns=4).messages)
         record = Parsed(None, b'{"the": "new"}', Conversation("support/0001", messages))
-        made.file.write(lambda conn: imports.add(conn, 1, [record]))
+        made.file.write(lambda conn: imports.add_records(conn, 1, [record]))
         async with opened(made) as pilot:
             await press(pilot, "enter")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.base.conversation import Conversation, Message
-from engine.conversations.tables import imports, sources
+from engine.conversations.tables import imports
 from engine.formats.records import Parsed
 from engine.project import runs
 from engine.project.project import Project
@@ -79,8 +79,10 @@ def imported(path: Path, count: int) -> Project:
         )
         for number in range(1, count + 1)
     ]
-    source = project.write(lambda conn: sources.put(conn, "a.jsonl", "a.jsonl", "uniform", "test"))
-    project.write(lambda conn: imports.add(conn, source, records))
+    source = project.write(
+        lambda conn: imports.put_source(conn, "a.jsonl", "a.jsonl", "uniform", "test")
+    )
+    project.write(lambda conn: imports.add_records(conn, source, records))
     return project
 
 

@@ -11,7 +11,7 @@ import pytest
 from engine.base.conversation import Conversation, Message
 from engine.completeness.service.runs import ScoringRun, estimate_scoring
 from engine.completeness.stages.scoring import ScoringStage, question_for
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import LoadableModel
 from engine.model.process.process import ModelProcess

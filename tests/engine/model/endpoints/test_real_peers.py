@@ -11,12 +11,11 @@ from engine.base.conversation import Conversation, Message, render_log
 from engine.base.errors import UsageError
 from engine.completeness.model_requests import Score
 from engine.completeness.scoring import ItemScore, LogItem, Question, log_item
-from engine.model.endpoints.client import EndpointModel
-from engine.model.http.address import parse_address
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.client import EndpointClient
-from engine.model.http.fleet import Fleet
-from engine.model.http.probe import probe
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.client import EndpointClient, parse_address
+from engine.model.endpoints.fleet import Fleet
+from engine.model.endpoints.model import EndpointModel
+from engine.model.endpoints.probe import probe
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, ModelClient

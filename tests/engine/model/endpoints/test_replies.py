@@ -10,14 +10,14 @@ import pytest
 
 from engine.base.errors import RequestRefused, UsageError
 from engine.model.batched_replies import generate
-from engine.model.endpoints.client import EndpointModel
+from engine.model.endpoints.model import EndpointModel
 from engine.model.generation import alike
 from engine.model.interface import Sampling
 from engine.model.log_windows import log_tokens
 from engine.model.process.requests import CountTokens, Generate, LogProbs, WrittenReply
 from engine.model.prompt_files import Prompt, frame
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
-from tests.engine.model.http.toy_peer import Manner, says
+from tests.engine.model.endpoints.toy_peer import Manner, says
 from tests.engine.model.toy import ToyModel
 
 RAW = Prompt("raw", False, "Log:\n", "\n\nNext:", "It", "", "", (), 8)

@@ -12,18 +12,18 @@ import pytest
 
 from engine.base import network_guard
 from engine.base.errors import ModelError, ModelFileError, NetworkRefused, Paused, UsageError
-from engine.model.gguf_file import read_gguf
-from engine.model.hub import download, pulls
-from engine.model.hub.access import Hub
-from engine.model.hub.pulls import PullPlan, carry_out, forget, plan_pull, unfinished
-from engine.model.hub.repositories import look_at
-from engine.model.manifest import (
+from engine.model.catalog_files import (
     PartFile,
     delete_pulled,
     known_sha256,
     manifest_path,
     pulled_models,
 )
+from engine.model.gguf_file import read_gguf
+from engine.model.hub import download, pulls
+from engine.model.hub.access import Hub
+from engine.model.hub.pulls import PullPlan, carry_out, forget, plan_pull, unfinished
+from engine.model.hub.repositories import look_at
 from engine.model.records import PullRow
 from tests.engine.model.tiny import write_sliding
 from tests.hub_server import COMMIT, TOKEN, FaultyAnswer, HubServer, Repository, serving

@@ -16,8 +16,8 @@ from engine.goals.requests import ClusteringRequest
 from engine.goals.stages.proposing import ProposeStage
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.endpoint_book import EndpointEntry
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.interface import LoadOptions
 from engine.model.process.requests import Tune
 from engine.model.records import ModelRequest

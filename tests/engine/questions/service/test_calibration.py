@@ -13,7 +13,7 @@ from engine.base.conversation import Verdict
 from engine.base.events import DataChanged, Event
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import ListQuery, parse_filter
-from engine.conversations.service.saved import SavedViews
+from engine.conversations.service import SavedViews
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
