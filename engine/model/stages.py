@@ -200,6 +200,20 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         """Returns the progress of the run when a block with `wanted` items reports `count` items."""
         return Progress(done + min(count, wanted), total)
 
+    def _load_and_answer(
+        self, run_id: int, blocks: Iterable[Sequence[Key]], missing: AbstractSet[Key]
+    ) -> Iterator[Progress]:
+        """Loads the model and then does as `_in_blocks`; does neither where nothing is missing.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+            ModelError: The model cannot be loaded, or cannot answer.
+        """
+        if missing:
+            yield Progress(0, len(missing), "loading the model")
+            self._work.load()
+            yield from self._in_blocks(run_id, blocks, missing)
+
     def _in_blocks(
         self, run_id: int, blocks: Iterable[Sequence[Key]], missing: AbstractSet[Key]
     ) -> Iterator[Progress]:

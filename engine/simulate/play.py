@@ -188,6 +188,7 @@ class ParallelPlays:
         self._end_play(running, EndedPlay(running.key, Ending(), tuple(running.lines), reason))
 
     def _end_play(self, running: _RunningPlay, played: EndedPlay) -> None:
+        """Takes a play out of the running ones."""
         self._running.remove(running)
         self._ended.append((running.number, played))
 

@@ -161,6 +161,7 @@ _DIFFERS = {
     "scores": "two sets of scores differ",
     "people": "people disagree",
 }
+"""How the figures name each kind of disagreement."""
 
 
 def _bin(index: int, count: int) -> Figure:
@@ -172,6 +173,7 @@ def _bin(index: int, count: int) -> Figure:
 
 
 def _only(field: str, value: str) -> Filter:
+    """Returns the filter of the conversations with one value of a field."""
     return Filter().with_choice(field, value)
 
 

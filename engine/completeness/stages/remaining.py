@@ -88,11 +88,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
                 candidates = scores.below_threshold(conn, scores_key)
                 missing = set(scores.ids_without_remaining(conn, tasks_key, scores_key))
             chars = conversations.chars(conn, candidates)
-        if not missing:
-            return
-        yield Progress(0, len(missing), "loading the model")
-        self._work.load()
-        yield from self._in_blocks(run_id, blocks(candidates, chars), missing)
+        yield from self._load_and_answer(run_id, blocks(candidates, chars), missing)
 
     def summary(self) -> str:
         """The result in one sentence with counts."""

@@ -116,6 +116,7 @@ class PersonSession:
         self._person.stop()
 
     def _add_line(self, key: str, line: Line) -> None:
+        """Takes a reply, of a module or of the person, from the thread of the job."""
         with self._guard:
             self._key = key
             self._lines.append(live_line(line))

@@ -105,9 +105,11 @@ class Trace:
         return [note["shard_id"] for note in self._notes() if note["type"] == "shard_revealed"]
 
     def _notes(self) -> Iterator[dict[str, Any]]:
+        """Yields the contents of the notes, in order."""
         return (item["content"] for item in self.items if item["role"] == "log")
 
     def _note(self, content: dict[str, Any]) -> None:
+        """Adds a note after the last message."""
         self.items.append({"role": "log", "content": content, "timestamp": self.moment})
 
 
@@ -115,6 +117,8 @@ Condition = Literal[
     "full", "concat", "shuffle-concat", "sharded", "recap", "snowball", "recap-full"
 ]
 ALL_CONDITIONS: tuple[Condition, ...] = get_args(Condition)
+"""All conditions."""
+
 
 CONDITIONS = ALL_CONDITIONS[:-1]
 """The six of Laban et al., "LLMs Get Lost In Multi-Turn Conversation" (2025), in the order of their tables;

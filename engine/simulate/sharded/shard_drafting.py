@@ -34,8 +34,14 @@ _TEMPERATURES = (0.0, 0.7)
 """Temperatures of the attempts at each step."""
 
 _SEGMENTS_SCHEMA = object_schema(segments={"type": "array", "items": {"type": "string"}})
+"""Schema of a reply that cuts the instruction into pieces."""
+
 _SHARD_SCHEMA = object_schema(shard={"type": "string"})
+"""Schema of a reply that rephrases a piece."""
+
 _COVERAGE_SCHEMA = object_schema(coverage={"type": "string"})
+"""Schema of a reply that says what the shards leave out."""
+
 
 _TEXT_KEYS = ("fully_specified_question", "question", "prompt", "question_content")
 """Keys of a record that may hold its full instruction, in the order in which they are tried."""
