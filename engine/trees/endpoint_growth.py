@@ -19,7 +19,7 @@ from engine.model.endpoints.capabilities import Capabilities, no_tree
 from engine.model.endpoints.dialects import Step, text_of, without_controls
 from engine.model.endpoints.log_probs import Raw, Reader
 from engine.model.endpoints.model import EndpointHandlers, EndpointModel
-from engine.model.log_windows import SMALLEST_ROOM, log_tokens
+from engine.model.log_windows import MIN_LOG_TOKENS, log_tokens
 from engine.trees.growth import ANSWER_TOKENS, Budget, Work
 from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place
 from engine.trees.options import Transform, TreeOptions
@@ -138,7 +138,7 @@ async def _tokenize_prompt(
     token_room = (
         context - len(prompt_frame.tokens.head) - max(grown.tree.options.max_tokens, len(recorded))
     )
-    token_room = max(token_room, context // 2, SMALLEST_ROOM)
+    token_room = max(token_room, context // 2, MIN_LOG_TOKENS)
     tokens, note = log_tokens(reader.known, texts, place.kept, token_room)
     if note and not reader.can.ids:
         raise RequestRefused(
