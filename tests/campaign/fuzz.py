@@ -63,7 +63,7 @@ from engine.training.history import RunHistory
 from engine.training.run_files import runs_folder
 from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow
-from engine.trees.tree import TreeOptions
+from engine.trees.options import TreeOptions
 from screens.training.dialogs import detail_content
 from screens.training.formatting import headline, summary_content
 from screens.training.run_pane import loss_lines, valid_lines

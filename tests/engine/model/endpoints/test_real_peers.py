@@ -23,9 +23,9 @@ from engine.model.prompt_files import Prompt
 from engine.opener.model_process import endpoint_handlers
 from engine.simulate.demo.samples import sample_conversations
 from engine.trees.growth import Budget
-from engine.trees.model_requests import Grow
-from engine.trees.places import places
-from engine.trees.tree import Kind, Tree, TreeOptions
+from engine.trees.model_requests import Grow, places
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Kind, Tree
 from tests.engine.model.endpoints.peers import CONTEXT, llama_cpp_python, transformers_serve
 from tests.engine.model.tiny import SPECIAL
 
