@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.base.conversation import MOST_MESSAGES
+from engine.base.conversation import MAX_MESSAGES
 from engine.formats.accounting import account
 from engine.formats.json_values import BadRecord
 from engine.formats.leaks import guard
@@ -28,8 +28,8 @@ def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rej
     except BadRecord as bad:
         return Rejected(frame.number, frame.raw, bad.reason)
     count = len(draft.conversation.messages)
-    if count > MOST_MESSAGES:
-        reason = f"{count:,} messages, more than the {MOST_MESSAGES:,} of one conversation"
+    if count > MAX_MESSAGES:
+        reason = f"{count:,} messages, more than the {MAX_MESSAGES:,} of one conversation"
         return Rejected(frame.number, frame.raw, reason)
     conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
     counted = account(frame.value, conversation, draft, reader.left_out, outer)
