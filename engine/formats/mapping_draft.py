@@ -20,7 +20,7 @@ from engine.formats.detect import BYTES_TRIED, RECORDS_TRIED, choose_reader
 from engine.formats.inputs import open_inputs, sample_records
 from engine.formats.mappings import fields as of
 from engine.formats.mappings.arranging import arranged
-from engine.formats.mappings.guessing import Guess, below, guesses
+from engine.formats.mappings.guessing import Guess, guesses
 from engine.formats.mappings.mapping import DESTINATIONS, BadMapping, Mapping, as_toml, read_mapping
 from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
@@ -224,13 +224,11 @@ def _items(guess: Guess, values: Sequence[Any]) -> list[Any]:
     if guess.where != ".":
         path = read_path(guess.where)
         items = [one.value for value in items for one in path.find(value)]
-    children = guess.table.get("tree", {}).get("children")
-    return below(items, children) if children else items
+    return items
 
 
 def _with_calls(table: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
-    """The content of a mapping file with the keys of its tool calls, if these are not the usual ones, and with the id
-    of a conversation at the root of its tree."""
+    """The content of a mapping file with the keys of its tool calls, if these are not the usual ones."""
     table = dict(table)
     messages = []
     for message in table["messages"]:
@@ -240,8 +238,6 @@ def _with_calls(table: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
             if keys:
                 message = {**message, "calls": {"each": calls, **keys}}
         messages.append(message)
-    if table.get("tree", {}).get("nodes") == "." and table.get("id"):
-        table["id"] = f"branch[0].{table['id']}"
     del table["messages"]
     return {**table, "messages": messages}
 

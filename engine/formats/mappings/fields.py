@@ -46,10 +46,6 @@ _GROUP_NAMES = re.compile(
 _ID_NAMES = re.compile(
     r"(?:^|[._])(?:id|uuid|guid|key|nr|no|number|ref|reference|ticket|case|\w*_(?:id|ref|nr)|\w*(?:Id|ID))\Z"
 )
-_LIKE_ID = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.:/-]{3,64}\Z")
-_FEWEST_UNNAMED = 3
-"""Records from which on values that differ tell an id without its name."""
-
 _OTHER_IDS = re.compile(
     r"user|model|author|sender|parent|guild|last|first|response|request|plan|owner|creator|customer|agent|batch"
     r"|account|org|project",
@@ -307,8 +303,8 @@ def group_field(fields: Sequence[Field], role: Field) -> Field | None:
 
 
 def id_field(records: Sequence[Any]) -> str | None:
-    """Path of a field whose values differ in all records and whose name is that of an id, or else whose values look
-    like ids; None if there is none."""
+    """Returns the path of a field whose values differ in all records and whose name is that of an id; None if there is
+    none."""
 
     def order(field: Field) -> tuple[bool, int, int]:
         return not _GROUP_NAMES.search(field.path), field.path.count("."), len(field.path)
@@ -320,17 +316,7 @@ def id_field(records: Sequence[Any]) -> str | None:
         and "[" not in field.path
         and not _OTHER_IDS.search(field.path)
     ]
-    named = next((field.path for field in likely if _ID_NAMES.search(field.path)), None)
-    if named is not None or len(records) < _FEWEST_UNNAMED:
-        return named
-    return next(
-        (
-            field.path
-            for field in likely
-            if "." not in field.path and all(map(_LIKE_ID.match, field.values))
-        ),
-        None,
-    )
+    return next((field.path for field in likely if _ID_NAMES.search(field.path)), None)
 
 
 def parent_fields(fields: Sequence[Field]) -> tuple[str, str] | None:

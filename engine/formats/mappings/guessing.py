@@ -44,20 +44,6 @@ class Guess:
     where: str
     text: Field
 
-    @property
-    def name(self) -> str:
-        """Where the messages are, and of what kind they are if that is not a list or a row for each; no two guesses for
-        the same records have the same."""
-        first = self.table["messages"][0]
-        if "children" in self.table.get("tree", {}):
-            return f"{self.where} and replies"
-        if "turns" in first or len(self.table["messages"]) > 1:
-            return f"{self.where} with answers"
-        if "transcript" in self.table:
-            return f"{self.where} as turns"
-        alone = self.where == "." and "group" not in self.table
-        return ". alone" if alone else self.where
-
 
 def guesses(values: Sequence[Any]) -> list[Guess]:
     """Returns what may be mappings of the records, the best first; [] if nothing in them looks like messages.
@@ -65,7 +51,7 @@ def guesses(values: Sequence[Any]) -> list[Guess]:
     Args:
         values: Some records, in the order of the file.
     """
-    found = [*_in_lists(values), *_in_replies(values), *_in_rows(values), *_in_texts(values)]
+    found = [*_in_lists(values), *_in_rows(values), *_in_texts(values)]
     found.sort(key=lambda entry: -entry[0] * _likely(entry[1].where))
     return [guessed for score, guessed in found if score > 0]
 
@@ -170,16 +156,6 @@ def divided(where: str) -> tuple[str, str]:
     return (where[:cut], where[cut:].removeprefix(".") or ".") if cut > 1 else ("", where)
 
 
-def _repeated(path: str) -> tuple[str, str]:
-    """Divides the path of what lies in lists in lists of the same key into what is before, and a list: `a.b[].b[]` into
-    `a` and `b[]`. Both are empty if it is no such path."""
-    rest, dot, last = path.rpartition(".")
-    if not dot or not last.endswith("[]") or not f".{rest}".endswith(f".{last}"):
-        return "", ""
-    before = rest.removesuffix(last).removesuffix(".")
-    return ("", "") if f".{before}".endswith(f".{last}") else (before, last)
-
-
 def _collect(value: Any, path: str, depth: int, lists: dict[str, list[Any]]) -> None:
     """Puts the elements of all lists within a value, and the values of objects of objects, under their paths."""
     if depth > DEEPEST:
@@ -223,51 +199,6 @@ def _outside(record: Any, each: str) -> Any:
     return {k: v for k, v in record.items() if k != key} if isinstance(record, dict) else None
 
 
-def _in_replies(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
-    """Guesses for messages that hold the messages that answer them."""
-    seen: set[tuple[str, str]] = set()
-    for path in _lists_in(values):
-        outer, children = _repeated(path)
-        base = outer or "."
-        if not children or (base, children) in seen:
-            continue
-        seen.add((base, children))
-        at = read_path(base)
-        roots = [found.value for value in values for found in at.find(value)]
-        nodes = below(roots, children)
-        if len(nodes) <= len(roots):
-            continue
-        bare = [_outside(node, children) for node in nodes]
-        found = _message(bare, of.fields_of(bare))
-        if found is None:
-            continue
-        score, message, text, roles = found
-        split, each = divided(base)
-        table: dict[str, Any] = {"split": split} if split else {}
-        tree = {"nodes": each, "children": children}
-        if any(isinstance(node, dict) and "rank" in node for node in nodes):
-            tree["rank"] = "rank"
-        table |= {"tree": tree, **roles, "messages": [{"each": "branch[]", **message}]}
-        if base != "." and (record_id := of.id_field(_records_at(values, split))):
-            table["id"] = record_id
-        yield 1.2 * score, Guess(table, base, text)
-
-
-def below(roots: Sequence[Any], children: str) -> list[Any]:
-    """The nodes of trees in which a node holds those below it, at most as many as are looked at.
-
-    Args:
-        children: Path of the nodes below a node.
-    """
-    path = read_path(children)
-    nodes = list(roots)
-    for node in nodes:
-        if len(nodes) > MOST_VALUES:
-            break
-        nodes += [found.value for found in path.find(node)]
-    return nodes
-
-
 def _in_rows(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
     """Guesses for records that are a message each, and for records with a question and an answer."""
     rows = [value for value in values if isinstance(value, dict)]
@@ -294,12 +225,6 @@ def _in_rows(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
         if record_id := of.id_field(rows):
             table["id"] = record_id
         yield 0.6 * sum(map(of.text_weight, pair)), Guess(table, ".", pair[1])
-    alone = of.text_field(fields)
-    if alone is not None and alone.words > 0.3:  # one request, never answered
-        table = {"messages": [{"role": "=user", "text": alone.path}]}
-        if record_id := of.id_field(rows):
-            table["id"] = record_id
-        yield 1e-3 * of.text_weight(alone), Guess(table, ".", alone)
 
 
 def _in_texts(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
