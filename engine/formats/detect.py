@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -232,10 +233,13 @@ class Records:
             self._source.close()
 
     def _examine(self, suffix: str, format_name: str | None) -> tuple[Reader, Detection]:
-        sample, head = self._sampled(suffix, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
+        head = b""
+        if self._source is not None and not self._lines:
+            self._framing, head = _framing_of(self._source, suffix)
+        sample = self._first_records()
         if self._framing == "slices" and not _splits(sample, format_name):
             self._framing = "values"
-            sample = self._looked_at(RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
+            sample = self._first_records()
         values = [frame.value for frame in sample if frame.reason is None]
         if self._framing == "list" and values and _one_conversation(values[0], format_name):
             self._framing, values = "values", [values]
@@ -265,17 +269,12 @@ class Records:
             why += f"; the text is not UTF-8 and was read as {self._source.guessed}"
         return reader, Detection(reader.name, why)
 
-    def _sampled(self, suffix: str, most: int, most_bytes: int) -> tuple[list[Frame], bytes]:
-        """Returns the first records and the first bytes, and goes back to the beginning."""
-        head = b""
-        if self._source is not None and not self._lines:
-            self._framing, head = _framing_of(self._source, suffix)
-        return self._looked_at(most, most_bytes), head
-
-    def _looked_at(self, most: int, most_bytes: int) -> list[Frame]:
+    def _first_records(self) -> list[Frame]:
+        """Returns the first records, as they are framed, and goes back to the beginning."""
         if self._source is not None:
             self._source.keep()
-        sample = _first(_framed(self._content, self._source, self._framing, None), most, most_bytes)
+        frames = _framed(self._content, self._source, self._framing, None)
+        sample = _first(frames, RECORDS_LOOKED_AT, BYTES_LOOKED_AT)
         if self._source is not None:
             while self._source.held_back and sample and sample[-1].reason:
                 sample.pop()  # its end was not looked at
@@ -301,14 +300,11 @@ def sample_of(content: Content, suffix: str) -> list[Frame]:
     Raises:
         OSError: It cannot be opened.
     """
-    source = content.source()
-    framing: Framing = "lines"
-    if source is not None:
-        framing, _ = _framing_of(source, suffix)
-    return _first(_framed(content, source, framing, None), RECORDS_TRIED, BYTES_TRIED)
+    with closing(all_records(content, suffix)) as records:
+        return _first(records, RECORDS_TRIED, BYTES_TRIED)
 
 
-def all_records(content: Content, suffix: str) -> Iterator[Frame]:
+def all_records(content: Content, suffix: str) -> Generator[Frame]:
     """All records of a content of any format, as they are framed.
 
     Raises:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from engine.base.errors import FormatError, TooMuch, UnknownFormat
-from engine.formats.detect import Records, all_records, sample_of
+from engine.formats.detect import Join, Records, all_records, sample_of
 from engine.formats.file_names import LOG_SUFFIXES, logs_in, stem, suffix
 from engine.formats.input_kinds import ConversationFile, SkippedFiles, UnreadableFile
 from engine.formats.joining import (
@@ -183,7 +183,7 @@ class _Opener:
             for opened in inputs:
                 if isinstance(opened, SkippedFiles):
                     looked_into += opened.names
-                    size += opened.size
+                    size += opened.size or 0
                 else:
                     yield opened
         if looked_into or others:
@@ -208,7 +208,7 @@ class _Opener:
                 refused = self._refused(content, error)
                 if isinstance(refused, SkippedFiles):
                     skipped += refused.names
-                    size += refused.size
+                    size += refused.size or 0
                 else:
                     opened.append(refused)
         return [*opened, SkippedFiles(path, skipped, size)] if skipped else opened
@@ -227,34 +227,27 @@ class _Opener:
         if content.error is not None:
             raise content.error
         records = Records(content, suffix(content.label), self._format, self._all_branches)
-        chosen = self._format is not None
-        if records.reader.companions:
-            companions = self._files_beside(content, file_contents, records.reader)
+        join: Join | None = None
+        files: Sequence[str] = ()
+        note = ""
+        reader = records.reader
+        if reader.companions:
+            companions = self._files_beside(content, file_contents, reader)
             join = partial(with_companions, companions)
-            labels = [file.label for file in companions]
-            return ConversationFile(
-                content, records, chosen=chosen, join=join, companion_files=labels
-            )
-        if records.reader.thread_of is not None:
-            threads = self._threads_with(content, file_contents, records.reader.thread_of)
-            if len(threads.files) > 1:
-                join = partial(threads.joined, content.label)
-                return ConversationFile(
-                    content, records, chosen=chosen, join=join, companion_files=threads.files
-                )
-        if is_answer(records.first) or is_request(records.first):
+            files = [file.label for file in companions]
+        elif (
+            reader.thread_of is not None
+            and len((threads := self._threads_with(content, file_contents, reader.thread_of)).files)
+            > 1
+        ):
+            join, files = partial(threads.joined, content.label), threads.files
+        elif is_answer(records.first) or is_request(records.first):
             batches = self._batches_with(content, file_contents)
-            note = batches.note(records.first)
-            files = batches.files
-            return ConversationFile(
-                content,
-                records,
-                chosen=chosen,
-                join=batches.joined,
-                companion_files=files,
-                note=note,
-            )
-        return ConversationFile(content, records, chosen=chosen)
+            join, files, note = batches.joined, batches.files, batches.note(records.first)
+        chosen = self._format is not None
+        return ConversationFile(
+            content, records, chosen=chosen, join=join, companion_files=files, note=note
+        )
 
     def _is_companion(self, content: Content, file_contents: Sequence[Content]) -> bool:
         """Whether a file of a folder or an archive is read with another that lies beside it."""

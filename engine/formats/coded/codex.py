@@ -17,7 +17,7 @@ from engine.formats.messages.call_messages import is_response_item, response_ite
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import messages_of
 from engine.formats.messages.times import as_time
-from engine.formats.opening.framing import Frame
+from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.records import ParsedRecord, Reader
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
@@ -122,8 +122,7 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         else:
             yield frame._replace(reason=frame.reason or "it is no line of a rollout")
     if members:
-        raw = b"\n".join(frame.raw for frame in members)
-        yield Frame(None, raw, {"lines": [frame.value for frame in members]})
+        yield joined_frame(members, {"lines": [frame.value for frame in members]})
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:

@@ -10,12 +10,12 @@ from typing import Any
 
 from engine.base.conversation import Conversation
 from engine.formats.coded.repeats import MessageTexts
-from engine.formats.json_values import json_text, list_or_empty, object_or_empty
+from engine.formats.json_values import json_text, list_or_empty, object_or_empty, objects_in
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import read_in_turn
 from engine.formats.messages.parts import answer_text
 from engine.formats.messages.times import as_time
-from engine.formats.opening.framing import Frame
+from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.paths import json_within
 from engine.formats.records import ParsedRecord, Reader
 
@@ -75,8 +75,7 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         else:
             yield frame
     if events:
-        raw = b"\n".join(frame.raw for frame in events)
-        yield Frame(None, raw, {"history": [frame.value for frame in events]})
+        yield joined_frame(events, {"history": [frame.value for frame in events]})
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
@@ -144,10 +143,8 @@ def _version_0(event: dict[str, Any]) -> ChatMessage | None:
             else "assistant"
         )
         content = args.get("content") or event.get("message") or ""
-        urls = args.get("image_urls")
         pictures = [
-            {"type": "image_url", "image_url": url}
-            for url in (urls if isinstance(urls, list) else ())
+            {"type": "image_url", "image_url": url} for url in list_or_empty(args.get("image_urls"))
         ]
         return {**facts, "role": role, "content": [content, *pictures] if pictures else content}
     if seen:
@@ -193,21 +190,14 @@ def _word(value: Any) -> str:
 
 def _answers(response: dict[str, Any]) -> list[dict[str, Any]]:
     """The messages in the response of a model."""
-    choices = response.get("choices")
-    found = (
-        [one.get("message") for one in choices if isinstance(one, dict)]
-        if isinstance(choices, list)
-        else []
-    )
-    return [message for message in found if isinstance(message, dict)]
+    return objects_in([choice.get("message") for choice in objects_in(response.get("choices"))])
 
 
 def _written_call(response: dict[str, Any], told: dict[str, Any]) -> dict[str, Any] | None:
     """The call as the model wrote it."""
     for message in _answers(response):
-        calls = message.get("tool_calls")
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, dict) and call.get("id") == told.get("tool_call_id"):
+        for call in objects_in(message.get("tool_calls")):
+            if call.get("id") == told.get("tool_call_id"):
                 return call
     return None
 

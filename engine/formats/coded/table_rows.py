@@ -21,7 +21,7 @@ from engine.formats.messages.normalise import (
 )
 from engine.formats.messages.roles import role_named, role_of_speaker
 from engine.formats.messages.times import as_time, created_at, in_order, order_keys
-from engine.formats.opening.framing import Frame
+from engine.formats.opening.framing import Frame, joined_frame
 from engine.formats.opening.text_turns import turns_of
 from engine.formats.records import ParsedRecord, Reader
 
@@ -161,9 +161,8 @@ def arrange(frames: Iterable[Frame], _: bool) -> Iterator[Frame]:
         else:
             rows.setdefault(str(frame.value[found.id]), []).append(frame)
     for name, group in rows.items():
-        raw = b"\n".join(frame.raw for frame in group)
         value = {"id": name, "messages": [frame.value for frame in group]}
-        yield Frame(group[0].number, raw, value)
+        yield joined_frame(group, value, number=group[0].number)
 
 
 def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:

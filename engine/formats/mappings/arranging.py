@@ -10,7 +10,7 @@ from typing import Any
 from engine.formats.json_values import json_text, object_or_empty
 from engine.formats.mappings.mapping import Group, Mapping, Transcript, Tree
 from engine.formats.messages.times import in_order
-from engine.formats.opening.framing import Envelope, Frame
+from engine.formats.opening.framing import Envelope, Frame, joined_frame
 from engine.formats.paths import Path, Trail, as_word, decoded, without
 
 BRANCH = "branch"
@@ -149,11 +149,11 @@ def grouped(group: Group, frames: Iterable[Frame]) -> Iterator[Frame]:
     for key, members in groups.items():
         if group.order is not None:
             members = in_order(members, [group.order.first(one.value) for one in members])
-        raw = b"\n".join(frame.raw for frame in members)
         value: dict[str, Any] = {"id": key} if key else {}
         value[RECORDS] = [frame.value for frame in members]
         number = members[0].number if key else None
-        yield Frame(number, raw, value, outer=members[0].outer, name=key or None)
+        whole = joined_frame(members, value, number=number, name=key or None)
+        yield whole._replace(outer=members[0].outer)
 
 
 def branches(tree: Tree, frame: Frame, all_branches: bool) -> Iterator[Frame]:

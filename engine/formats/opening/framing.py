@@ -12,7 +12,7 @@ import codecs
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from engine.formats.json_values import MAX_DEPTH, BadRecord, nested_deeper, storable
@@ -152,6 +152,13 @@ class Frame(NamedTuple):
     outer: Envelope | None = None
     name: str | None = None
     before: int = 0
+
+
+def joined_frame(
+    frames: Sequence[Frame], value: Any, *, number: int | None = None, name: str | None = None
+) -> Frame:
+    """Returns one frame of several, whose bytes are theirs, a line each."""
+    return Frame(number, b"\n".join(frame.raw for frame in frames), value, name=name)
 
 
 _PYTHON_OBJECT = re.compile(r"\s*(?:\[\s*)?\{\s*'")
