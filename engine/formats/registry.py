@@ -17,10 +17,10 @@ from engine.formats.coded.codex import CODEX
 from engine.formats.coded.langchain import LANGCHAIN
 from engine.formats.coded.openhands import OPENHANDS
 from engine.formats.coded.recllmsim import RECLLMSIM
+from engine.formats.coded.schema_guided import SGD
 from engine.formats.coded.sharded_logs import SHARDED_LOGS
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
-from engine.formats.coded.task_dialogues import SGD, TASKMASTER_CALLS
 from engine.formats.coded.trace_platforms import TRACES
 from engine.formats.mappings.mapping import load_mapping
 from engine.formats.mappings.toml_reader import reader_of
@@ -35,7 +35,6 @@ _CODED: tuple[Reader, ...] = (
     SHARDED_LOGS,
     RECLLMSIM,
     SGD,
-    TASKMASTER_CALLS,
     gemini_cli_lines(reader_of(load_mapping(_MAPPINGS / "gemini_cli.toml"))),
     ROWS,
     CONVERSATION_ROWS,

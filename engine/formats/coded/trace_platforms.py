@@ -257,22 +257,6 @@ def _helicone_span(record: Any) -> Span | None:
     )
 
 
-def _openpipe_span(record: Any) -> Span | None:
-    """A request of OpenPipe as a span; None if the record is none."""
-    if not isinstance(record, dict):
-        return None
-    given = json_within(first(record, "reqPayload", "req_payload"))
-    if not isinstance(given, dict):
-        return None
-    key = as_text(first(record, "id")) or as_text(object_in(record.get("respPayload")).get("id"))
-    start = time_text(first(record, "requestedAt", "requested_at", "startTime"))
-    said = object_in(first(record, "metadata", "tags"))
-    session = as_text(first(said, *SESSION_KEYS))
-    answered = first(record, "respPayload", "resp_payload")
-    facts = facts_of(start, given.get("model"), None)
-    return Span(key or start, key, "", session, "model", "", start, given, answered, facts)
-
-
 _LOOKED_AT = 5
 """Spans of an object that are looked at to recognise it."""
 
@@ -328,7 +312,6 @@ TRACES: tuple[Reader, ...] = (
     _reader("mlflow", "traces of MLflow", "made/mlflow_trace.json", _mlflow_span, _mlflow_spans),
     _reader("weave", "calls of Weights & Biases Weave", "", _weave_span),
     _reader("helicone", "requests of Helicone", "", _helicone_span),
-    _reader("openpipe", "requests of OpenPipe", "", _openpipe_span),
     _reader(
         "opentelemetry",
         "spans of OpenTelemetry (GenAI, OpenInference, OpenLLMetry)",
