@@ -24,7 +24,7 @@ from engine.formats.mappings.guessing import Guess, guesses
 from engine.formats.mappings.mapping import DESTINATIONS, BadMapping, Mapping, as_toml, read_mapping
 from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
-from engine.formats.parse_record import parse_record
+from engine.formats.registry import (parse_record,)
 from engine.formats.paths import BadPath, read_path
 from engine.formats.records import Account, Parsed, Rejected
 from engine.formats.registry import built_in, mapping_folder

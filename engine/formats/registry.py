@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.base.errors import FormatError
 from engine.base.folders import config_dir
-from engine.formats.coded import form_runs
+from engine.formats import form_scores
 from engine.formats.coded.agent_sessions import CLINE_HISTORY, OPENCLAW, gemini_cli_lines
 from engine.formats.coded.chat_logs import CHAT_LOGS, MODEL_CALLS
 from engine.formats.coded.claude_code import CLAUDE_CODE
@@ -18,13 +18,26 @@ from engine.formats.coded.langchain import LANGCHAIN
 from engine.formats.coded.openhands import OPENHANDS
 from engine.formats.coded.recllmsim import RECLLMSIM
 from engine.formats.coded.schema_guided import SGD
-from engine.formats.coded.sharded_logs import SHARDED_LOGS
+from engine.formats.coded.recllmsim import (SHARDED_LOGS,)
 from engine.formats.coded.swe_agents import MINI_SWE_AGENT, SWE_AGENT, SWE_INSTANCES
 from engine.formats.coded.table_rows import CONVERSATION_ROWS, ROWS
 from engine.formats.coded.trace_platforms import TRACES
 from engine.formats.mappings.mapping import load_mapping
 from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.records import Reader
+import json
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+from engine.base.conversation import MOST_MESSAGES
+from engine.formats.accounting import account
+from engine.formats.json_values import BadRecord
+from engine.formats.leaks import guard
+from engine.formats.messages.times import dated
+from engine.formats.opening.framing import Frame
+from engine.formats.records import Parsed
+from engine.formats.records import Reader
+from engine.formats.records import Rejected
 
 PLUGINS = "conversation_workbench.formats"
 """Entry point group of packages that add formats: each entry point is a `Reader` or the path of a mapping file."""
@@ -62,7 +75,7 @@ def mapping_folder() -> Path:
 def built_in() -> tuple[Reader, ...]:
     """The readers of the program; those that ask for more come first."""
     mapped = [reader_of(load_mapping(file)) for file in sorted(_MAPPINGS.glob("*.toml"))]
-    readers = [form_runs.with_files(one) if one.name == "form_filling" else one for one in mapped]
+    readers = [form_scores.with_files(one) if one.name == "form_filling" else one for one in mapped]
     return tuple(sorted((*readers, *_CODED), key=lambda reader: -reader.conditions))
 
 
@@ -138,3 +151,40 @@ def _from_packages() -> tuple[tuple[Reader, ...], tuple[FormatError, ...]]:
                 )
             )
     return tuple(readers), tuple(errors)
+
+
+def parse_record(reader: Reader, frame: Frame, fallback_id: str) -> Parsed | Rejected:
+    """Reads a record with the reader of its format.
+
+    Args:
+        fallback_id: The id for a record without one.
+    """
+    outer = frame.outer
+    try:
+        draft = reader.read(frame.value, frame.name or fallback_id, outer and outer.value)
+    except BadRecord as bad:
+        return Rejected(frame.number, frame.raw, bad.reason)
+    count = len(draft.conversation.messages)
+    if count > MOST_MESSAGES:
+        reason = f"{count:,} messages, more than the {MOST_MESSAGES:,} of one conversation"
+        return Rejected(frame.number, frame.raw, reason)
+    conversation, leaks = guard(draft.conversation, draft.fields, draft.truth_fields)
+    counted = account(frame.value, conversation, draft, reader.left_out, outer)
+    for leak in leaks:
+        counted.hide(leak)
+    conversation, field = dated(conversation)
+    if field:
+        counted.date(field, str(conversation.created_at))
+    return Parsed(frame.number, frame.raw, conversation, leaks, counted)
+
+
+def parse_made(
+    record: Mapping[str, Any] | Sequence[Any], format: str, fallback_id: str
+) -> Parsed | Rejected:
+    """Reads a record that this program made, as if it came from a file of that format.
+
+    Raises:
+        FormatError: There is no such format.
+    """
+    raw = json.dumps(record).encode("ascii")
+    return parse_record(reader_named(format), Frame(None, raw, json.loads(raw)), fallback_id)

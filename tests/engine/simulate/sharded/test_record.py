@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.formats.parse_record import parse_made
+from engine.formats.registry import (parse_made,)
 from engine.formats.records import Rejected
 from engine.model.chat import Completion
 from engine.simulate.sharded.instruction import read_instructions
