@@ -71,7 +71,7 @@ def reader_of_one(value: Any, own: Reader) -> Reader | None:
 
 
 def _wrapped(value: Any) -> tuple[Reader, str] | None:
-    """A reader of the records that are most of a value, and the reason."""
+    """Returns a reader of the records that are most of a value, and the reason."""
     least = _LEAST_WRAPPED * len(json_text(value))
     for path, inner in _lists_in(value):
         if not inner or len(json_text(inner)) < least:
@@ -283,7 +283,8 @@ class Records:
 
 
 def _splits(sample: list[Frame], format_name: str | None) -> bool:
-    """Whether the records lie in a list of the object whose slices are the sample; else the slices are parts of one."""
+    """Returns whether the records lie in a list of the object whose slices are the sample; else the slices are parts of
+    one."""
     if format_name is not None:
         reader = reader_named(format_name)
     else:
@@ -295,7 +296,7 @@ def _splits(sample: list[Frame], format_name: str | None) -> bool:
 
 
 def sample_of(content: Content, suffix: str) -> list[Frame]:
-    """The first records of a content of any format, as many as a mapping is tried on.
+    """Returns the first records of a content of any format, as many as a mapping is tried on.
 
     Raises:
         OSError: It cannot be opened.
@@ -305,7 +306,7 @@ def sample_of(content: Content, suffix: str) -> list[Frame]:
 
 
 def all_records(content: Content, suffix: str) -> Generator[Frame]:
-    """All records of a content of any format, as they are framed.
+    """Returns all records of a content of any format, as they are framed.
 
     Raises:
         OSError: It cannot be opened.
@@ -434,7 +435,7 @@ def _is_json(row: bytes) -> bool:
 
 
 def _limit(sample: list[Frame]) -> str | None:
-    """The reason of a record that ended the reading or was too large; None without one."""
+    """Returns the reason of a record that ended the reading or was too large; None without one."""
     reasons = (frame.reason for frame in sample if frame.reason)
     return next(
         (reason for reason in reasons if RAISED in reason or reason.startswith(too_large())), None
@@ -442,14 +443,14 @@ def _limit(sample: list[Frame]) -> str | None:
 
 
 def _one_conversation(first: Any, format_name: str | None) -> bool:
-    """Whether a list with this first element is one conversation, a bare list of messages."""
+    """Returns whether a list with this first element is one conversation, a bare list of messages."""
     if format_name is None:
         return looks_like_message(first) and not recognised(first)
     return format_name == "messages" and isinstance(first, dict)
 
 
 def _what_else(record: Any) -> str | None:
-    """What a record is, if it is known and no conversation."""
+    """Returns what a record is, if it is known and no conversation."""
     for conditions, what in _NO_CONVERSATIONS:
         if all(condition.holds(record, record) for condition in conditions):
             return what
@@ -457,7 +458,7 @@ def _what_else(record: Any) -> str | None:
 
 
 def _no_log(sample: list[Frame], head: bytes) -> str | None:
-    """What a file is that has no fields which could be mapped."""
+    """Returns what a file is that has no fields which could be mapped."""
     if not head.strip() and not sample:
         return "it is empty"
     return next(

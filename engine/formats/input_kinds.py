@@ -11,8 +11,8 @@ from engine.formats.detect import Join, Records, reader_of_one
 from engine.formats.file_names import suffix
 from engine.formats.opening.containers import Content, cannot_open
 from engine.formats.opening.framing import KEPT_OF_OVERSIZED, Frame
-from engine.formats.registry import (parse_record,)
 from engine.formats.records import Detection, Input, Parsed, Rejected
+from engine.formats.registry import parse_record
 
 UNKNOWN = "unknown"
 SKIPPED = "skipped"

@@ -250,7 +250,7 @@ class _Opener:
         )
 
     def _is_companion(self, content: Content, file_contents: Sequence[Content]) -> bool:
-        """Whether a file of a folder or an archive is read with another that lies beside it."""
+        """Returns whether a file of a folder or an archive is read with another that lies beside it."""
         folder, name = name_in(content.label)
         if content.kind != "log" or content.error is not None or name not in _companion_names():
             return False
@@ -264,7 +264,7 @@ class _Opener:
         return name in self._companions[folder]
 
     def _beside(self, content: Content, file_contents: Sequence[Content]) -> list[Content]:
-        """The logs in the folder of a content, in the archive or on the disk."""
+        """Returns the logs in the folder of a content, in the archive or on the disk."""
         folder, _ = name_in(content.label)
         if content.once:
             return []
@@ -287,7 +287,7 @@ class _Opener:
     def _files_beside(
         self, content: Content, file_contents: Sequence[Content], reader: Reader
     ) -> list[JoinCandidate]:
-        """The files that are read with a content, by their names."""
+        """Returns the files that are read with a content, by their names."""
         return [
             candidate
             for candidate in _join_candidates(self._beside(content, file_contents))
@@ -305,7 +305,7 @@ class _Opener:
     def _threads_with(
         self, content: Content, file_contents: Sequence[Content], thread_of: Callable[[Any], str]
     ) -> Threads:
-        """The threads of the files that are imported and lie in the folder of a content."""
+        """Returns the threads of the files that are imported and lie in the folder of a content."""
         folder = os.path.dirname(content.label)
         if folder not in self._threads:
             others = (
@@ -319,7 +319,8 @@ class _Opener:
         return self._threads[folder]
 
     def _batches_with(self, content: Content, file_contents: Sequence[Content]) -> Batches:
-        """The requests and answers in the files that are imported, and the requests in the folder of a content."""
+        """Returns the requests and answers in the files that are imported, and the requests in the folder of a
+        content."""
         folder = os.path.dirname(content.label)
         if folder not in self._batches:
             if len(file_contents) > 1:
@@ -337,7 +338,7 @@ class _Opener:
         return self._batches[folder]
 
     def _join_candidate(self, path: str) -> JoinCandidate:
-        """A file that may have a part of the records of another; of an archive nothing is read."""
+        """Returns a file that may have a part of the records of another; of an archive nothing is read."""
 
         def frames() -> Iterator[Frame]:
             if not os.path.isfile(path):
@@ -350,12 +351,12 @@ class _Opener:
 
 
 def _companion_names() -> frozenset[str]:
-    """Names of the files that some format reads with another file."""
+    """Returns the names of the files that some format reads with another file."""
     return frozenset(name for reader in all_readers() for name in reader.companions)
 
 
 def _join_candidates(found: Sequence[Content]) -> list[JoinCandidate]:
-    """What is in an archive, as files that may have parts of each other."""
+    """Returns what is in an archive, as files that may have parts of each other."""
     return [
         JoinCandidate(one.label, partial(all_records, one, suffix(one.label)))
         for one in found
@@ -364,7 +365,7 @@ def _join_candidates(found: Sequence[Content]) -> list[JoinCandidate]:
 
 
 def _in_lines(path: str) -> bool:
-    """Whether a file is JSON Lines by its name."""
+    """Returns whether a file is JSON Lines by its name."""
     return suffix(path) in (".jsonl", ".ndjson")
 
 
@@ -394,8 +395,8 @@ class Tail:
 
 
 def format_of_lines(label: str, lines: bytes, format: str | None = None) -> str | None:
-    """The format of lines of which each is a conversation; None if they fit no format, or if conversations are made of
-    several of its lines or files.
+    """Returns the format of lines of which each is a conversation; None if they fit no format, or if conversations are
+    made of several of its lines or files.
 
     Args:
         lines: The first lines of the input.

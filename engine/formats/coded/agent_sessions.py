@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.base.conversation import Conversation
-from engine.formats.coded.repeats import MessageTexts
+from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import BadRecord, as_object, json_text, objects_in
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import looks_like_message, read_in_turn
@@ -221,7 +221,7 @@ _WORDS = ("user", "gemini", "info", "warning", "error")
 
 
 def gemini_cli_lines(whole: Reader) -> Reader:
-    """The reader of sessions as lines, by the one of sessions that are one object."""
+    """Returns the reader of sessions as lines, by the one of sessions that are one object."""
     return replace(
         whole,
         name="gemini_cli_lines",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.base.conversation import Conversation
-from engine.formats.coded.repeats import MessageTexts
+from engine.formats.accounting import MessageTexts
 from engine.formats.json_values import json_text, list_or_empty, object_or_empty, objects_in
 from engine.formats.messages.chat_message import ChatMessage
 from engine.formats.messages.normalise import read_in_turn
@@ -127,7 +127,7 @@ def _joins(items: list[ChatMessage], message: ChatMessage) -> bool:
 
 
 def _version_0(event: dict[str, Any]) -> ChatMessage | None:
-    """The message of an event with `action` or `observation`; None if it is none."""
+    """Returns the message of an event with `action` or `observation`; None if it is none."""
     facts = {"timestamp": event.get("timestamp")}
     told = object_or_empty(event.get("tool_call_metadata"))
     args = object_or_empty(event.get("args"))
@@ -189,12 +189,12 @@ def _word(value: Any) -> str:
 
 
 def _answers(response: dict[str, Any]) -> list[dict[str, Any]]:
-    """The messages in the response of a model."""
+    """Returns the messages in the response of a model."""
     return objects_in([choice.get("message") for choice in objects_in(response.get("choices"))])
 
 
 def _written_call(response: dict[str, Any], told: dict[str, Any]) -> dict[str, Any] | None:
-    """The call as the model wrote it."""
+    """Returns the call as the model wrote it."""
     for message in _answers(response):
         for call in objects_in(message.get("tool_calls")):
             if call.get("id") == told.get("tool_call_id"):
@@ -208,7 +208,7 @@ def _written_text(response: dict[str, Any]) -> str:
 
 
 def _version_1(event: dict[str, Any]) -> ChatMessage | None:
-    """The message of an event with a kind; None if it is none."""
+    """Returns the message of an event with a kind; None if it is none."""
     kind = event["kind"]
     facts = {"timestamp": event.get("timestamp")}
     if kind == "SystemPromptEvent":
@@ -253,7 +253,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _observed(seen: Any) -> str:
-    """What a tool answered, as text."""
+    """Returns what a tool answered, as text."""
     if not isinstance(seen, dict):
         return answer_text(seen)
     for key in ("content", "output", "text", "error"):

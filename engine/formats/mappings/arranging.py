@@ -110,7 +110,7 @@ def _turns(marks: str, text: str) -> list[Any]:
 
 
 def _replaced(value: Any, trail: Trail, entry: Any) -> Any:
-    """The value with another entry where the trail leads."""
+    """Returns the value with another entry where the trail leads."""
     if not trail:
         return entry
     copy = decoded(value) if isinstance(value, str) else value.copy()
@@ -188,7 +188,7 @@ def _without_children(tree: Tree, node: Any) -> Any:
 
 
 def _paths_down(tree: Tree, roots: list[Any]) -> list[list[Any]]:
-    """All ways from a root to a leaf, in nodes that hold their children; the preferred one first."""
+    """Returns all ways from a root to a leaf, in nodes that hold their children; the preferred one first."""
     assert tree.children is not None
     paths: list[list[Any]] = []
     open_ends = [[node] for node in _by_preference(tree, roots)[::-1]]
@@ -202,7 +202,7 @@ def _paths_down(tree: Tree, roots: list[Any]) -> list[list[Any]]:
 
 
 def _paths_up(tree: Tree, record: Any, nodes: list[Any]) -> list[list[Any]]:
-    """All ways from a root to a leaf, in nodes that name their parents; that to the current leaf first."""
+    """Returns all ways from a root to a leaf, in nodes that name their parents; that to the current leaf first."""
     assert tree.id is not None
     assert tree.parent is not None
     by_id: dict[str, Any] = {}

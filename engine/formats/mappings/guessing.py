@@ -57,7 +57,7 @@ def guesses(values: Sequence[Any]) -> list[Guess]:
 
 
 def _likely(where: str) -> float:
-    """How likely messages are where a path leads, by its length and its last name."""
+    """Returns how likely messages are where a path leads, by its length and its last name."""
     name = where.rpartition(".")[2].rstrip("[]{}")
     return 0.8 ** len(re.findall(r"\.|\[|\{", where)) * (2.0 if _LIST_NAMES.match(name) else 1.0)
 
@@ -103,7 +103,8 @@ def _in_lists(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
 def _message(
     items: Sequence[Any], fields: Sequence[Field]
 ) -> tuple[float, dict[str, Any], Field, dict[str, Any]] | None:
-    """Where items have role, text and more: the score, the keys of `[[messages]]`, the text, and a table `roles`."""
+    """Returns where items have role, text and more: the score, the keys of `[[messages]]`, the text, and a table
+    `roles`."""
     text = of.text_field(fields)
     if text is None:
         return None
@@ -124,7 +125,7 @@ def _message(
 
 
 def _is_pair(item: Any) -> bool:
-    """Whether an element of a list is itself a list of a speaker and a text."""
+    """Returns whether an element of a list is itself a list of a speaker and a text."""
     return (
         isinstance(item, list)
         and 2 <= len(item) <= 4
@@ -143,7 +144,7 @@ def _turns(asked: Field, answered: Field) -> list[dict[str, str]]:
 
 
 def _lists_in(values: Sequence[Any]) -> dict[str, list[Any]]:
-    """The elements of all lists within records, and the values of objects of like objects, by their paths."""
+    """Returns the elements of all lists within records, and the values of objects of like objects, by their paths."""
     lists: dict[str, list[Any]] = {}
     for value in values:
         _collect(value, "", 0, lists)
@@ -194,7 +195,7 @@ def _records_at(values: Sequence[Any], split: str) -> list[Any]:
 
 
 def _outside(record: Any, each: str) -> Any:
-    """A record without the list of its messages."""
+    """Returns a record without the list of its messages."""
     key = each.split(".")[0].split("[")[0].split("{")[0].strip('"')
     return {k: v for k, v in record.items() if k != key} if isinstance(record, dict) else None
 
@@ -256,8 +257,8 @@ def _in_texts(values: Sequence[Any]) -> Iterator[tuple[float, Guess]]:
 
 
 def _speakers_in(text: str) -> list[str]:
-    """The words before a colon at the beginnings of lines that are speakers: the known ones, or, if every line begins
-    so, all."""
+    """Returns the words before a colon at the beginnings of lines that are speakers: the known ones, or, if every line
+    begins so, all."""
     marks = _MARK.findall(text)
     known = [mark for mark in marks if role_meant(mark) is not None]
     lines = sum(bool(line.strip()) for line in text.splitlines())

@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 from typing import Any, Literal
 
-from engine.formats.form_scores import fields, form_scores
+from engine.formats.form_runs import fields, form_scores
 from engine.model.asking import Ending, Play
 from engine.model.chat import Call, ChatMessage, Completion
 from engine.model.prompt_files import filled

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.conversations.tables.conversations import truth_by_conversation
-from engine.formats.coded.recllmsim import _read_recllmsim, _recognise_recllmsim
+from engine.formats.coded.user_studies import _read_recllmsim, _recognise_recllmsim
 from engine.model.asking import Ending, Scenario
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts

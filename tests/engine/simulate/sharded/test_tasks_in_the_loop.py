@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.formats.coded import recllmsim
+from engine.formats.coded import user_studies as recllmsim
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.play import EndedPlay

@@ -10,17 +10,12 @@ its own name: `success` and `score` need the correct answers, `filled_share` and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from engine.base.number_format import figure
-from dataclasses import replace
-from typing import Any
-from engine.formats.json_values import BadRecord
-from engine.formats.json_values import list_or_empty
-from engine.formats.records import COMPANIONS
-from engine.formats.records import ParsedRecord
-from engine.formats.records import Reader
+from engine.formats.json_values import BadRecord, list_or_empty
+from engine.formats.records import COMPANIONS, ParsedRecord, Reader
 
 Path = tuple[str, ...]
 """The labels from the top of a form to a field."""
@@ -87,7 +82,7 @@ class FormScores:
 
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> FormScores:
-        """The scores of a run that is stored with its counts, such as a play's result.
+        """Returns the scores of a run that is stored with its counts, such as a play's result.
 
         Args:
             run: The attributes by name; counts may be lists. One that an older version stored lacks those of correct
@@ -160,7 +155,7 @@ class FormScores:
         return f"Score {figure(score)}"
 
     def figures(self) -> dict[str, Any]:
-        """The counts and all that follows from them, by name."""
+        """Returns the counts and all that follows from them, by name."""
         names = (
             "complete",
             "right",
@@ -173,8 +168,8 @@ class FormScores:
         return {**asdict(self), **{name: getattr(self, name) for name in names}}
 
     def truth(self) -> dict[str, Any]:
-        """The figures as truth of a conversation, without those that are not known; the reward is the score, or the
-        filled score where it is not known which answers are correct."""
+        """Returns the figures as truth of a conversation, without those that are not known; the reward is the score, or
+        the filled score where it is not known which answers are correct."""
         known = {name: value for name, value in self.figures().items() if value is not None}
         score = self.score
         return {
@@ -187,7 +182,7 @@ class FormScores:
 
 
 def is_field(node: Any) -> bool:
-    """Whether a node of a form is a field."""
+    """Returns whether a node of a form is a field."""
     return isinstance(node, dict) and "answer" in node
 
 
@@ -252,7 +247,8 @@ def _filled(flags: Sequence[bool]) -> Count:
 
 
 def _weighted(required: Count, optional: Count) -> float | None:
-    """(R_req + w R_opt) / (1 + w) of Hakimov et al. (2024), equation 1, over the kinds that there are; None without."""
+    """Returns (R_req + w R_opt) / (1 + w) of Hakimov et al. (2024), equation 1, over the kinds that there are; None
+    without."""
     weights = ((1.0, required), (OPTIONAL_WEIGHT, optional))
     present = [(weight, part / total) for weight, (part, total) in weights if total]
     if not present:
@@ -275,7 +271,7 @@ _ONLY_ORIGINAL = (DIALOGUE, "info.json", "dm-state.json", "cfm-states.json")
 
 
 def with_files(transcripts: Reader) -> Reader:
-    """The reader of transcripts that also reads the files beside them."""
+    """Returns the reader of transcripts that also reads the files beside them."""
 
     def read(record: Any, fallback_id: str, outer: Any = None) -> ParsedRecord:
         files = record.get(COMPANIONS) if isinstance(record, dict) else None
@@ -298,7 +294,7 @@ def with_files(transcripts: Reader) -> Reader:
 
 
 def _models(config: dict[str, Any]) -> str:
-    """Names of the models of the modules, without the user's and those that a fallback replaces (`dummy`)."""
+    """Returns the names of the models of the modules, without the user's and those that a fallback replaces (`dummy`)."""
     model = config.get("model")
     of_modules = model.items() if isinstance(model, dict) else [("", model)]
     names = [str(one) for module, one in of_modules if one and module != "user" and one != "dummy"]
@@ -306,7 +302,7 @@ def _models(config: dict[str, Any]) -> str:
 
 
 def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str, Any]:
-    """What is known of a run: its form and, if dialogue and final form are there, its scores."""
+    """Returns what is known of a run: its form and, if dialogue and final form are there, its scores."""
     found: dict[str, Any] = {}
     if isinstance(config, dict) and isinstance(config.get("form"), str):
         found |= {
@@ -327,7 +323,8 @@ def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str
 
 
 def _right(config: Any) -> tuple[Count, Count] | None:
-    """What the configuration says of correctly filled fields; None where it says nothing, as in the source's runs."""
+    """Returns what the configuration says of correctly filled fields; None where it says nothing, as in the source's
+    runs."""
     counts = [config.get(name) for name in RIGHT] if isinstance(config, dict) else []
     pairs = [
         (one[0], one[1])

@@ -1,8 +1,12 @@
-"""The RecLLMSim format: people and simulated users plan with an assistant; one conversation a file, three schemas.
+"""Logs of two studies: RecLLMSim, and "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025).
 
-The schemas are `LLM_agent_user` (simulated users, English), `real_human_user` (people, Chinese) and `human_exp_V2` (a
-second study with people). All annotations become truth under their own names; those that the schemas share also under
-the names that the rest of the program uses.
+In RecLLMSim people and simulated users plan with an assistant; a file is a conversation, in one of three schemas:
+`LLM_agent_user` (simulated users, English), `real_human_user` (people, Chinese) and `human_exp_V2` (a second study with
+people). All annotations become truth under their own names; those that the schemas share also under the names that the
+rest of the program uses.
+
+Laban et al. have messages and notes. A note gives the revealed shard, the category of a reply, or the score of an
+answer. Notes become truth, each with the number of messages before it; they do not reach a model.
 """
 
 from __future__ import annotations
@@ -12,21 +16,10 @@ from dataclasses import replace
 from typing import Any
 
 from engine.base.conversation import Conversation
-from engine.formats.json_values import as_object
+from engine.formats.json_values import BadRecord, as_object, kind_of
 from engine.formats.messages.normalise import looks_like_messages, read_messages, record_id
 from engine.formats.messages.times import created_at
 from engine.formats.records import ParsedRecord, Reader
-from typing import Any
-from engine.base.conversation import Conversation
-from engine.formats.json_values import BadRecord
-from engine.formats.json_values import as_object
-from engine.formats.json_values import kind_of
-from engine.formats.messages.normalise import looks_like_messages
-from engine.formats.messages.normalise import read_messages
-from engine.formats.messages.normalise import record_id
-from engine.formats.messages.times import created_at
-from engine.formats.records import ParsedRecord
-from engine.formats.records import Reader
 
 TASKS = {
     "旅行规划": "travel planning",
@@ -74,7 +67,11 @@ def _read_recllmsim(record: Any, fallback_id: str, _: Any = None) -> ParsedRecor
     messages = tuple(replace(message, facts=None) for message in read_messages(history))
     assert isinstance(history, list)  # read_messages has raised for anything else
     meta = {name: record[name] for name in _RECLLMSIM_META if name in record}
-    rest = {name: value for name, value in record.items() if name not in ("history", "id", *_RECLLMSIM_META)}
+    rest = {
+        name: value
+        for name, value in record.items()
+        if name not in ("history", "id", *_RECLLMSIM_META)
+    }
     found = record_id(record, ("id",), fallback_id)
     truth = {**rest, **_of_record(record), **_of_turns(history)}
     return ParsedRecord(Conversation(found, messages, meta, truth, created_at(record)))
