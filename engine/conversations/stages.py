@@ -45,8 +45,8 @@ _WRITTEN_LATER = "-wal"
 
 
 def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) -> bytes | None:
-    """Returns the SHA-256 over the files of a source and over all that determines how it is read; None if it is no file on
-    disk.
+    """Returns the SHA-256 over the files of a source and over all that determines how it is read; None if it is no
+    file on disk.
 
     Args:
         label: Of the source: the path, and what is in an archive or a database after `: `.

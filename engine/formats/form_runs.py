@@ -294,7 +294,8 @@ def with_files(transcripts: Reader) -> Reader:
 
 
 def _models(config: dict[str, Any]) -> str:
-    """Returns the names of the models of the modules, without the user's and those that a fallback replaces (`dummy`)."""
+    """Returns the names of the models of the modules, without the user's and those that a fallback replaces
+    (`dummy`)."""
     model = config.get("model")
     of_modules = model.items() if isinstance(model, dict) else [("", model)]
     names = [str(one) for module, one in of_modules if one and module != "user" and one != "dummy"]

@@ -323,8 +323,8 @@ def id_field(records: Sequence[Any]) -> str | None:
 
 
 def parent_fields(fields: Sequence[Field]) -> tuple[str, str] | None:
-    """Returns the paths of the id of a message and of that of the message before it, if messages name that and it is not
-    always the one before in the list; else None."""
+    """Returns the paths of the id of a message and of that of the message before it, if messages name that and it is
+    not always the one before in the list; else None."""
     ids = [
         field
         for field in fields
@@ -346,8 +346,8 @@ def parent_fields(fields: Sequence[Field]) -> tuple[str, str] | None:
 
 
 def call_paths(items: Sequence[Any], text: str = "") -> list[str]:
-    """Returns the paths of what may be tool calls of messages: objects, or lists of them, with a name and arguments; the
-    most frequent first.
+    """Returns the paths of what may be tool calls of messages: objects, or lists of them, with a name and arguments;
+    the most frequent first.
 
     Args:
         text: Path of the text of the messages, the parts of which are read as calls anyway.

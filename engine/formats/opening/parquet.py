@@ -358,7 +358,8 @@ def _look_at_pages(file: BinaryIO, start: int, values: int, codec: int, column: 
 
 
 def _longest(file: BinaryIO, place: int, size: int, packed: int, codec: int) -> int:
-    """Returns the number of bytes of the longest text in a dictionary; of all of it where that cannot be said quickly."""
+    """Returns the number of bytes of the longest text in a dictionary; of all of it where that cannot be said
+    quickly."""
     import pyarrow
 
     if size > FREELY_UNPACKED:
