@@ -1,7 +1,7 @@
 """Scores conversations over HTTP: the probability of the end at each boundary.
 
 The question has two answers, the end and the continuation, and how it is put depends on what the endpoint can do
-(`engine.model.http.capabilities`):
+(`engine.model.endpoints.capabilities`):
 
 - As a message, where the prompt cannot be laid out as raw text: the first token of the answer has the probabilities.
 - As raw text, laid out around the log or the log alone: the probability of each answer after it is read.
@@ -23,11 +23,11 @@ from engine.completeness.boundaries import BoundaryReading
 from engine.completeness.model_requests import Score
 from engine.completeness.packing import Segment
 from engine.completeness.scoring import ItemScore, LogItem, PreparedLog, Question, prepare_log
-from engine.model.endpoints.client import EndpointHandlers, EndpointModel
+from engine.model.endpoints.capabilities import no_curve, no_laid_out
+from engine.model.endpoints.dialects import text_of, without_controls
 from engine.model.endpoints.log_probs import Around, Continuation, Raw, Reader, listed
+from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.endpoints.replies import first_tokens
-from engine.model.http.capabilities import no_curve, no_laid_out
-from engine.model.http.dialects import text_of, without_controls
 from engine.model.log_windows import Window
 from engine.model.prompt_files import Frame, Prompt
 

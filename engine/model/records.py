@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from engine.base.errors import NotFound, UsageError
-from engine.model.manifest import PartFile
+from engine.model.catalog_files import PartFile
 
 Kind = Literal["model", "endpoint", "adapter"]
 PullState = Literal["waiting", "pulling", "checking", "paused", "failed", "done"]
@@ -203,3 +203,42 @@ class ModelRequest:
     adapter: str | Path | None = None
     tuned: bool = False
     context: int | None = None
+
+
+Role = Literal["instruct", "base", "embedder"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recommended:
+    """One model of a set.
+
+    Attributes:
+        role: What it is for: `instruct` (scores, trees, summaries, labels), `base` (to be trained on), `embedder`
+            (vectors of summaries).
+        repository: OWNER/NAME on the hub.
+        file: A part of the file's name that matches one file of the repository.
+        size: Approximate size in bytes; in the file in GB.
+        licence: Name that its owners give.
+        note: A sentence for whoever chooses.
+    """
+
+    role: Role
+    repository: str
+    file: str
+    size: int
+    licence: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecommendedSet:
+    """The recommended models for machines of one size.
+
+    Attributes:
+        memory: Bytes of memory of these machines.
+        here: Whether this machine is one of them.
+    """
+
+    memory: int
+    models: tuple[Recommended, ...]
+    here: bool = False

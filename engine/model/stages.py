@@ -1,24 +1,256 @@
-"""Base classes of stages that ask a model, and the stage that tunes one: it finds the fastest faithful format of the
-weights on this machine.
+"""What all stages that ask a model share, and the stage that tunes one.
+
+`ModelWork` loads the model and tries again after its process died, `ModelStage` and `BlockStage` are base classes, and
+`TuningStage` finds the fastest faithful format of the weights on this machine.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from engine.jobs.contract import OnProgress, Progress, ThreadedWork, config_hash
+from engine.base.errors import Cancelled, ModelCrashed, RequestRefused
+from engine.jobs.contract import OnProgress, Progress, Result, ThreadedWork, config_hash
 from engine.model.catalog import Catalog, LoadableModel, ModelEntry
-from engine.model.model_work import ModelWork
+from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
-from engine.model.process.requests import Tune
+from engine.model.process.requests import Generate, ModelClient, Tune, WrittenReply
+from engine.model.prompt_files import Prompt
 from engine.project import runs
 from engine.project.project import Project
+
+Key = TypeVar("Key", bound=Hashable)
+
+Entry = TypeVar("Entry")
+
+Item = TypeVar("Item")
+
+ATTEMPTS = 3
+"""Number of attempts at a block whose process dies, before its items are tried one by one."""
+
+
+class ModelWork:
+    """What one stage does with the model of its run; `interrupt` may be called from any thread."""
+
+    def __init__(self, process: ModelProcess, model: LoadableModel) -> None:
+        self._process = process
+        self._shared_model = model
+        self._interrupted = threading.Event()
+
+    @cached_property
+    def model(self) -> LoadableModel:
+        """The model that this stage loads: that of the run as it is when this is first read."""
+        return replace(self._shared_model)
+
+    @property
+    def process(self) -> ModelClient:
+        """The client of the model: its process, or endpoints."""
+        return self._process.client_for(self.model)
+
+    def load(self) -> Mapping[str, Any]:
+        """Loads the model unless it is loaded already; see `ModelProcess.load`."""
+        self.check()
+        return self.process.load(
+            self.model.path, self.model.options, self.model.adapter, self.model.merged
+        )
+
+    def spent(self) -> str:
+        """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time."""
+        found = self.process.spent()
+        return f" {found}." if found else ""
+
+    def interrupt(self) -> None:
+        """Makes the request in flight and every later one raise Cancelled."""
+        self._interrupted.set()
+        self._process.cancel()
+
+    def check(self) -> None:
+        """Raises Cancelled after `interrupt`."""
+        if self._interrupted.is_set():
+            raise Cancelled("The work was cancelled.")
+
+    def each(
+        self,
+        items: Sequence[Item],
+        work: Callable[[Sequence[Item]], Sequence[Result]],
+        given_up: Callable[[str], Result],
+    ) -> list[Result]:
+        """Does `work` on a block, and isolates the item on which the process dies or that an endpoint refuses.
+
+        If the process dies, the whole block is tried again first, because the same block gives the same bits. If that
+        keeps failing, its items are tried alone; an item that still fails gets `given_up(reason)`.
+
+        Raises:
+            ModelCrashed, RequestRefused: Every single item failed, so the fault is not in the items.
+        """
+        failed: ModelCrashed | RequestRefused
+        for _ in range(ATTEMPTS):
+            self.check()
+            try:
+                return list(work(items))
+            except ModelCrashed as error:
+                failed = error
+            except RequestRefused as error:
+                failed = error
+                break
+        results: list[Result] = []
+        survived = False
+        for item in items:
+            self.check()
+            try:
+                results.extend(work([item]))
+                survived = True
+            except ModelCrashed as error:
+                failed = error
+                results.append(given_up(f"the model process died on it: {error.message}"))
+            except RequestRefused as error:
+                failed = error
+                results.append(given_up(error.message))
+        if not survived:
+            raise failed
+        return results
+
+    def replies(
+        self, items: Sequence[tuple[Sequence[str], int]], prompt: Prompt, report: OnProgress
+    ) -> list[WrittenReply]:
+        """Returns the model's most probable reply to a prompt around each log; see `ModelClient.generate`."""
+        request = Generate(items, prompt, Sampling(), prompt.max_tokens, prompt.stop)
+        return self.process.ask(request, report)
+
+    def live(
+        self, work: Callable[[OnProgress], Result], result: Callable[[Result], None]
+    ) -> Iterator[tuple[int, str]]:
+        """Runs blocking work on a thread and yields its progress reports.
+
+        Args:
+            work: Called with a callback for (count, note).
+            result: Called with the return value of `work` before the iterator ends.
+        """
+        running = ThreadedWork(work)
+        yield from running.reports()
+        result(running.result())
+
+
+class ModelStage(ABC):
+    """A stage whose answers come from a model; a `engine.jobs.contract.Stage` once it has a `run` and a `summary`."""
+
+    name: ClassVar[str]
+    unit: ClassVar[str] = "conversations"
+    lane: ClassVar[Literal["model", "cpu"]] = "model"
+
+    def __init__(self, project: Project, process: ModelProcess, model: LoadableModel) -> None:
+        self._project = project
+        self._work = ModelWork(process, model)
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Title of the run, for screens and logs."""
+
+    @property
+    @abstractmethod
+    def params(self) -> Mapping[str, Any]:
+        """The parameters that determine the results, without the selection of items."""
+
+    @property
+    def fingerprints(self) -> Mapping[str, Any]:
+        """The fingerprints of the model."""
+        return self._work.model.fingerprints
+
+    @property
+    def config_hash(self) -> str:
+        """The key under which this stage stores its results."""
+        return config_hash(self.name, self.params, self.fingerprints)
+
+    def interrupt(self) -> None:
+        """Ends the request in flight; results that are not committed are dropped."""
+        self._work.interrupt()
+
+
+class BlockStage(ModelStage, Generic[Key, Entry]):
+    """A stage that answers items block by block, each block one transaction together with the run's counter.
+
+    Blocks are planned from all items in their fixed order, including those already answered, so that a run that is
+    resumed after a crash uses the same batches and gets the same bits.
+    """
+
+    @abstractmethod
+    def _answer(self, block: Sequence[Key], report: OnProgress) -> list[Entry]:
+        """Answers a whole block; runs on a thread of its own."""
+
+    @abstractmethod
+    def _key_of(self, entry: Entry) -> Key:
+        """Returns the item that an entry belongs to."""
+
+    @abstractmethod
+    def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[Entry]) -> None:
+        """Writes entries that are not stored yet."""
+
+    @abstractmethod
+    def _tally(self, entries: Sequence[Entry]) -> None:
+        """Counts committed entries for the summary."""
+
+    def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
+        """Returns the progress of the run when a block with `wanted` items reports `count` items."""
+        return Progress(done + min(count, wanted), total)
+
+    def _load_and_answer(
+        self, run_id: int, blocks: Iterable[Sequence[Key]], missing: AbstractSet[Key]
+    ) -> Iterator[Progress]:
+        """Loads the model and then does as `_in_blocks`; does neither where nothing is missing.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+            ModelError: The model cannot be loaded, or cannot answer.
+        """
+        if missing:
+            yield Progress(0, len(missing), "loading the model")
+            self._work.load()
+            yield from self._in_blocks(run_id, blocks, missing)
+
+    def _in_blocks(
+        self, run_id: int, blocks: Iterable[Sequence[Key]], missing: AbstractSet[Key]
+    ) -> Iterator[Progress]:
+        """Answers each block that holds a missing item and commits the missing ones of it.
+
+        Raises:
+            Cancelled: `interrupt` was called.
+            ModelError: The model cannot answer.
+        """
+        done, total = 0, len(missing)
+        for block in blocks:
+            wanted = missing & set(block)
+            if not wanted:
+                continue
+            self._work.check()
+            found: list[Entry] = []
+            for count, _ in self._work.live(partial(self._answer, block), found.extend):
+                yield self._progress(done, total, len(wanted), count)
+            entries = [entry for entry in found if self._key_of(entry) in wanted]
+            done += len(wanted)
+            self._project.write(
+                partial(self._commit, run_id=run_id, entries=entries, done=done, total=total)
+            )
+            self._tally(entries)
+            yield self._progress(done, total, 0, 0)
+
+    def _commit(
+        self,
+        conn: sqlite3.Connection,
+        *,
+        run_id: int,
+        entries: Sequence[Entry],
+        done: int,
+        total: int,
+    ) -> None:
+        self._store(conn, run_id, entries)
+        runs.count(conn, run_id, done, total)
 
 
 class TuningStage:
@@ -94,7 +326,7 @@ class TuningStage:
         self._process.cancel()
 
     def summary(self) -> str:
-        """The result in one sentence."""
+        """Returns the result in one sentence."""
         if self.result is None:
             return "Nothing was kept."
         result = self.result
@@ -107,111 +339,3 @@ class TuningStage:
             f"{self._entry.name} runs as {result['chosen']} at {result['tokens_per_s']:,.0f} tokens/s,"
             f" {result['gain']:.1f} times as fast as the file as shipped.{note}"
         )
-
-
-Key = TypeVar("Key", bound=Hashable)
-
-
-Entry = TypeVar("Entry")
-
-
-class ModelStage(ABC):
-    """A stage whose answers come from a model; a `engine.jobs.contract.Stage` once it has a `run` and a `summary`."""
-
-    name: ClassVar[str]
-    unit: ClassVar[str] = "conversations"
-    lane: ClassVar[Literal["model", "cpu"]] = "model"
-
-    def __init__(self, project: Project, process: ModelProcess, model: LoadableModel) -> None:
-        self._project = project
-        self._work = ModelWork(process, model)
-
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-
-    @property
-    @abstractmethod
-    def params(self) -> Mapping[str, Any]:
-        """The parameters that determine the results, without the selection of items."""
-
-    @property
-    def fingerprints(self) -> Mapping[str, Any]:
-        """The fingerprints of the model."""
-        return self._work.model.fingerprints
-
-    @property
-    def config_hash(self) -> str:
-        """The key under which this stage stores its results."""
-        return config_hash(self.name, self.params, self.fingerprints)
-
-    def interrupt(self) -> None:
-        """Ends the request in flight; results that are not committed are dropped."""
-        self._work.interrupt()
-
-
-class BlockStage(ModelStage, Generic[Key, Entry]):
-    """A stage that answers items block by block, each block one transaction together with the run's counter.
-
-    Blocks are planned from all items in their fixed order, including those already answered, so that a run that is
-    resumed after a crash uses the same batches and gets the same bits.
-    """
-
-    @abstractmethod
-    def _answer(self, block: Sequence[Key], report: OnProgress) -> list[Entry]:
-        """Answers a whole block; runs on a thread of its own."""
-
-    @abstractmethod
-    def _key_of(self, entry: Entry) -> Key:
-        """The item that an entry belongs to."""
-
-    @abstractmethod
-    def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[Entry]) -> None:
-        """Writes entries that are not stored yet."""
-
-    @abstractmethod
-    def _tally(self, entries: Sequence[Entry]) -> None:
-        """Counts committed entries for the summary."""
-
-    def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
-        """The progress of the run when a block with `wanted` items reports `count` items."""
-        return Progress(done + min(count, wanted), total)
-
-    def _in_blocks(
-        self, run_id: int, blocks: Iterable[Sequence[Key]], missing: AbstractSet[Key]
-    ) -> Iterator[Progress]:
-        """Answers each block that holds a missing item and commits the missing ones of it.
-
-        Raises:
-            Cancelled: `interrupt` was called.
-            ModelError: The model cannot answer.
-        """
-        done, total = 0, len(missing)
-        for block in blocks:
-            wanted = missing & set(block)
-            if not wanted:
-                continue
-            self._work.check()
-            found: list[Entry] = []
-            for count, _ in self._work.live(partial(self._answer, block), found.extend):
-                yield self._progress(done, total, len(wanted), count)
-            entries = [entry for entry in found if self._key_of(entry) in wanted]
-            done += len(wanted)
-            self._project.write(
-                partial(self._commit, run_id=run_id, entries=entries, done=done, total=total)
-            )
-            self._tally(entries)
-            yield self._progress(done, total, 0, 0)
-
-    def _commit(
-        self,
-        conn: sqlite3.Connection,
-        *,
-        run_id: int,
-        entries: Sequence[Entry],
-        done: int,
-        total: int,
-    ) -> None:
-        self._store(conn, run_id, entries)
-        runs.count(conn, run_id, done, total)

@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS reply (
 
 
 class ReplyCache:
-    """Satisfies `engine.model.http.fleet.Replies`; any thread may use it."""
+    """Satisfies `engine.model.endpoints.fleet.Replies`; any thread may use it."""
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
         """Opens the file; replaces a file that is not such a cache."""
@@ -40,7 +40,7 @@ class ReplyCache:
         self._evict(most_bytes)
 
     def get(self, key: str) -> str | None:
-        """The reply stored under a key, or None."""
+        """Returns the reply stored under a key, or None."""
         with self._guard:
             found = self._conn.execute("SELECT value FROM reply WHERE key = ?", (key,)).fetchone()
             if found is None:

@@ -72,6 +72,9 @@ class Plot:
         lines: The points of each line by its label.
         dots: Places of dots.
         unit: Whether both axes run from 0 to 1; otherwise over what is there.
+        shares: Whether the vertical axis runs from 0 to 1 all the same.
+        whiskers: Vertical lines, each as its place and its ends.
+        ticks: Places on the horizontal axis with their labels; empty for the two ends of the axis.
     """
 
     title: str
@@ -81,6 +84,9 @@ class Plot:
     lines: tuple[tuple[str, tuple[tuple[float, float], ...]], ...] = ()
     dots: tuple[tuple[float, float], ...] = ()
     unit: bool = False
+    shares: bool = False
+    whiskers: tuple[tuple[float, float, float], ...] = ()
+    ticks: tuple[tuple[float, str], ...] = ()
 
 
 Figure = Bars | Columns | Points | Ranges | Plot
@@ -118,6 +124,7 @@ class Document:
 
 
 def _mapped(block: Block, change: Callable[[str], str]) -> Block:
+    """Returns a block with every text changed."""
     if isinstance(block, Paragraph):
         return replace(block, text=change(block.text))
     if isinstance(block, ReportTable):

@@ -29,7 +29,10 @@ from engine.results.document import (
 )
 
 _STYLE = (Path(__file__).parent / "report.css").read_text("utf-8").strip()
+"""The style sheet of every HTML report."""
+
 _MARKDOWN_SIGNS = re.compile(r"([\\`*_{}\[\]<>#|~])")
+"""Signs that Markdown would read as formatting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +106,13 @@ def to_html(document: Document) -> str:
 
 
 def _html_section(number: int, section: Section) -> str:
+    """Returns a section as HTML; the contents link to it by its number."""
     blocks = "\n".join(map(_html_block, section.blocks))
     return f'<section id="s{number}">\n<h2>{escape(section.title)}</h2>\n{blocks}\n</section>'
 
 
 def _html_block(block: Block) -> str:
+    """Returns a block as HTML."""
     if isinstance(block, Paragraph):
         kind = ' class="important"' if block.important else ""
         # what is between backticks becomes code, as in Markdown
@@ -177,6 +182,7 @@ def to_markdown(document: Document) -> str:
 
 
 def _markdown_block(block: Block) -> list[str]:
+    """Returns a block as lines of Markdown; none for a chart whose figures are in the table before it."""
     if isinstance(block, Paragraph):
         text = _markdown(block.text)
         return [f"**{text}**" if block.important else text]
@@ -201,6 +207,7 @@ def _markdown_block(block: Block) -> list[str]:
 
 
 def _markdown_table(table: ReportTable) -> list[str]:
+    """Returns a table as lines of Markdown, with its title above it."""
     titles = [column.title for column in table.columns]
     rule = ["---" if column.kind == "text" else "--:" for column in table.columns]
     head, *rows = (

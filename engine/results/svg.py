@@ -13,10 +13,20 @@ from engine.base.text import one_line
 from engine.results.document import Bars, Columns, Figure, Plot, Points, Ranges
 
 WIDTH = 640
+"""Width of every drawing, in the units of its view box."""
+
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+"""The signs of groups in a picture of points."""
+
 _LABEL, _VALUE, _ROW = 230, 106, 22
+"""Widths of the label and of the value in a row of bars, and the height of the row."""
+
 _HIGH = 300
+"""Height of a plot."""
+
 _MARGIN = 52
+"""Room at the left of a plot for its axis."""
+
 DASHES = ("none", "7 4", "2 3", "9 3 2 3", "1 5", "14 5")
 """Of the lines of a plot, in their order; they tell lines apart in black and white."""
 _FILE_STYLE = (
@@ -73,6 +83,7 @@ def key_of(figure: Points) -> list[str]:
 
 
 def _element(title: str, description: str, height: float, elements: Iterable[str]) -> str:
+    """Returns a drawing as an SVG element with title and description, which screen readers read."""
     return (
         f'<svg role="img" viewBox="0 0 {WIDTH} {height:.0f}" xmlns="http://www.w3.org/2000/svg">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{''.join(elements)}</svg>"
@@ -80,6 +91,7 @@ def _element(title: str, description: str, height: float, elements: Iterable[str
 
 
 def _drawing(figure: Figure) -> _Drawing:
+    """Returns the drawing of a figure of any kind."""
     if isinstance(figure, Bars):
         return _bars(figure)
     if isinstance(figure, Columns):
@@ -184,11 +196,11 @@ def _ranges(figure: Ranges) -> _Drawing:
 
 
 def _plot(figure: Plot) -> _Drawing:
-    """Lines, told apart by their dashes, and dots, over two axes with the ends of their scales."""
+    """Lines, told apart by their dashes, dots and whiskers, over two axes with the ends of their scales."""
     places = [*figure.dots, *(point for _, line in figure.lines for point in line)]
     xs, ys = [x for x, _ in places] or [0.0], [y for _, y in places] or [0.0]
     left, right = (0.0, 1.0) if figure.unit else (min(xs), max(xs))
-    bottom, top = (0.0, 1.0) if figure.unit else (min(ys), max(ys))
+    bottom, top = (0.0, 1.0) if figure.unit or figure.shares else (min(ys), max(ys))
     wide, tall = (right - left) or 1.0, (top - bottom) or 1.0
     room, rise = WIDTH - _MARGIN - 12, _HIGH - 12
 
@@ -200,6 +212,10 @@ def _plot(figure: Plot) -> _Drawing:
 
     elements = [f'<rect class="rail" x="{_MARGIN}" y="12" width="{room}" height="{rise}"/>']
     elements += [
+        f'<line class="ink" x1="{across(x):.1f}" x2="{across(x):.1f}" y1="{down(low):.1f}" y2="{down(high):.1f}"/>'
+        for x, low, high in figure.whiskers
+    ]
+    elements += [
         f'<circle class="dot" cx="{across(x):.1f}" cy="{down(y):.1f}" r="3"/>'
         for x, y in figure.dots
     ]
@@ -207,22 +223,30 @@ def _plot(figure: Plot) -> _Drawing:
         points = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in line)
         dash = DASHES[number % len(DASHES)]
         elements.append(f'<polyline class="ink" stroke-dasharray="{dash}" points="{points}"/>')
+    if figure.ticks:
+        elements += [
+            f'<text x="{across(x):.1f}" y="{_HIGH + 16}" text-anchor="middle">{escape(label)}</text>'
+            for x, label in figure.ticks
+        ]
+    else:
+        elements += [
+            f'<text x="{_MARGIN}" y="{_HIGH + 16}">{left:.3g}</text>',
+            f'<text x="{WIDTH - 12}" y="{_HIGH + 16}" text-anchor="end">{right:.3g}</text>',
+        ]
     middle = _MARGIN + room / 2
-    x_title_y = _HIGH + 16
+    named = _HIGH + (32 if figure.ticks else 16)
     elements += [
-        f'<text x="{_MARGIN}" y="{x_title_y}">{left:.3g}</text>',
-        f'<text x="{WIDTH - 12}" y="{x_title_y}" text-anchor="end">{right:.3g}</text>',
-        f'<text x="{middle:.0f}" y="{x_title_y}" text-anchor="middle">{escape(figure.across)}</text>',
+        f'<text x="{middle:.0f}" y="{named}" text-anchor="middle">{escape(figure.across)}</text>',
         f'<text x="{_MARGIN - 6}" y="{_HIGH}" text-anchor="end">{bottom:.3g}</text>',
         f'<text x="{_MARGIN - 6}" y="22" text-anchor="end">{top:.3g}</text>',
         f'<text transform="translate(14 {_HIGH / 2:.0f}) rotate(-90)" text-anchor="middle">{escape(figure.up)}</text>',
     ]
     for number, (label, _) in enumerate(figure.lines):
-        y = x_title_y + 24 + number * 18
+        y = named + 24 + number * 18
         dash = DASHES[number % len(DASHES)]
         elements += [
             f'<line class="ink" stroke-dasharray="{dash}" x1="{_MARGIN}" x2="{_MARGIN + 44}"'
             f' y1="{y - 4}" y2="{y - 4}"/>',
             f'<text x="{_MARGIN + 52}" y="{y}">{escape(one_line(label, 80))}</text>',
         ]
-    return _Drawing(figure.says, x_title_y + 10 + 18 * len(figure.lines), elements)
+    return _Drawing(figure.says, named + 10 + 18 * len(figure.lines), elements)

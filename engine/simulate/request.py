@@ -33,6 +33,8 @@ Kind = Literal["sharded", "forms", "recsim", "shards"]
 """Kinds of simulation; `shards` proposes shards for full instructions and plays no conversation."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+"""All kinds of simulation."""
+
 BOTH = "both"
 """Value that selects all variants."""
 
@@ -314,6 +316,8 @@ OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)
 """How each field of a request is asked for, by its name."""
 
 DEFAULTS: Mapping[str, Any] = defaults_of(SimulationRequest)
+"""The default of each field that has one."""
+
 
 COMMON: tuple[str, ...] = tuple(options_of(SimulationOptions))
 """Fields of all kinds."""

@@ -20,12 +20,11 @@ from engine.formats.records import Rejected
 from engine.formats.registry import parse_made
 from engine.jobs.contract import OnProgress, Progress, config_hash
 from engine.model import tables as model_replies
-from engine.model.asking import Scenario
 from engine.model.catalog import LoadableModel
-from engine.model.chat import Call, Completion, Role
-from engine.model.model_work import ModelWork
+from engine.model.chat import Call, Completion, Role, Scenario
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Chat
+from engine.model.stages import ModelWork
 from engine.project import runs
 from engine.project.project import Project
 from engine.simulate import tables as plays
@@ -157,6 +156,7 @@ class Answering:
         calls: Sequence[Call],
         take: Callable[[Sequence[Completion | FailedCall]], None],
     ) -> Iterator[int]:
+        """Sends calls to a model, loaded first if needed; a call that fails has a `FailedCall` in its place."""
         work.check()
         # Endpoints begin a new account when they are loaded; the process knows what it has loaded.
         if not work.model.endpoints or id(work) not in self._loaded:
@@ -167,8 +167,8 @@ class Answering:
             try:
                 return work.each(
                     calls,
-                    lambda some: [
-                        _storable(reply) for reply in work.process.ask(Chat(some), report)
+                    lambda batch: [
+                        _storable(reply) for reply in work.process.ask(Chat(batch), report)
                     ],
                     FailedCall,
                 )
@@ -190,6 +190,7 @@ class Answering:
 
 
 def _identity(work: ModelWork) -> dict[str, Any]:
+    """Returns what determines the replies of a model: its fingerprints and the length of its context."""
     return {**work.model.fingerprints, "context": work.model.options.context}
 
 
@@ -303,6 +304,7 @@ class PlayStage:
 
     @property
     def _models(self) -> dict[str, str]:
+        """Label of who plays each role."""
         labels = {str(role): label for role, label in self._answering.labels.items()}
         return labels | {"user": PERSON} if self._person else labels
 
@@ -337,7 +339,7 @@ class PlayStage:
                 forecast.add_ended(played)
                 if played.key in missing:
                     total = forecast.estimate_total(self._answering.asked)
-                    self._keep(run_id, played, total)
+                    self._store_play(run_id, played, total)
                     yield Progress(self._answering.asked, total, forecast.progress_note)
             calls = playing.next_calls()
             if not calls:
@@ -390,7 +392,7 @@ class PlayStage:
             text += f"; {self.before:,} were played before"
         return f"{text}.{self._answering.spent()}"
 
-    def _keep(self, run_id: int, played: EndedPlay, total: int | None) -> None:
+    def _store_play(self, run_id: int, played: EndedPlay, total: int | None) -> None:
         """Commits a finished play with its conversation and the run's counter."""
 
         def write(conn: sqlite3.Connection) -> None:
@@ -436,6 +438,7 @@ class PlayStage:
 
 
 def _line(line: Line) -> TranscriptLine:
+    """Returns a call with its reply as the transcript stores it."""
     call, reply = line.call, line.reply
     return TranscriptLine(
         call.module,

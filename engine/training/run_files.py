@@ -27,7 +27,7 @@ from engine.base.folders import version
 from engine.base.text import one_line
 from engine.completeness.scoring import LogItem
 from engine.completeness.training_data import Split, Usable, cut, items, to_cut
-from engine.model.catalog_file import cpu_name
+from engine.model.catalog_files import cpu_name
 from engine.project import settings
 from engine.project.project import Project
 from engine.project.sql import snapshot

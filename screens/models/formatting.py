@@ -9,7 +9,6 @@ from textual.content import Content
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.model.recommended import Recommended, RecommendedSet
 from engine.model.records import (
     WORKS,
     Fact,
@@ -19,6 +18,8 @@ from engine.model.records import (
     ModelRow,
     PullRow,
     PullState,
+    Recommended,
+    RecommendedSet,
     Work,
 )
 from screens.widgets.formatting import Look, facts_table

@@ -17,8 +17,7 @@ from textual.widgets.option_list import Option
 
 from engine.base.errors import WorkbenchError
 from engine.base.text import one_line
-from engine.model.recommended import RecommendedSet
-from engine.model.records import HubModel, HubPage
+from engine.model.records import HubModel, HubPage, RecommendedSet
 from engine.model.service.service import ModelService
 from screens.models import formatting as words
 from screens.shell.dialogs import Dialog, hint_line

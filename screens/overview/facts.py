@@ -20,7 +20,7 @@ from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import ClusteringSummary, GoalGroup, LowestGoal
 from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
-from engine.questions.records.calibration import Agreement, CalibrationReport
+from engine.questions.records import Agreement, CalibrationReport
 from engine.training.process import missing_libraries
 from screens.shell.workbench_screen import Figure
 from screens.widgets.curve import BINS
@@ -161,6 +161,7 @@ _DIFFERS = {
     "scores": "two sets of scores differ",
     "people": "people disagree",
 }
+"""How the figures name each kind of disagreement."""
 
 
 def _bin(index: int, count: int) -> Figure:
@@ -172,6 +173,7 @@ def _bin(index: int, count: int) -> Figure:
 
 
 def _only(field: str, value: str) -> Filter:
+    """Returns the filter of the conversations with one value of a field."""
     return Filter().with_choice(field, value)
 
 

@@ -17,13 +17,18 @@ from screens.widgets.row_table import Column, Piece, ordered_by
 Called = tuple[int, TranscriptLine]
 """The place of a call in its play, and the call."""
 LONGEST_NAME = 60
+"""Most characters of the key of a running play."""
+
 KINDS = {
     "sharded": "sharded conversations",
     "forms": "forms",
     "recsim": "users with profiles",
     "shards": "proposed shards",
 }
+"""How the dialog names each kind."""
+
 ROLE_TONES = {"user": "accent", "assistant": "bright", "judge": "muted"}
+"""The tone of each role."""
 
 
 def play_columns() -> list[Column[PlayItem]]:

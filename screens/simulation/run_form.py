@@ -45,6 +45,7 @@ KIND_HELP: dict[Kind, str] = {
     "recsim": "Users with profiles who plan something with an assistant.",
     "shards": "Proposes shards for full instructions; a person approves them before they are played.",
 }
+"""What each kind plays."""
 
 
 class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
@@ -99,6 +100,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
 
     @property
     def _kind(self) -> Kind:
+        """The kind that is chosen."""
         return KINDS[self.chosen_index("kind")]
 
     def update_lines(self) -> None:
@@ -145,6 +147,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
 
 
 def _model(name: str, none: str, models: Sequence[str], chosen: str | None) -> Cycle:
+    """Returns the choice of a model for a role; `none` stands for no choice."""
     index = models.index(chosen) + 1 if chosen in models else 0
     return Cycle([none, *models], index, id=name)
 

@@ -33,6 +33,8 @@ from screens.widgets.report_columns import NO_COLUMNS, report_columns
 from screens.widgets.row_table import ItemTable, RowTable
 
 STAGE = "simulate"
+"""Name of the stage that plays, in the events of jobs."""
+
 OTHER_LINES = 12
 """Lines of title, summary, note, footer, jobs bar and the shortest list of plays: the table gets the others."""
 LISTEN_SECONDS = 0.4
@@ -114,6 +116,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self.in_background(read, lambda results: self._show(*results), group="sets")
 
     def _show(self, sets: list[PlaySetting], key: str, results: SetResults) -> None:
+        """Shows the sets and the results of one of them."""
         if key != self._shown:
             self._page, self._sort = 0, None
         self._sets, self._shown, self._results = sets, key, results
@@ -126,19 +129,23 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     @property
     def _at(self) -> int:
+        """Index of the set that is shown."""
         keys = [played.config_hash for played in self._sets]
         return keys.index(self._shown) if self._shown in keys else 0
 
     @property
     def _table_here(self) -> ReportTable | None:
+        """The table that is shown; None where nothing has ended yet."""
         tables = self._results.tables
         return tables[self._page] if self._page < len(tables) else None
 
     def _ordered(self, table: ReportTable) -> list[ReportRow]:
+        """Returns the rows of a table in the order that the person chose."""
         by, descending = self._sort or (None, False)
         return formatting.sorted_rows(table.rows, by, descending)
 
     def _show_table(self) -> None:
+        """Shows the table with its note, and the plays of its row."""
         if not self._sets:
             return
         table = self._table_here
@@ -236,6 +243,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         ask_order(self, choices, now, self._sort_by)
 
     def _sort_by(self, by: int) -> None:
+        """Sorts by a column; by the same one again in the other direction."""
         table = self._table_here
         if table is not None and by < len(table.columns):
             first = table.columns[by].kind != "text"  # the largest figure first, names from a to z
@@ -269,15 +277,18 @@ class SimulationScreen(WorkbenchScreen[None]):
             self._begin(partial(self.services.simulations.go_on, self._shown))
 
     def _begin(self, start: partial[int]) -> None:
+        """Starts a run and shows its replies."""
         self.in_background(start, lambda job: self._follow(True), group="start")
 
     # Live replies
 
     @property
     def _playing(self) -> bool:
+        """Whether a simulation runs or waits."""
         return any(job.stage == STAGE for job in self.services.jobs.active())
 
     def _handle_job_event(self, event: Event) -> None:
+        """Shows the replies of a run that begins, and the results of one that ends."""
         if isinstance(event, JobStarted) and event.stage == STAGE:
             self._follow(True)
         elif isinstance(event, JobEnded) and event.stage == STAGE:
@@ -289,6 +300,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self._follow(not self.has_class("-live"))
 
     def _follow(self, on: bool) -> None:
+        """Shows the live replies, or the plays."""
         self.set_class(on, "-live")
         # what is shown now has its size only once it is laid out
         self.call_after_refresh(self.query_one(LivePane).listen)
@@ -297,6 +309,7 @@ class SimulationScreen(WorkbenchScreen[None]):
 
     @property
     def _item(self) -> PlayItem | None:
+        """The play under the cursor."""
         return self.plays.here
 
     def action_conversation(self) -> None:
@@ -325,6 +338,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self.app.push_screen(TextDialog(title, value="shards.jsonl"), chosen)
 
     def _open_drafts(self, drafts: DraftsFile) -> None:
+        """Shows the shards of a file."""
         self.app.push_screen(ShardsScreen(self.services, self.feed, drafts, self.MODE))
 
     def action_form(self) -> None:
@@ -349,6 +363,7 @@ class SimulationScreen(WorkbenchScreen[None]):
         self.in_background(simulations.offers, show, group="offers")
 
     def _open_session(self, session: PersonSession) -> None:
+        """Shows a form that is being filled."""
         self._session = session
         self.app.push_screen(FormScreen(self.services, self.feed, session, self.MODE))
 

@@ -21,10 +21,10 @@ import pytest
 from engine.base import network_guard
 from engine.base.folders import data_dir
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.catalog_files import PULLED, Manifest, PartFile
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.pulls import PullPlan
-from engine.model.manifest import PULLED, Manifest, PartFile
 from engine.model.memory_plan import MachineMemory
 from engine.project import runs
 from engine.project.network import NetworkService

@@ -12,27 +12,27 @@ from engine.base import folders
 from engine.base.errors import Cancelled, ModelFileError, UsageError
 from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL, RUN_ADAPTER, AdapterEntry, Catalog, ModelEntry
-from engine.model.http.client import REQUEST_SECONDS
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
-from engine.model.http.fleet import Prices
-from engine.model.hub.pulls import unfinished
+from engine.model.endpoints.client import REQUEST_SECONDS
+from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.endpoints.fleet import Prices
+from engine.model.hub.pulls import Pulls, unfinished
 from engine.model.memory_plan import MachineMemory, machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tune
 from engine.model.records import WORKS
-from engine.model.service import adding
-from engine.model.service.adding import add_file
+from engine.model.service import model_files
+from engine.model.service.adapter_in_use import adapter_in_use
 from engine.model.service.endpoints import Endpoints, endpoint_json, endpoint_summary
-from engine.model.service.facts import (
+from engine.model.service.model_files import (
     AdapterFacts,
     ModelFacts,
     adapter_facts,
+    add_file,
     find,
     ggufs_in,
     model_facts,
 )
-from engine.model.service.pulls import Pulls
-from engine.model.service.run_setup import ModelsInUse, adapter_in_use, bundled_logs
+from engine.model.service.run_setup import ModelsInUse, bundled_logs
 from engine.project.project import Project
 from workbench.arguments import PROJECT, above_zero, argument, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
@@ -116,7 +116,9 @@ def verify(arguments: argparse.Namespace) -> CommandResult:
     checks = []
     for entry in entries:
         try:
-            checks.append({"name": entry.name, "ok": True, "said": adding.verify(catalog, entry)})
+            checks.append(
+                {"name": entry.name, "ok": True, "said": model_files.verify(catalog, entry)}
+            )
         except ModelFileError as error:
             checks.append({"name": entry.name, "ok": False, "said": str(error)})
     return CommandResult(
@@ -144,10 +146,10 @@ def remove(arguments: argparse.Namespace) -> CommandResult:
         Pulls(catalog.data).give_up(name)
     else:
         entry = find(catalog, name)
-        done = adding.removal(entry)
+        done = model_files.removal(entry)
         if entry.origin == "pulled":
             ask_first(done, arguments.yes)
-        adding.remove(catalog, entry)
+        model_files.remove(catalog, entry)
     return CommandResult([f"{name} is removed."], {"removed": name, "done": done})
 
 

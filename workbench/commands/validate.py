@@ -15,7 +15,7 @@ from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.results.metrics import conclusions
 from engine.results.records import CompletenessTable
-from engine.results.validation import completeness_report, goals, trees
+from engine.results.validation import completeness_report, goals, picture, trees
 from engine.results.validation import service as all_metrics
 from engine.results.validation import verdicts as validation_of_verdicts
 from engine.results.validation.completeness import TruncationTest, completeness_table, only_run
@@ -37,7 +37,7 @@ from workbench.text_tables import table_lines
 
 METRIC_OPTIONS = {
     "trees": ("config",),
-    "completeness": tuple(options_of(TruncationTest)),
+    "completeness": (*options_of(TruncationTest), "plot", "against"),
 }
 """The options that only one of the metrics has, by their names in the parsed arguments, where they are if given."""
 
@@ -62,6 +62,19 @@ METRIC_OPTIONS = {
     titled(
         "completeness: whole conversations against cut ones",
         *request_arguments(TruncationTest),
+        argument(
+            "--plot",
+            metavar="FILE",
+            default=argparse.SUPPRESS,
+            help="also draw the table, as .svg",
+        ),
+        argument(
+            "--against",
+            choices=["rows", "conversations", "cut"],
+            default=argparse.SUPPRESS,
+            help="draw it row by row (default), by how many conversations an adapter was trained on, or by what share"
+            " of them was cut",
+        ),
     ),
 )
 def validate(arguments: argparse.Namespace) -> CommandResult:
@@ -77,6 +90,8 @@ def validate(arguments: argparse.Namespace) -> CommandResult:
                 raise UsageError(
                     f"--{option} has no effect on `validate {arguments.metric}`.", "Leave it out."
                 )
+    if "against" in arguments and "plot" not in arguments:
+        raise UsageError("--against needs --plot.", "Name the picture with --plot FILE.")
     with OpenProject(Path(arguments.project), read_only=True) as workspace:
         return _VALIDATE_METRIC[arguments.metric](workspace, arguments)
 
@@ -134,6 +149,10 @@ def _validate_completeness(workspace: OpenProject, arguments: argparse.Namespace
     )
     for note in completeness_report.notes(validation):
         narrate(note)
+    if "plot" in arguments:
+        against = vars(arguments).get("against", "rows")
+        picture.save_picture(validation, Path(arguments.plot), against)
+        narrate(f"Drew {arguments.plot}.")
     return CommandResult(_completeness_lines(validation), completeness_report.as_json(validation))
 
 
@@ -173,7 +192,7 @@ def _trees_lines(validation: TreeValidation) -> list[str]:
     lines = [
         f"{'trees':<15}{config_name(validation.config)}",
         f"{'':<15}{validation.grown:,} trees of {validation.conversations:,} conversations,"
-        f" {validation.wanted:,} asked for; median of {validation.leaves:g} leaves",
+        f" {validation.asked_for:,} asked for; median of {validation.leaves:g} leaves",
     ]
     if validation.unkept:
         lines.append(

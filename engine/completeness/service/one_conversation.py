@@ -30,8 +30,8 @@ from engine.completeness.stages.scoring import curve_of
 from engine.formats.records import Rejected
 from engine.formats.registry import parse_made
 from engine.model.catalog import BUNDLED_ADAPTERS
-from engine.model.model_work import ModelWork
 from engine.model.service.run_setup import RunSetup
+from engine.model.stages import ModelWork
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,10 +43,9 @@ from engine.model import tables as model_replies
 from engine.model.catalog import LoadableModel
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
-from engine.model.model_work import ModelWork
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import ModelStage
+from engine.model.stages import ModelStage, ModelWork
 from engine.model.tables import Reply
 from engine.project import runs
 from engine.project.project import Project

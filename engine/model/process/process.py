@@ -29,7 +29,7 @@ from engine.base.network_guard import child_environment
 from engine.base.number_format import duration
 from engine.jobs.contract import OnProgress
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.client import EndpointModel
+from engine.model.endpoints.model import EndpointModel
 from engine.model.interface import LoadOptions
 from engine.model.process import protocol
 from engine.model.process.protocol import (

@@ -10,9 +10,7 @@ from typing import Any
 from engine.base.errors import UsageError
 from engine.base.text import one_line
 from engine.model.catalog import LoadableModel
-from engine.model.endpoints.client import EndpointHandlers, EndpointModel
-from engine.model.http.address import parse_address
-from engine.model.http.capabilities import (
+from engine.model.endpoints.capabilities import (
     Capabilities,
     no_curve,
     no_laid_out,
@@ -20,7 +18,9 @@ from engine.model.http.capabilities import (
     no_tree,
     no_writing,
 )
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.endpoints.client import parse_address
+from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.prompt_files import Prompt, parse_prompt, prompt_text
 from engine.model.tables import ReplyCache

@@ -11,19 +11,32 @@ from engine.base import folders, number_format
 from engine.base.errors import UsageError
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.catalog_files import PULLED
+from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.access import Hub, hub_from_environment
-from engine.model.hub.pulls import free_space, plan_pull
-from engine.model.hub.repositories import look_at, search
-from engine.model.manifest import PULLED
+from engine.model.hub.pulls import Pulls, free_space, plan_pull
+from engine.model.hub.repositories import look_at, recommended_sets, search
 from engine.model.memory_plan import MachineMemory, machine_memory
-from engine.model.recommended import RecommendedSet, recommended_sets
-from engine.model.records import WORKS, Fact, HubModel, HubPage, ModelRow, PullRow, Work
-from engine.model.service import adding
-from engine.model.service.adding import add_file
+from engine.model.records import (
+    WORKS,
+    Fact,
+    HubModel,
+    HubPage,
+    ModelRow,
+    PullRow,
+    RecommendedSet,
+    Work,
+)
+from engine.model.service import model_files
 from engine.model.service.endpoints import endpoint_summary, work_lines
-from engine.model.service.facts import ModelFacts, adapter_facts, find, ggufs_in, model_facts
-from engine.model.service.pulls import Pulls
+from engine.model.service.model_files import (
+    ModelFacts,
+    adapter_facts,
+    add_file,
+    find,
+    ggufs_in,
+    model_facts,
+)
 from engine.model.service.run_setup import RunSetup
 
 
@@ -111,7 +124,7 @@ class ModelService:
         """
         if self._endpoint(name) is not None:
             raise UsageError(f"{name} is an endpoint; it has no file here.")
-        return adding.verify(self._catalog, find(self._catalog, name))
+        return model_files.verify(self._catalog, find(self._catalog, name))
 
     def removal(self, name: str) -> str:
         """Returns a sentence on what `remove` would do.
@@ -121,14 +134,14 @@ class ModelService:
         """
         if self._endpoint(name) is not None:
             return f"forget the endpoint {name}"
-        return adding.removal(find(self._catalog, name))
+        return model_files.removal(find(self._catalog, name))
 
     def remove(self, name: str) -> None:
         """Deletes a pulled model; removes an added model or an endpoint from the list only."""
         if self._endpoint(name) is not None:
             EndpointBook(self._catalog.data).forget(name)
         else:
-            adding.remove(self._catalog, find(self._catalog, name))
+            model_files.remove(self._catalog, find(self._catalog, name))
         self._changed()
 
     def add(self, path: str) -> list[str]:
@@ -232,7 +245,7 @@ class ModelService:
     def resume(self, name: str) -> None:
         """Resumes a pull that was paused or failed."""
         plan = self._pulls.plan(name)
-        self._pulls.begin(hub_of(plan.wanted.hub), plan)
+        self._pulls.begin(hub_of(plan.manifest.hub), plan)
 
     def pause(self, name: str) -> None:
         """Stops a pull; its partial files are kept."""

@@ -20,7 +20,7 @@ from engine.conversations.tables.fields import SOURCES
 from engine.goals.records import NAMELESS
 from engine.goals.views.clustering_view import ClusteringView
 from engine.questions.calibration import Calibration, completion_rate, state_counts
-from engine.questions.records.calibration import CompletionRate
+from engine.questions.records import CompletionRate
 from engine.questions.service.calibration import CHOSEN_BY_SCORE, ScoredConversations
 from engine.questions.tables import example_probes
 from engine.questions.tables.verdicts import CURRENT_TAGS
@@ -30,6 +30,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 NO_GOAL = -1
+"""Stands in `Measured.goal` for a conversation without a goal."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -96,7 +97,7 @@ class Measured:
         )
 
     def part(self, chosen: npt.NDArray[np.bool_]) -> Measured:
-        """Those for which `chosen`, of shape (conversations,), is true."""
+        """Returns the conversations for which `chosen`, of shape (conversations,), is true."""
         return replace(
             self,
             ids=self.ids[chosen],
@@ -110,7 +111,7 @@ class Measured:
         )
 
     def of(self, ids: Ints) -> Measured:
-        """Those with these ids."""
+        """Returns the conversations with these ids."""
         return self.part(np.isin(self.ids, ids))
 
     @property
@@ -119,23 +120,23 @@ class Measured:
         return ~np.isnan(self.score)
 
     def states(self) -> StateCounts:
-        """How many of them are in each state, and their rate of complete ones."""
+        """Returns how many of them are in each state, and their rate of complete ones."""
         return state_counts(self.score, self.rule)
 
     def counts(self) -> tuple[int, int]:
-        """Number of scored conversations at or above the threshold, and of all scored ones."""
+        """Returns the number of scored conversations at or above the threshold, and of all scored ones."""
         states = self.states()
         return states.above, states.scored
 
     def rate(self, *, by_score: bool = False) -> CompletionRate:
-        """The rate of complete conversations; `by_score` says that they were selected by score or verdict, where the
-        errors of the scores are not those of the project."""
+        """Returns the rate of complete conversations; `by_score` says that they were selected by score or verdict,
+        where the errors of the scores are not those of the project."""
         why = CHOSEN_BY_SCORE if by_score else ""
         return completion_rate(self.calibration, self.states(), why)
 
 
 def _goals(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[str, ...]]:
-    """For each id the number of its group in the second result, the labels; `NO_GOAL` for none."""
+    """Returns for each id the number of its group in the second result, the labels; `NO_GOAL` for none."""
     if view is None:
         return np.full(len(ids), NO_GOAL), ()
     ranks = np.frombuffer(view.map_of_groups, dtype=">u2")
@@ -146,7 +147,7 @@ def _goals(view: ClusteringView | None, ids: Ints) -> tuple[Ints, tuple[str, ...
 
 
 def _columns(conn: sqlite3.Connection, sql: str, *values: object) -> Floats:
-    """The numbers that a query gives, of shape (rows, columns)."""
+    """Returns the numbers that a query gives, of shape (rows, columns)."""
     cursor = conn.execute(sql, values)
     width = len(cursor.description)
     flat = np.fromiter(chain.from_iterable(cursor), dtype=np.float64)

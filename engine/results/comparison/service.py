@@ -44,8 +44,13 @@ from engine.results.comparison.records import (
 MAX_VALUES = 40
 """Values of a field that are compared; the more frequent ones, or for a field of time the latest."""
 OTHERS_NAME = "the others"
+"""Name of the second side where no filter selects it."""
+
 NO_FILTER = Filter()
+"""Selects all conversations."""
+
 NO_IDS: Ints = np.empty(0, np.int64)
+"""No conversation."""
 
 
 class ComparisonService:
@@ -106,7 +111,7 @@ class ComparisonService:
         """
         return self.breakdown(self.measured(filter), field, filter)
 
-    def breakdown(self, every: Measured, field: str, filter: Filter) -> Breakdown:
+    def breakdown(self, measures: Measured, field: str, filter: Filter) -> Breakdown:
         """Returns `by` for conversations that were measured already; `filter` is the filter that selects them.
 
         Raises:
@@ -114,7 +119,7 @@ class ComparisonService:
         """
         with self._project.reading() as conn, snapshot(conn):
             by_value = conversations_by_value(conn, field)
-        members = {value: _among(every.ids, ids) for value, ids in by_value.items()}
+        members = {value: _among(measures.ids, ids) for value, ids in by_value.items()}
         members = {value: ids for value, ids in members.items() if len(ids)}
         if not members:
             raise NotFound(f"No conversation of the filter has a {field}.")
@@ -127,7 +132,7 @@ class ComparisonService:
 
         def part(index: int) -> Part:
             value = compared_values[index]
-            measured = every.of(members[value])
+            measured = measures.of(members[value])
             previous_value = compared_values[index - 1] if in_time and index else ""
             other_ids = (
                 members.get(previous_value, NO_IDS)
@@ -137,7 +142,7 @@ class ComparisonService:
             has_others = len(other_ids) > 0
             term = term_of(field, value)
             entropies = measured.entropy[~np.isnan(measured.entropy)]
-            other_measures = every.of(other_ids) if has_others else None
+            other_measures = measures.of(other_ids) if has_others else None
             return Part(
                 value,
                 str(Filter((*filter.terms, term))),
@@ -153,7 +158,7 @@ class ComparisonService:
         return Breakdown(
             field,
             tuple(_correct_p_values(parts)),
-            without=len(every.ids) - len(ids_with_value),
+            without=len(measures.ids) - len(ids_with_value),
             left_out=(len(other_values), sum(len(members[value]) for value in other_values)),
         )
 

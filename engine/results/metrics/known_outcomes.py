@@ -62,6 +62,7 @@ def aptitudes(scored: Iterable[Scored]) -> list[Aptitude]:
 
 
 def _row(task: str, condition: str, model: str, scores: list[list[float]]) -> Aptitude:
+    """Returns the means over instructions, each with the scores of its runs in 0 to 100."""
     low, high = np.array([np.percentile(of_instruction, (10, 90)) for of_instruction in scores]).T
     return Aptitude(
         task,
@@ -135,11 +136,12 @@ def figures(truth: Mapping[str, Any]) -> dict[str, float]:
     named |= {name: truth[name] for name in SINGLE if name in truth}
     ratings = truth.get(OF_ANSWERS)
     if isinstance(ratings, list) and (
-        known := [rating for rating in ratings if _is_number(rating)]
+        answer_ratings := [rating for rating in ratings if _is_number(rating)]
     ):
-        named[OF_ANSWERS] = sum(known) / len(known)
+        named[OF_ANSWERS] = sum(answer_ratings) / len(answer_ratings)
     return {str(name): float(value) for name, value in named.items() if _is_number(value)}
 
 
 def _is_number(value: Any) -> bool:
+    """Whether a value of truth can be averaged; true and false count as 1 and 0."""
     return isinstance(value, int | float)

@@ -132,6 +132,8 @@ def _labels(groups: Mapping[int, int], keys: Sequence[int]) -> Groups:
 # As a table and as JSON
 
 _MAX_EMBEDDER_CHARS = 60
+"""Most characters of the name of the embedder in a note."""
+
 _COLUMNS = (
     ReportColumn("", "text", "name", text_title="groups against gold goals"),
     ReportColumn("groups", "count", "groups", on_screen=False),
@@ -140,6 +142,7 @@ _COLUMNS = (
     ReportColumn("homog.", "interval", "homogeneity", text_title="homogeneity"),
     ReportColumn("compl.", "interval", "completeness", text_title="completeness"),
 )
+"""Columns of the table."""
 
 
 def goal_table(validation: GoalValidation) -> ReportTable:

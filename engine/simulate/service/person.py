@@ -12,8 +12,7 @@ from typing import Any
 from engine.base.number_format import counted
 from engine.formats.form_runs import FormScores
 from engine.jobs.runner import JobRunner
-from engine.model.asking import parsed_object
-from engine.model.chat import Role
+from engine.model.chat import Role, parsed_object
 from engine.simulate.forms.form import Form, fields_under, known_profiles
 from engine.simulate.forms.form_session import Rules
 from engine.simulate.forms.modules import QUESTION
@@ -117,6 +116,7 @@ class PersonSession:
         self._person.stop()
 
     def _add_line(self, key: str, line: Line) -> None:
+        """Takes a reply, of a module or of the person, from the thread of the job."""
         with self._guard:
             self._key = key
             self._lines.append(live_line(line))

@@ -48,6 +48,7 @@ _SIMULATIONS: Mapping[Kind, Callable[[ProjectSimulations, SimulationRequest], Si
     "recsim": recsim_simulation,
     "shards": making_simulation,
 }
+"""Makes the simulation of a request, by kind."""
 
 
 class SimulationService:
@@ -112,9 +113,11 @@ class SimulationService:
         return self._begin(request, simulation)
 
     def _simulation_of(self, request: SimulationRequest) -> Simulation:
+        """Returns the simulation that a request asks for."""
         return _SIMULATIONS[request.kind](self._simulations, request)
 
     def _begin(self, request: SimulationRequest, simulation: Simulation) -> int:
+        """Starts a simulation in the background and stores its request; returns the id of the job."""
         simulation.play.on_reply = partial(self._live.add, simulation)
         job = self._runner.start(simulation.stages)
         requests = self._stored_requests()

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.jobs.contract import Stage
-from engine.model.asking import Scenario
-from engine.model.chat import Role
+from engine.model.chat import Role, Scenario
 from engine.model.interface import Sampling
 from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup

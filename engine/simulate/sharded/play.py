@@ -14,8 +14,17 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.model.asking import TRIES, Ending, Play, Scenario, ask_json, object_schema
-from engine.model.chat import Call, ChatMessage, Completion
+from engine.model.chat import (
+    TRIES,
+    Call,
+    ChatMessage,
+    Completion,
+    Ending,
+    Play,
+    Scenario,
+    ask_json,
+    object_schema,
+)
 from engine.model.interface import Sampling
 from engine.model.prompt_files import filled
 from engine.simulate.sharded.instruction import Shard
@@ -23,7 +32,11 @@ from engine.simulate.sharded.scenario import CATEGORIES, FORMAT, ONE_TURN, Case,
 from engine.simulate.sharded.task import Evaluation, Task
 
 _ELLIPSIS = re.compile(r"\[\s*(?:\.\.\.|…)\s*\]|\.\.\.|…")
+"""The signs between the start and the end of an answer."""
+
 _ANSWER_SCHEMA = object_schema(answer={"type": "string"})
+"""Schema of a reply that copies an answer out."""
+
 _EXTRACT_TOKENS = {"gen": 60, "prefix_suffix": 160}
 """Tokens of a reply that copies an answer of less than ten words, and of one that gives start and end of it."""
 
@@ -38,6 +51,8 @@ _USER_TOKENS = 250
 """Longest reply of the simulated user, in tokens, JSON included."""
 
 _CATEGORY_SCHEMA = object_schema(response_type={"type": "string", "enum": list(CATEGORIES)})
+"""Schema of a reply that names a category."""
+
 _CATEGORY_BY_NAME: Mapping[str, Category] = {name: name for name in CATEGORIES}
 """Maps each category to itself, for the type checker."""
 
@@ -350,6 +365,7 @@ def _classify(case: Case, reply: str, index: int) -> Generator[Call, Completion,
 
 
 def _accept_category(reply: Mapping[str, Any]) -> str | None:
+    """Returns the category in a reply; None if it is none."""
     name = reply.get("response_type")
     return name if name in CATEGORIES else None
 
@@ -367,6 +383,7 @@ def _score(case: Case, trace: Trace, reply: str, *, last: bool) -> Step:
 
 
 def _result_of(case: Case, trace: Trace, stand_ins: int) -> dict[str, Any]:
+    """Returns scores, counts and labels of a play."""
     turns = [message for message in trace.messages() if message.speaker == "user"]
     return {
         "task": case.instruction.task,

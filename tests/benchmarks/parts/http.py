@@ -20,11 +20,10 @@ from engine.base import network_guard
 from engine.base.conversation import render_log
 from engine.base.errors import EndpointAway, EndpointError, PackageMissing
 from engine.model.catalog import Catalog
-from engine.model.endpoints.client import EndpointModel
-from engine.model.http.address import Address, parse_address
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.client import EndpointClient
-from engine.model.http.fleet import Fleet
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.client import Address, EndpointClient, parse_address
+from engine.model.endpoints.fleet import Fleet
+from engine.model.endpoints.model import EndpointModel
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, ModelClient, WrittenReply

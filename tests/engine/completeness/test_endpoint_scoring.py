@@ -11,11 +11,11 @@ import pytest
 from engine.base.errors import UsageError
 from engine.completeness.model_requests import Score
 from engine.completeness.scoring import BoundaryScorer, ItemScore, LogItem, Question, score_block
-from engine.model.http.capabilities import Capabilities
+from engine.model.endpoints.capabilities import Capabilities
 from engine.model.prompt_files import Prompt
 from tests.engine.completeness.test_block import JUDGE, TALK, item, long_talk
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
-from tests.engine.model.http.toy_peer import Manner, ToyPeer, says
+from tests.engine.model.endpoints.toy_peer import Manner, ToyPeer, says
 from tests.engine.model.toy import CONTROL, ToyModel
 
 TAGGED = Question(None, "<end>")

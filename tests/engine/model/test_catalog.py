@@ -12,7 +12,7 @@ import pytest
 from engine.base.errors import ModelFileError, UsageError
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
-from engine.model.manifest import PULLED, Manifest, PartFile, manifest_path
+from engine.model.catalog_files import PULLED, Manifest, PartFile, manifest_path
 from tests.engine.model.small_adapters import adapter_file
 
 TUNED: dict[str, Any] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
-from engine.model.recommended import SHIPPED, recommended_sets
+from engine.model.hub.repositories import SHIPPED, recommended_sets
 
 GB = 1_000_000_000
 OWN = """

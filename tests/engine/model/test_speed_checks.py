@@ -12,8 +12,8 @@ from engine.completeness import conversation_logs as logs
 from engine.completeness.conversation_logs import LONGER_RUN, measured_noise
 from engine.model.catalog import LoadableModel
 from engine.model.interface import LoadOptions
-from engine.model.model_work import ModelWork
 from engine.model.process.requests import Measure
+from engine.model.stages import ModelWork
 from engine.project.project import Project
 
 MODEL = LoadableModel("m", Path("m.gguf"), LoadOptions(), None, {}, noise=0.01, tokens_per_s=900.0)

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from engine.jobs.contract import Progress
 from engine.jobs.runner import JobRunner, RunOutcome
-from engine.model.asking import Ending, Play, Scenario
 from engine.model.catalog import LoadableModel
-from engine.model.chat import Call, ChatMessage, Completion, Role, Speaker
+from engine.model.chat import Call, ChatMessage, Completion, Ending, Play, Role, Scenario, Speaker
 from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project

@@ -21,9 +21,8 @@ from engine.base.events import Event, JobProgress
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner
-from engine.model.asking import Ending, Play
 from engine.model.catalog import LoadableModel
-from engine.model.chat import Call, Completion, Role
+from engine.model.chat import Call, Completion, Ending, Play, Role
 from engine.model.process import requests
 from engine.model.process.process import ModelProcess, RoutedProcess
 from engine.model.process.protocol import Request
@@ -34,7 +33,7 @@ from engine.simulate import tables as plays
 from engine.simulate.stages import PlayStage
 from tests.engine.completeness import scored
 from tests.engine.model.endpoints.toy_endpoint import capabilities, client, endpoint
-from tests.engine.model.http.toy_peer import says
+from tests.engine.model.endpoints.toy_peer import says
 from tests.engine.project.support import REPOSITORY, check_whole, content
 from tests.engine.simulate import simulated
 from tests.engine.simulate.simulated import Chat

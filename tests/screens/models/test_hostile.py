@@ -12,9 +12,9 @@ from engine.base import folders
 from engine.base.conversation import without_surrogates
 from engine.base.errors import ModelError
 from engine.model.adapter_files import AdapterOrigin
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.endpoint_book import EndpointEntry
-from engine.model.manifest import PartFile
+from engine.model.catalog_files import PartFile
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.records import HubFile, HubModel, HubPage, HubRepository, PullRow
 from engine.model.service.service import ModelService
 from screens.models import screen as models_screen

@@ -21,9 +21,9 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobDone
 from engine.model.embedders.embedder import embedder_for
-from engine.model.model_work import ModelWork
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
+from engine.model.stages import ModelWork
 from engine.project.project import Project
 from tests.engine.completeness import scored
 from tests.engine.goals import goal_runs

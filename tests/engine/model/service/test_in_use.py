@@ -16,15 +16,15 @@ from engine.goals.requests import ClusteringRequest
 from engine.goals.stages.proposing import ProposeStage
 from engine.model.adapter_files import AdapterOrigin
 from engine.model.catalog import DEFAULT_MODEL
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.endpoint_book import EndpointEntry
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointEntry
 from engine.model.interface import LoadOptions
 from engine.model.process.requests import Tune
 from engine.model.records import ModelRequest
 from engine.opener.open_project import OpenProject
+from engine.trees.options import TreeOptions
 from engine.trees.records import TreeRequest
 from engine.trees.stages import TreeStage
-from engine.trees.tree import TreeOptions
 from tests.command_line import data, workbench
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding

@@ -17,12 +17,12 @@ from engine.base.errors import ModelError, ModelFileError, UsageError
 from engine.jobs.contract import Stage
 from engine.jobs.runner import JobRunner
 from engine.model.catalog import DEFAULT_MODEL, Catalog
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
-from engine.model.http.fleet import Prices
+from engine.model.catalog_files import read_manifest
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.endpoints.fleet import Prices
 from engine.model.hub import download, pulls
 from engine.model.hub.pulls import Rate
-from engine.model.manifest import read_manifest
 from engine.model.memory_plan import MachineMemory
 from engine.model.process.process import ModelProcess
 from engine.model.records import ModelRow, PullRow, PullState
@@ -178,7 +178,7 @@ class TestPulls:
     def test_failure_is_kept(self, bench: Bench, hub: HubServer) -> None:
         """The reason of a failed pull is in its row; it can be tried again, or discarded."""
         hub.faults.append(FaultyAnswer(cut=100))
-        hub.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
+        hub.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
         bench.models.pull(NAME, "f32")
         until(came_to(bench, "failed"))
         assert "cannot be reached" in pull_row(bench).problem

@@ -471,6 +471,25 @@ class TestNothingToTell:
         assert "does not name the conversations that it held out" in told
 
 
+class TestPicture:
+    def test_it_is_drawn(
+        self, path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """With a picture the table is still printed, and the picture names every row."""
+        code, out, err = asked(capsys, path, "--plot", str(tmp_path / "t.svg"))
+        assert code == 0
+        assert "whole against cut" in out
+        assert "Drew" in err
+        drawn = (tmp_path / "t.svg").read_text("utf-8")
+        assert all(word in drawn for word in ("base", "judge", "keyword rule", "AUROC"))
+
+    def test_against_without_a_file(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """--against without a picture file is refused before anything is computed."""
+        code, out, err = asked(capsys, path, "--against", "cut")
+        assert (code, out) == (2, "")
+        assert "--plot FILE" in err
+
+
 class TestAsInThePaper:
     def test_what_is_generated_decides(
         self, path: Path, capsys: pytest.CaptureFixture[str]

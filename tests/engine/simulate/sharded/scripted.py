@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.model.asking import Ending, Scenario
-from engine.model.chat import Call, Completion
+from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
 from engine.simulate.sharded.play import ShardedScenario

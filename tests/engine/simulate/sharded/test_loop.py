@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.model.asking import Ending
+from engine.model.chat import Ending
 from engine.simulate.sharded.scenario import Condition
 from tests.engine.simulate.sharded.scripted import (
     PlainTask,

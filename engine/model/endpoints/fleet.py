@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from engine.base.errors import EndpointAway, EndpointError
-from engine.model.http.client import Account, BackgroundRun, EndpointClient
+from engine.model.endpoints.client import Account, BackgroundRun, EndpointClient
 
 if TYPE_CHECKING:
     import httpx

@@ -8,10 +8,10 @@ import pytest
 
 from engine.base.errors import ModelFileError, UsageError
 from engine.jobs.contract import config_hash
-from engine.model.http.endpoint_book import EndpointBook
-from engine.model.http.fleet import Prices
+from engine.model.endpoints.endpoint_book import EndpointBook
+from engine.model.endpoints.fleet import Prices
 from engine.model.interface import LoadOptions
-from tests.engine.model.http.toy_peer import MODEL, NAMES, ToyPeer, running
+from tests.engine.model.endpoints.toy_peer import MODEL, NAMES, ToyPeer, running
 from tests.engine.model.toy import END
 
 OPTIONS = LoadOptions()

@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 
 from engine.base.errors import Cancelled, EndpointAway, ModelError, RequestRefused
-from engine.model.http import client
-from engine.model.http.address import parse_address
-from engine.model.http.client import MAX_ATTEMPTS, EndpointClient
-from engine.model.http.fleet import Fleet, Prices
-from engine.model.http.retry_waits import LONGEST_WAIT
+from engine.model.endpoints import client
+from engine.model.endpoints.client import MAX_ATTEMPTS, EndpointClient, parse_address
+from engine.model.endpoints.fleet import Fleet, Prices
+from engine.model.endpoints.pacing import LONGEST_WAIT
 from tests.engine.model.dripping import dripping
-from tests.engine.model.http.toy_peer import Fault, ToyPeer, hangs_up, running, says
+from tests.engine.model.endpoints.toy_peer import Fault, ToyPeer, hangs_up, running, says
 
 BODY = {"prompt": "Hello", "max_tokens": 2, "temperature": 0}
 SAFETY = 30.0

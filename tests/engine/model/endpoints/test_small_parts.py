@@ -10,10 +10,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.base.errors import RequestRefused
-from engine.model.http.address import parse_address
-from engine.model.http.dialects import read_completion, without_controls
-from engine.model.http.request_limit import MAX_PARALLEL_REQUESTS, RequestLimit
-from engine.model.http.retry_waits import JITTER, LONGEST_WAIT, wait_after, wait_for_quota
+from engine.model.endpoints.client import parse_address
+from engine.model.endpoints.dialects import read_completion, without_controls
+from engine.model.endpoints.pacing import (
+    JITTER,
+    LONGEST_WAIT,
+    MAX_PARALLEL_REQUESTS,
+    RequestLimit,
+    wait_after,
+    wait_for_quota,
+)
 
 _NAMES = [
     *("choices", "text", "message", "content", "logprobs", "tokens", "top_logprobs"),

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
-from engine.model.http.capabilities import Template, Tokens
+from engine.model.endpoints.capabilities import Template, Tokens
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Posts a body to a path and returns the JSON answer; see `Fleet.ask`."""

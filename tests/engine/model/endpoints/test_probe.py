@@ -10,12 +10,25 @@ from typing import Any
 import pytest
 
 from engine.base.errors import ModelError, UsageError
-from engine.model.http.address import parse_address
-from engine.model.http.capabilities import Capabilities, no_curve, no_reading, no_tree, no_writing
-from engine.model.http.client import EndpointClient, with_model
-from engine.model.http.probe import probe
+from engine.model.endpoints.capabilities import (
+    Capabilities,
+    no_curve,
+    no_reading,
+    no_tree,
+    no_writing,
+)
+from engine.model.endpoints.client import EndpointClient, parse_address, with_model
+from engine.model.endpoints.probe import probe
 from engine.model.prompt_files import parse_prompt, prompt_text
-from tests.engine.model.http.toy_peer import MODEL, NAMES, Manner, ToyPeer, drips, running, says
+from tests.engine.model.endpoints.toy_peer import (
+    MODEL,
+    NAMES,
+    Manner,
+    ToyPeer,
+    drips,
+    running,
+    says,
+)
 from tests.engine.model.toy import END
 
 SUMMARY, JUDGE, BASE = (
@@ -125,7 +138,7 @@ def silent() -> Iterator[str]:
 class TestTrouble:
     def test_nobody_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """An unreachable endpoint is an error that says so."""
-        monkeypatch.setattr("engine.model.http.retry_waits.FIRST_WAIT", 0.001)
+        monkeypatch.setattr("engine.model.endpoints.pacing.FIRST_WAIT", 0.001)
         with silent() as url, pytest.raises(ModelError, match="cannot be reached"):
             probe(parse_address(url))
 

@@ -16,11 +16,16 @@ from typing import Any
 from engine.base.errors import ModelFileError, NameTaken, UsageError
 from engine.base.files import create_private_folder, write_atomically
 from engine.model.catalog import LoadableModel
-from engine.model.http.address import Address, parse_address
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.client import REQUEST_SECONDS, EndpointClient, with_model
-from engine.model.http.fleet import Fleet, Prices, Replies
-from engine.model.http.probe import PROBE_SECONDS, probe
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.client import (
+    REQUEST_SECONDS,
+    Address,
+    EndpointClient,
+    parse_address,
+    with_model,
+)
+from engine.model.endpoints.fleet import Fleet, Prices, Replies
+from engine.model.endpoints.probe import PROBE_SECONDS, probe
 from engine.model.interface import LoadOptions
 
 

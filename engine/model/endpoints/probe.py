@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.base.errors import EndpointAway, EndpointError, RequestRefused
 from engine.base.text import one_line
-from engine.model.http.address import Address
-from engine.model.http.capabilities import Capabilities, Prefill, Template, Tokens
-from engine.model.http.client import BackgroundRun, EndpointClient
-from engine.model.http.dialects import (
+from engine.model.endpoints.capabilities import Capabilities, Prefill, Template, Tokens
+from engine.model.endpoints.client import Address, BackgroundRun, EndpointClient
+from engine.model.endpoints.dialects import (
     Step,
     Written,
     apply_template,
