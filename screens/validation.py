@@ -339,8 +339,10 @@ def conclusions_content(
     """
     lines: list[Content] = []
     if row is not None:
-        means = f": {one_line(row.means, 200)}" if row.means else ""
-        lines.append(Content.assemble((name_of(row), "bold $tone-bright"), (means, "$tone-muted")))
+        description = f": {one_line(row.description, 200)}" if row.description else ""
+        lines.append(
+            Content.assemble((name_of(row), "bold $tone-bright"), (description, "$tone-muted"))
+        )
         if compared is not None and row.curves:
             lines.append(
                 Content.styled(f"drawn faintly: {name_of(compared)}, and chance", "$tone-muted")

@@ -118,14 +118,14 @@ def _sort_key(cell: Cell) -> float | str | None:
 
 def note(table: ReportTable, by: int | None) -> Content:
     """Returns how to read a table: the meaning of the column that it is sorted by, and the notes of the table."""
-    parts = [] if by is None else [f"{table.columns[by].title}: {table.columns[by].means}"]
+    parts = [] if by is None else [f"{table.columns[by].title}: {table.columns[by].description}"]
     return Content.styled(one_line(" ".join([*parts, *table.notes]), 400), "$tone-muted")
 
 
 def column_content(column: ReportColumn) -> Content:
     """Returns a column to choose: its name, and what it holds."""
     name = f"{one_line(column.title, 16):<17}"
-    return Content.assemble((name, "bold"), (one_line(column.means, 80), "$tone-muted"))
+    return Content.assemble((name, "bold"), (one_line(column.description, 80), "$tone-muted"))
 
 
 NOTHING_PLAYED = EmptyState(

@@ -18,7 +18,7 @@ from engine.results.comparison.records import (
     Part,
     Side,
 )
-from engine.results.document import Block, Paragraph, Ranges
+from engine.results.document import Block, Paragraph, Ranges, ValueRange
 
 MOST_GOALS = 8
 """Goals that a text lists without a significant difference; those with one are all listed."""
@@ -397,7 +397,7 @@ def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[B
         yield Ranges(
             title,
             tuple(
-                (
+                ValueRange(
                     label,
                     100 * change.low,
                     100 * change.value,

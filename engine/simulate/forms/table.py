@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.base.text import end_of_path
 from engine.formats.form_scores import FormScores
-from engine.results.document import Bars
+from engine.results.document import Bar, Bars
 from engine.results.svg import save_figures
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import BAD_OUTPUTS, VARIANTS
@@ -276,7 +276,7 @@ def _bars(title: str, values: Mapping[str, float | None], most: float) -> Bars:
     return Bars(
         title,
         tuple(
-            (label, (value or 0.0) / most, f"{value:.2g}" if value else "")
+            Bar(label, (value or 0.0) / most, f"{value:.2g}" if value else "")
             for label, value in values.items()
         ),
     )
