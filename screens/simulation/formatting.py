@@ -16,7 +16,7 @@ from screens.widgets.row_table import Column, Piece, ordered_by
 
 Called = tuple[int, TranscriptLine]
 """The place of a call in its play, and the call."""
-LONGEST_NAME = 60
+MAX_NAME_CHARS = 60
 """Most characters of the key of a running play."""
 
 KINDS = {
@@ -181,7 +181,7 @@ def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
         head = number_format.counted(play.replies, "call")
         parts.append(
             Content.assemble(
-                (one_line(play.key, LONGEST_NAME), "bold"), (f"  {head}", "$tone-muted")
+                (one_line(play.key, MAX_NAME_CHARS), "bold"), (f"  {head}", "$tone-muted")
             )
         )
         parts += [

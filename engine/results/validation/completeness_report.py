@@ -14,7 +14,7 @@ from engine.results.records import CompletenessTable, SeparationRow, TruthTable
 FIGURES = tuple(one.name for one in fields(Classification))
 """Names of the metrics of a row."""
 
-LONGEST_NAME = 44
+MAX_NAME_CHARS = 44
 """Most characters of the name of a row."""
 
 DIAGONAL: Curve = ((0.0, 0.0), (1.0, 1.0))
@@ -97,7 +97,7 @@ def tested_on(table: CompletenessTable) -> str:
     """Returns whose conversations were tested, a few words that follow `conversations`."""
     if table.run is None:
         return "of the project"
-    name = one_line(table.run, LONGEST_NAME)
+    name = one_line(table.run, MAX_NAME_CHARS)
     # A run of an earlier version has no test part.
     return f"held out by {name}" if table.selected_on else f"of the test part of {name}"
 
@@ -193,12 +193,12 @@ def notes(table: CompletenessTable) -> list[str]:
             f"{table.selecting:,} conversations are left out because they selected the checkpoint of an adapter here."
         )
     lines += [
-        f"{count:,} of these conversations selected the checkpoint of {one_line(name, LONGEST_NAME)}: its run was made"
-        " by an earlier version, without a test part. Its figures are too good; a new run has a part of its own."
+        f"{count:,} of these conversations selected the checkpoint of {one_line(name, MAX_NAME_CHARS)}: its run was"
+        " made by an earlier version, without a test part. Its figures are too good; a new run has a part of its own."
         for name, count in table.selected_on
     ]
     lines += [
-        f"No row for {one_line(name, LONGEST_NAME)}: it covers {count:,} of {table.asked:,} conversations."
+        f"No row for {one_line(name, MAX_NAME_CHARS)}: it covers {count:,} of {table.asked:,} conversations."
         for name, count in table.left_out
     ]
     return lines

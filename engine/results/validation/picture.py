@@ -17,7 +17,7 @@ from engine.results.records import CompletenessTable, SeparationRow
 from engine.results.svg import save_figures
 
 Against = Literal["rows", "conversations", "cut"]
-_LONGEST_NAME = 44
+_MAX_NAME_CHARS = 44
 """Most characters of the name of a row."""
 
 
@@ -79,7 +79,7 @@ def _by_rows(panel: _Panel) -> Figure:
     """Returns the rows one under the other with their intervals."""
     values = [
         ValueRange(
-            one_line(name, _LONGEST_NAME),
+            one_line(name, _MAX_NAME_CHARS),
             interval.low,
             interval.value,
             interval.high,
@@ -105,7 +105,7 @@ def _by_training(
         (line.name, tuple((scale(x), panel.values[row.name].value) for x, row in line.rows))
         for line in lines
     ]
-    levels = {one_line(name, _LONGEST_NAME): panel.values[name].value for name in level}
+    levels = {one_line(name, _MAX_NAME_CHARS): panel.values[name].value for name in level}
     if panel.chance is not None:
         levels["by chance"] = panel.chance
     curves += [(name, tuple((end, value) for end in ends)) for name, value in levels.items()]

@@ -21,7 +21,7 @@ from engine.simulate.recsim.play import by_task
 from engine.simulate.service.sharded import replies_by_condition, scored
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, CATEGORIES, ONE_TURN, place_of
 
-_LONGEST_NAME = 80
+_MAX_NAME_CHARS = 80
 """Most characters of the name of a row."""
 
 _DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
@@ -100,7 +100,7 @@ def aptitude_table(aptitudes: Sequence[Aptitude]) -> ReportTable:
     indices = [nth for nth, column in enumerate(columns) if full_by_key or column not in _SHARES]
     rows = []
     for row in aptitudes:
-        name = one_line(f"{row.task}, {row.condition}, {row.model}", _LONGEST_NAME)
+        name = one_line(f"{row.task}, {row.condition}, {row.model}", _MAX_NAME_CHARS)
         cells = (row.instructions, *_figures(row, full_by_key), name)
         rows.append(ReportRow(tuple(cells[nth] for nth in indices)))
     return ReportTable("by condition", tuple(columns[nth] for nth in indices), tuple(rows))
@@ -348,7 +348,7 @@ def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTab
     rows = [
         ReportRow(
             (
-                one_line(row.model, _LONGEST_NAME), row.variant, row.form or "all", row.runs,
+                one_line(row.model, _MAX_NAME_CHARS), row.variant, row.form or "all", row.runs,
                 row.failed, row.fields, row.turns, *_shares_of_form(row),
             )
         )
