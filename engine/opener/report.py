@@ -21,7 +21,7 @@ from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
-from engine.questions.records.calibration import CompletionRate
+from engine.questions.records import CompletionRate
 from engine.results.comparison.formatting import (
     breakdown_blocks,
     breakdown_tables,

@@ -32,9 +32,8 @@ from screens.goals.columns import ORDERS, Listed, group_columns, ordered, rate_o
 from screens.goals.detail_pane import DetailPane, read_detail
 from screens.goals.dialogs import MergeDialog
 from screens.goals.drift_screen import GoalDriftScreen
-from screens.goals.group_map import LETTERS, Dot, GroupMap
+from screens.goals.group_map import LETTERS, GroupMap
 from screens.goals.members_screen import GoalMembersScreen
-from screens.goals.merge_tree_screen import GoalTreeScreen
 from screens.goals.run_form import GOAL_TEXTS, GoalRunForm
 from screens.shell.dialogs import ChoiceDialog, ask_order
 from screens.shell.exporting import ask_export, copy
@@ -103,7 +102,6 @@ class GoalsScreen(DecisionScreen):
         Binding("U", "redo", "Redo", show=False),
         Binding("M", "map", "Map", tooltip="The map alone, or the list again"),
         Binding("v", "view", "Detail", tooltip="List or detail, on a narrow terminal"),
-        Binding("t", "merges", "Merges", tooltip="Which groups were made of which"),
         Binding("d", "drift", "Drift", tooltip="How shares changed over time"),
         Binding("J", "judge", "Judge", tooltip="Triage of just this goal's conversations"),
         Binding("O", "outliers", "Outliers", tooltip="Conversations in no group", show=False),
@@ -231,7 +229,7 @@ class GoalsScreen(DecisionScreen):
     def _show_map(self, points: list[MapPoint]) -> None:
         largest = sorted(self.groups, key=lambda group: -group.size)[: len(LETTERS)]
         names = [(group.id, label_of(group)) for group in largest]
-        self.query_one(GroupMap).show([Dot(p.x, p.y, p.group) for p in points], names)
+        self.query_one(GroupMap).show(points, names)
 
     def on_row_table_highlighted(self) -> None:
         """Shows the group under the cursor."""
@@ -334,11 +332,6 @@ class GoalsScreen(DecisionScreen):
     def on_group_map_stepped(self, message: GroupMap.Stepped) -> None:
         """On the map the arrow keys go through the groups."""
         self.table.action_move(message.by)
-
-    def action_merges(self) -> None:
-        """Opens the tree of merges."""
-        if self._is_clustered():
-            self.app.push_screen(GoalTreeScreen(self.services, self.feed, self.MODE))
 
     def action_drift(self) -> None:
         """Opens the drift of the shares."""

@@ -111,7 +111,7 @@ def measured(
     embedder = embedder_for("tfidf")
     embedder.fit(texts)
     vectors = embedder.embed(texts)
-    clusters = cluster(vectors, propose_k(vectors, 0).k, 0)
+    clusters = cluster(vectors, propose_k(vectors, 0), 0)
     near = Neighbours(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
     after = merged(Board(vectors, clusters, shown, embedder))
     groups = settle(near, after, np.zeros(len(after), dtype=np.bool_))

@@ -122,7 +122,7 @@ def measure(
     """Clusters, merges and judges with one seed."""
     goals = int(gold.max()) + 1
     plain = cluster(vectors, goals, seed, cut=None)
-    clusters = cluster(vectors, k1 or propose_k(vectors, seed).k, seed)
+    clusters = cluster(vectors, k1 or propose_k(vectors, seed), seed)
     board = Board(vectors, clusters, texts, embedder)
     after = merged(board)
     near = Neighbours(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)

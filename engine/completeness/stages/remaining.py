@@ -88,14 +88,10 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
                 candidates = scores.below_threshold(conn, scores_key)
                 missing = set(scores.ids_without_remaining(conn, tasks_key, scores_key))
             chars = conversations.chars(conn, candidates)
-        if not missing:
-            return
-        yield Progress(0, len(missing), "loading the model")
-        self._work.load()
-        yield from self._in_blocks(run_id, blocks(candidates, chars), missing)
+        yield from self._load_and_answer(run_id, blocks(candidates, chars), missing)
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Wrote the remaining tasks of {counted(self.written, 'conversation')}"
         text += f", the model named none for {self.empty:,}." if self.empty else "."
         return text + self._work.spent()

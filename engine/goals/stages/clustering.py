@@ -60,6 +60,7 @@ class ClusterStage(CpuStage):
     """Clusters vectors, stores the result in one transaction and makes it the clustering that is shown."""
 
     name = "cluster"
+    title = "Clustering goals"
 
     def __init__(
         self,
@@ -83,11 +84,6 @@ class ClusterStage(CpuStage):
         self._k, self._seed, self._largest = k, seed, largest
         self.clustering_id: int | None = None
         self._summary = "Nothing was clustered."
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return "Clustering goals"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -136,7 +132,7 @@ class ClusterStage(CpuStage):
             report(0, f"{len(ids):,} vectors read")
             k = self._k
             if k is None:
-                k = min(propose_k(rows, self._seed).k, max(1, len(ids)))
+                k = min(propose_k(rows, self._seed), max(1, len(ids)))
                 report(0, f"{k} clusters proposed")
             found = cluster(
                 rows,
@@ -217,11 +213,23 @@ def _members(ids: Ids, found: Clusters) -> Iterator[Member]:
         )
 
 
-BLOCK = 8
+CLUSTERS_PER_BLOCK = 8
 """Clusters in one request to the model."""
 
 
-class LabelStage(BlockStage[int, LabelEntry]):
+class OnClustering:
+    """Mixin of stages that work on one clustering: the one that the stage before makes, or the one that is shown."""
+
+    _project: Project
+    _cluster: ClusterStage | None = None
+
+    @cached_property
+    def _stored(self) -> Clustering:
+        with self._project.reading() as conn:
+            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
+
+
+class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     """Labels the clusters that have no label under this configuration yet, the largest first."""
 
     name = "label"
@@ -277,13 +285,12 @@ class LabelStage(BlockStage[int, LabelEntry]):
         self._project.write(lambda conn: clusterings.register_labels(conn, clustering_id, key))
         with self._project.reading() as conn:
             missing = set(clusterings.clusters_without_label(conn, clustering_id, key))
-        if not missing:
-            return
-        yield Progress(0, len(missing), "loading the model")
-        self._work.load()
         numbers = sorted(self._clusters)
-        planned = [numbers[at : at + BLOCK] for at in range(0, len(numbers), BLOCK)]
-        yield from self._in_blocks(run_id, planned, missing)
+        planned = [
+            numbers[start : start + CLUSTERS_PER_BLOCK]
+            for start in range(0, len(numbers), CLUSTERS_PER_BLOCK)
+        ]
+        yield from self._load_and_answer(run_id, planned, missing)
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
@@ -291,11 +298,6 @@ class LabelStage(BlockStage[int, LabelEntry]):
         if self.without:
             text += f"; {self.without:,} are named by phrases of their members"
         return f"{text}.{self._work.spent()}"
-
-    @cached_property
-    def _stored(self) -> Clustering:
-        with self._project.reading() as conn:
-            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
 
     @cached_property
     def _clusters(self) -> dict[int, Cluster]:

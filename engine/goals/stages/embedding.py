@@ -85,14 +85,10 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         key = self.config_hash
         self._project.write(lambda conn: goals.register(conn, key, self._work.model.label))
         with self._project.reading() as conn:
-            every = self._selection.ids(conn)
-            missing = set(goals.ids_without_summary(conn, key)).intersection(every)
-            chars = conversations.chars(conn, every)
-        if not missing:
-            return
-        yield Progress(0, len(missing), "loading the model")
-        self._work.load()
-        yield from self._in_blocks(run_id, blocks(every, chars), missing)
+            selected = self._selection.ids(conn)
+            missing = set(goals.ids_without_summary(conn, key)).intersection(selected)
+            chars = conversations.chars(conn, selected)
+        yield from self._load_and_answer(run_id, blocks(selected, chars), missing)
 
     def summary(self) -> str:
         """The result in one sentence with counts."""

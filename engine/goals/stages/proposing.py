@@ -28,10 +28,10 @@ from engine.goals.questions import (
     read_mixed,
     read_reason,
 )
-from engine.goals.records import Clustering, Pair, PairAnswer
-from engine.goals.stages.clustering import ClusterStage
+from engine.goals.records import Pair, PairAnswer
+from engine.goals.stages.clustering import ClusterStage, OnClustering
 from engine.goals.tables import decisions
-from engine.goals.tables.clusterings import source_of, stored_clustering
+from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
@@ -183,7 +183,7 @@ PAIRS_PER_BLOCK = 4
 """Pairs in one block of questions."""
 
 
-class ProposeStage(ModelStage):
+class ProposeStage(OnClustering, ModelStage):
     """Asks about the undecided pairs that were not asked about yet, in the order of the merge queue.
 
     The queue is read again before each block, so it follows decisions that a person makes meanwhile. Answers are stored
@@ -288,11 +288,6 @@ class ProposeStage(ModelStage):
     def _state(self) -> MergeState:
         """Returns the groups that are asked about."""
         return self._queue_cache.decision_log.state(self._stored.id)
-
-    @cached_property
-    def _stored(self) -> Clustering:
-        with self._project.reading() as conn:
-            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
 
     @cached_property
     def _questions(self) -> PairQuestions:

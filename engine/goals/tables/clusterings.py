@@ -29,7 +29,7 @@ MEDIAN_SHARE = 0.9
 
 
 def word_label(words: Sequence[str]) -> str:
-    """The name of a cluster without a label, from its distinctive words."""
+    """Returns the name of a cluster without a label, from its distinctive words."""
     return " · ".join(words[:LABEL_WORDS])
 
 
@@ -86,7 +86,7 @@ class LabelEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
+class Assignment:
     """The assignment of a conversation that was imported after the clustering.
 
     Attributes:
@@ -169,12 +169,14 @@ def put_second_shares(conn: sqlite3.Connection, clustering_id: int) -> None:
     It is the softmax over the two clusters of cosine times a sharpness, which is chosen so that the median member has
     the share `MEDIAN_SHARE` in its own, as in `engine.goals.clusters.clustering`.
     """
-    own = "FROM membership WHERE clustering_id = ? AND cluster IS NOT NULL AND second IS NOT NULL"
-    (count,) = conn.execute(f"SELECT count(*) {own}", (clustering_id,)).fetchone()
+    members = (
+        "FROM membership WHERE clustering_id = ? AND cluster IS NOT NULL AND second IS NOT NULL"
+    )
+    (count,) = conn.execute(f"SELECT count(*) {members}", (clustering_id,)).fetchone()
     if not count:
         return
     (gap,) = conn.execute(
-        f"SELECT second_distance - distance {own} ORDER BY 1 LIMIT 1 OFFSET ?",
+        f"SELECT second_distance - distance {members} ORDER BY 1 LIMIT 1 OFFSET ?",
         (clustering_id, count // 2),
     ).fetchone()
     sharpness = math.log(MEDIAN_SHARE / (1 - MEDIAN_SHARE)) / min(2.0, max(gap, 1e-3))
@@ -198,18 +200,18 @@ _CLUSTERING = (
 
 
 def clusterings(conn: sqlite3.Connection) -> list[Clustering]:
-    """All clusterings, oldest first."""
+    """Returns all clusterings, oldest first."""
     return [Clustering(*row) for row in conn.execute(f"{_CLUSTERING} ORDER BY g.id")]
 
 
 def clustering(conn: sqlite3.Connection, clustering_id: int) -> Clustering | None:
-    """One clustering; None if there is none of this id."""
+    """Returns one clustering; None if there is none of this id."""
     row = conn.execute(f"{_CLUSTERING} WHERE g.id = ?", (clustering_id,)).fetchone()
     return None if row is None else Clustering(*row)
 
 
 def find(conn: sqlite3.Connection, config_hash: str) -> int | None:
-    """Id of the newest clustering of a configuration; None before it was made."""
+    """Returns the id of the newest clustering of a configuration; None before it was made."""
     row = conn.execute(
         "SELECT max(id) FROM clustering WHERE config_hash = ?", (config_hash,)
     ).fetchone()
@@ -217,22 +219,22 @@ def find(conn: sqlite3.Connection, config_hash: str) -> int | None:
 
 
 def shown(conn: sqlite3.Connection) -> int | None:
-    """Id of the clustering that is shown; None before any was made."""
+    """Returns the id of the clustering that is shown; None before any was made."""
     value: int | None = settings.get(conn, _SHOWN)
     return value
 
 
 def stored_clustering(conn: sqlite3.Connection, clustering_id: int | None) -> Clustering:
-    """The stored clustering of an id; None gives the one that is shown.
+    """Returns the clustering of an id; None gives the one that is shown.
 
     Raises:
-        UsageError: There is no such clustering.
+        NotYet: There is no such clustering.
     """
     key = shown(conn) if clustering_id is None else clustering_id
-    found = None if key is None else clustering(conn, key)
-    if found is None:
+    stored = None if key is None else clustering(conn, key)
+    if stored is None:
         raise NotYet("Nothing was clustered yet.", "Run `workbench run cluster PROJECT` first.")
-    return found
+    return stored
 
 
 def source_of(stored: Clustering) -> TextSource:
@@ -246,7 +248,7 @@ def show(conn: sqlite3.Connection, clustering_id: int) -> None:
 
 
 def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
-    """The clusters of a clustering by number, with the labels of the configuration that is shown."""
+    """Returns the clusters of a clustering by number, with the labels of the configuration that is shown."""
     rows = conn.execute(
         "SELECT c.number, c.size, c.spread, c.reach, c.words, c.centre, coalesce(l.label, ''),"
         " coalesce(l.description, ''), coalesce(l.config_hash, ?2) <> ?2 FROM cluster AS c"
@@ -272,7 +274,7 @@ def clusters(conn: sqlite3.Connection, clustering_id: int) -> list[Cluster]:
 
 
 def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, tuple[str, str]]:
-    """(label, description) of each cluster by phrases of its members; empty for one of an earlier version."""
+    """Returns (label, description) of each cluster by phrases of its members; empty for one of an earlier version."""
     rows = conn.execute(
         "SELECT number, label, description FROM cluster_label"
         " WHERE clustering_id = ? AND config_hash = ?",
@@ -282,7 +284,7 @@ def phrase_labels(conn: sqlite3.Connection, clustering_id: int) -> dict[int, tup
 
 
 def labelled(conn: sqlite3.Connection, clustering_id: int) -> tuple[str | None, int]:
-    """(configuration of the current labels, their number); changes whenever the labels change."""
+    """Returns the configuration of the current labels and their number, which change whenever the labels change."""
     row = conn.execute(
         "SELECT g.label_config, (SELECT count(*) FROM cluster_label AS l WHERE l.clustering_id = g.id"
         " AND l.config_hash = g.label_config) FROM clustering AS g WHERE g.id = ?",
@@ -301,7 +303,7 @@ def register_labels(conn: sqlite3.Connection, clustering_id: int, config_hash: s
 def clusters_without_label(
     conn: sqlite3.Connection, clustering_id: int, config_hash: str
 ) -> array[int]:
-    """Numbers of the clusters that have neither a label nor a reason for none under a configuration."""
+    """Returns the numbers of the clusters that have neither a label nor a reason for none under a configuration."""
     return read_ids(
         conn,
         "SELECT number FROM cluster AS c WHERE clustering_id = ?1 AND NOT EXISTS (SELECT 1 FROM"
@@ -330,7 +332,7 @@ def add_labels(
 
 
 def membership(conn: sqlite3.Connection, clustering_id: int) -> tuple[array[int], array[int]]:
-    """Ids of the conversations of a clustering, ascending, and the cluster of each; `NONE` for an outlier."""
+    """Returns the conversation ids of a clustering, ascending, and the cluster of each; `NONE` for an outlier."""
     with snapshot(conn):
         where = " FROM membership WHERE clustering_id = ? ORDER BY conversation_id"
         return (
@@ -342,7 +344,8 @@ def membership(conn: sqlite3.Connection, clustering_id: int) -> tuple[array[int]
 def ids_without_assignment(
     conn: sqlite3.Connection, clustering_id: int, vector_config: str
 ) -> array[int]:
-    """Ids of the conversations that have a vector but are neither in a clustering nor assigned; in id order."""
+    """Returns the ids of the conversations that have a vector but are neither in a clustering nor assigned; in id
+    order."""
     # Imported here: it brings numpy, which a list of conversations does not wait for.
     from engine.goals.tables import vectors
 
@@ -351,8 +354,8 @@ def ids_without_assignment(
         (key,) = conn.execute(
             "SELECT id FROM vector_config WHERE config_hash = ?", (vector_config,)
         ).fetchone()
-        have = every.of(vectors.vector_ids(conn, key))
-        taken = every.of(
+        with_vector = every.of(vectors.vector_ids(conn, key))
+        placed = every.of(
             read_ids(
                 conn,
                 "SELECT conversation_id FROM membership WHERE clustering_id = ?1 UNION ALL"
@@ -360,11 +363,11 @@ def ids_without_assignment(
                 (clustering_id,),
             )
         )
-        return (have - taken).ascending()
+        return (with_vector - placed).ascending()
 
 
 def assign(
-    conn: sqlite3.Connection, clustering_id: int, run_id: int, entries: Sequence[Assigned]
+    conn: sqlite3.Connection, clustering_id: int, run_id: int, entries: Sequence[Assignment]
 ) -> None:
     """Stores the groups of conversations that came after the clustering; an earlier assignment is replaced."""
     conn.executemany(
@@ -386,10 +389,10 @@ def assign(
     )
 
 
-def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assigned]:
-    """The conversations that were assigned after the clustering, in id order."""
+def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assignment]:
+    """Returns the conversations that were assigned after the clustering, in id order."""
     return [
-        Assigned(row[0], row[1], row[2], tuple(map(tuple, json.loads(row[3]))), row[4], row[5])
+        Assignment(row[0], row[1], row[2], tuple(map(tuple, json.loads(row[3]))), row[4], row[5])
         for row in conn.execute(
             "SELECT conversation_id, group_id, score, others, distance, after FROM assignment"
             " WHERE clustering_id = ? ORDER BY conversation_id",
@@ -399,7 +402,8 @@ def assignments(conn: sqlite3.Connection, clustering_id: int) -> list[Assigned]:
 
 
 def assigned_version(conn: sqlite3.Connection, clustering_id: int) -> tuple[int, int, int]:
-    """(conversations assigned, those of them in no group, newest run that assigned any)."""
+    """Returns the number of conversations assigned, of those in no group, and the newest run that assigned any; they
+    change whenever the assignments change."""
     row = conn.execute(
         "SELECT count(*), count(*) - count(group_id), coalesce(max(run_id), 0) FROM assignment"
         " WHERE clustering_id = ?",

@@ -16,7 +16,7 @@ from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import Clustering, ClusteringSummary, GoalGroup, Ids
 from engine.goals.tables import clusterings, decisions, measurements, vectors
 from engine.goals.tables import groups as goal_counts
-from engine.goals.tables.clusterings import Assigned, Cluster
+from engine.goals.tables.clusterings import Assignment, Cluster
 from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
 from engine.project.idset import IdSet
@@ -65,7 +65,7 @@ class ClusteringView:
     stored: Clustering
     state: MergeState
     clusters: tuple[Cluster, ...]
-    assigned: tuple[Assigned, ...]
+    assigned: tuple[Assignment, ...]
     stability: Mapping[int, float]
     _means: dict[str, Floats] = field(default_factory=dict)
 

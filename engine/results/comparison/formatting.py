@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable, text_table
 from engine.base.text import one_line
-from engine.questions.records.calibration import CompletionRate
+from engine.questions.records import CompletionRate
 from engine.results.comparison.records import (
     Breakdown,
     ClusteringComparison,

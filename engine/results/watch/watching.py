@@ -35,7 +35,7 @@ from engine.jobs.contract import Lane, Progress, Stage
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.records.example_probes import LEAST_OF_EACH, SUCCESS
+from engine.questions.records import LEAST_OF_EACH, SUCCESS
 from engine.questions.tables import example_probes
 from engine.results.watch.signals import ENDED_INCOMPLETE, Past, Rule, Rules, calibrate
 from engine.results.watch.watched_inputs import WatchedInput

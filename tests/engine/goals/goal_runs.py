@@ -156,7 +156,7 @@ class _PrintingStage:
 def small_blocks() -> None:
     """Two clusters and four conversations a block, so that small projects have several blocks."""
     scored.small_blocks()
-    clustering.BLOCK = 2
+    clustering.CLUSTERS_PER_BLOCK = 2
 
 
 def same_vectors(first: Vectors, second: Vectors) -> bool:

@@ -1,4 +1,4 @@
-"""The goals: groups with their figures, their members, the tree of merges, the drift of their shares."""
+"""The goals: groups with their figures, their members, the drift of their shares."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class TestList:
         """Without a clustering the screen says what to do, and so does each key that needs one."""
         async with opened(project(), mode="5") as pilot:
             assert "No goals yet" in text(pilot)
-            for key in ("m", "e", "p", "D", "P", "t", "d", "J", "O", "a", "b", "c", "X"):
+            for key in ("m", "e", "p", "D", "P", "d", "J", "O", "a", "b", "c", "X"):
                 pilot.app.clear_notifications()
                 await press(pilot, key)
                 assert "No clustering was made yet; r makes one." in text(pilot), key
@@ -270,25 +270,6 @@ class TestViews:
             assert screen.table.cursor_index == 1
             await press(pilot, "escape")
             assert screen.table.has_focus
-
-    async def test_tree_of_merges(self) -> None:
-        """t lists each group with what it was made of and who made it; enter opens what was merged away."""
-        support = clustered()
-        review = support.merge_review
-        lamps = review.merge(review.pair(*(group_id(support, LABELS[n]) for n in (0, 2))), "Lamps")
-        review.merge(
-            review.pair(lamps.made[0], group_id(support, "Count files")), "Lamps and files"
-        )
-        async with opened(support, mode="5") as pilot:
-            await press(pilot, "t")
-            shown = lines(pilot)
-            at = next(i for i, line in enumerate(shown) if "Lamps and files" in line)
-            assert f"you, {lamps.given_at[:10]}" in shown[at]
-            assert "├ Lamps" in shown[at + 1]
-            assert "│ ├ Exchange a damaged lamp" in shown[at + 2]
-            assert "└ Count files" in shown[at + 4]
-            await press(pilot, "down", "down", "enter")
-            assert sorted(members_screen(pilot).table.ids) == MEMBERS[LABELS[0]]
 
     async def test_drift(self) -> None:
         """d lists the groups by how their shares changed; i compares imports."""

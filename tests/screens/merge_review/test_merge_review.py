@@ -414,25 +414,6 @@ class TestHistory:
             assert "groups after it" in text(pilot)
 
 
-async def test_an_hour_on_the_desk() -> None:
-    """A session: merges, refusals, a skip, a label, a split, a never, undo and redo; all of it is stored."""
-    support = clustered()
-    async with opened(support, (120, 34), mode="6") as pilot:
-        await press(pilot, "y", "s", "n", "N", "u", "N")
-        await press(pilot, "S", "a", "enter")
-        await press(pilot, "e", "end", *" now", "enter", "y")
-        await press(pilot, "H", "left", "left", "escape")
-        await press(pilot, "u", "U")
-    made = kinds(support)
-    assert made[:4] == ["merge", "apart", "never", "split"]
-    assert made[-1] == "merge"
-    assert support.merge_review.history()[0].names[0][0].endswith(" now")
-    members = [
-        m.conversation_id for g in support.goals.groups() for m in support.goals.members(g.id)
-    ]
-    assert sorted(members) == sorted(member for own in MEMBERS.values() for member in own)
-
-
 async def test_a_vanished_pair_gives_way() -> None:
     """When something else merges a group away, the next pair takes the place of one that no longer exists."""
     support = clustered()

@@ -6,11 +6,10 @@ from itertools import combinations
 
 import pytest
 
-from engine.base.errors import ProjectReadOnly, UsageError
+from engine.base.errors import UsageError
 from engine.goals.service.groups import GoalService
 from engine.goals.service.merge_review import MergeReviewService
-from engine.project.project import Project
-from tests.engine.goals.service.goal_project import TOPIC, members, stored_review, topic_of
+from tests.engine.goals.service.goal_project import TOPIC, members, topic_of
 
 
 class TestDeciding:
@@ -105,16 +104,3 @@ class TestDeciding:
         assert (group.label, group.pinned) == ("Keep me", True)
         with pytest.raises(UsageError, match="needs a name"):
             review.rename(made, "   ")
-
-    def test_reading_only(self, clustered: Project) -> None:
-        """A read-only project can be read and refuses decisions."""
-        with Project.open(clustered.path) as second:
-            review = stored_review(second)
-            a, b, *_ = (row.id for row in review.goals.groups())
-            assert review.proposal() is not None
-            with pytest.raises(ProjectReadOnly):
-                review.merge(review.pair(a, b))
-            with pytest.raises(ProjectReadOnly):
-                review.set_least_similarity(0.5)
-            with pytest.raises(ProjectReadOnly):
-                review.undo()

@@ -42,7 +42,7 @@ Content = dict[str, list[tuple[Any, ...]]]
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four conversations and two clusters a block."""
     monkeypatch.setattr(contract, "BLOCK_CHARS", 1)
-    monkeypatch.setattr(clustering, "BLOCK", 2)
+    monkeypatch.setattr(clustering, "CLUSTERS_PER_BLOCK", 2)
 
 
 @pytest.fixture(scope="module", autouse=True)
