@@ -191,11 +191,6 @@ def read_filter(text: str) -> Filter:
     Raises:
         FilterError: It cannot be understood; the message shows the text with a caret under the place.
     """
-    if text.strip():
-        # a command may read the filter before it opens the project, which makes the fields known
-        from engine.opener.filter_fields import declare_fields
-
-        declare_fields()
     try:
         return parse_filter(text)
     except FilterError as error:

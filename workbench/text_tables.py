@@ -6,11 +6,17 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 
-from engine.base.interval import Interval
 from engine.base.number_format import figure_range
-from engine.base.report_table import Cell, CellKind, ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import (
+    Cell,
+    CellKind,
+    ReportColumn,
+    ReportRow,
+    ReportTable,
+    format_cell,
+)
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
-from engine.results.table_rendering import format_cell
 
 UNKNOWN_FIGURE = "-"
 """Printed for a figure that is unknown."""

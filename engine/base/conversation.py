@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import accumulate
 from typing import Any, Literal, get_args
 
@@ -219,3 +220,20 @@ def content_hash(messages: Iterable[Message]) -> bytes:
             canonical[-1].append(m.reasoning)
     text = _ascii_json(canonical)
     return hashlib.sha256(b"messages/1:" + text.encode("ascii")).digest()
+
+
+class State(StrEnum):
+    """The state of a conversation by its completeness score; `unscored` is never counted as one of the others."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+    BORDERLINE = "borderline"
+    UNSCORED = "unscored"
+
+
+class Verdict(StrEnum):
+    """The judgement of a person in triage."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+    UNSURE = "unsure"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.base.interval import wilson
+from engine.base.statistics.intervals import wilson
 
 BAR_WIDTH = 8
 RATE_WIDTH = 14

@@ -18,7 +18,7 @@ import numpy as np
 from engine.completeness.probe import States
 from engine.completeness.probe_calibration import Calibration, Floats
 from engine.model.adapter_files import base_fingerprint
-from engine.model.catalog import RunnableModel
+from engine.model.catalog import LoadableModel
 from engine.model.gguf_file import read_gguf
 
 PROBE_FILE = Path(__file__).with_name("bundled_probe.json")
@@ -53,7 +53,7 @@ class BundledProbe:
         return Calibration(slope=1.0, intercept=0.0, broken=0.0).true_end_probability(log_odds)
 
 
-def bundled_probe_for(model: RunnableModel) -> BundledProbe | None:
+def bundled_probe_for(model: LoadableModel) -> BundledProbe | None:
     """Returns the bundled probe, or None for a model whose states it cannot read.
 
     Those are another model, an adapted one, and endpoints.

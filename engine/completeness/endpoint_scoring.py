@@ -1,7 +1,7 @@
 """Scores conversations over HTTP: the probability of the end at each boundary.
 
 The question has two answers, the end and the continuation, and how it is put depends on what the endpoint can do
-(`engine.model.http.capabilities`):
+(`engine.model.endpoints.capabilities`):
 
 - As a message, where the prompt cannot be laid out as raw text: the first token of the answer has the probabilities.
 - As raw text, laid out around the log or the log alone: the probability of each answer after it is read.
@@ -19,15 +19,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.base.errors import RequestRefused
-from engine.completeness.block import ItemScore, LogItem, PreparedLog, Question, prepare_log
-from engine.completeness.boundaries import BoundaryLogProbs
+from engine.completeness.boundaries import BoundaryReading
 from engine.completeness.model_requests import Score
 from engine.completeness.packing import Segment
-from engine.model.endpoints.client import EndpointHandlers, EndpointModel
+from engine.completeness.scoring import ItemScore, LogItem, PreparedLog, Question, prepare_log
+from engine.model.endpoints.capabilities import no_curve, no_laid_out
+from engine.model.endpoints.dialects import text_of, without_controls
 from engine.model.endpoints.log_probs import Around, Continuation, Raw, Reader, listed
+from engine.model.endpoints.model import EndpointHandlers, EndpointModel
 from engine.model.endpoints.replies import first_tokens
-from engine.model.http.capabilities import no_curve, no_laid_out
-from engine.model.http.dialects import text_of, without_controls
 from engine.model.log_windows import Window
 from engine.model.prompt_files import Frame, Prompt
 
@@ -196,7 +196,7 @@ class _EndpointAsker:
             raise RequestRefused(
                 "it has steps too long for the context, and this endpoint takes whole texts only"
             )
-        readings: list[list[BoundaryLogProbs | None]] = []
+        readings: list[list[BoundaryReading | None]] = []
         other_tokens = False
         for window, segment in zip(prepared.windows, prepared.segments, strict=True):
             prompts = self._prompts(item, window, segment)
@@ -260,7 +260,7 @@ class _EndpointAsker:
 
     async def _read_along(
         self, prompts: Sequence[Raw], marks: Sequence[int]
-    ) -> list[BoundaryLogProbs | None]:
+    ) -> list[BoundaryReading | None]:
         """Returns the reading at each boundary, None where the endpoint hides the end.
 
         Inside the log the header of the next step follows each boundary, which is the continuation; after the last
@@ -275,7 +275,7 @@ class _EndpointAsker:
         """
         log_and_header = Raw("", (*prompts[-1].ids, *self._other.ids))
         steps = await self._reader.along(log_and_header)
-        readings: list[BoundaryLogProbs | None] = []
+        readings: list[BoundaryReading | None] = []
         for raw, mark in zip(prompts, marks, strict=True):
             header = steps[mark : mark + len(self._other.ids)]
             if log_and_header.ids[mark : mark + len(header)] != self._other.ids:
@@ -285,10 +285,10 @@ class _EndpointAsker:
             end_token = listed(steps[mark], self._end.ids[0], "")
             log_end = end_token.log_p if end_token else await self._reader.log_p(raw, self._end)
             log_continue = sum(step.chosen.log_p for step in header if step.chosen)
-            readings.append(None if log_end is None else BoundaryLogProbs(log_end, log_continue))
+            readings.append(None if log_end is None else BoundaryReading(log_end, log_continue))
         return readings
 
-    async def _read_boundary(self, raw: Raw) -> BoundaryLogProbs | None:
+    async def _read_boundary(self, raw: Raw) -> BoundaryReading | None:
         """Returns the reading at one boundary; None where the endpoint hides an answer."""
         if self._message is not None:
             step = await first_tokens(self._reader, self._message, raw.text)
@@ -296,9 +296,9 @@ class _EndpointAsker:
             other_word = listed(step, _NO_TOKEN, self._other.upto[-1])
             if end_word is None or other_word is None:
                 return None
-            return BoundaryLogProbs(end_word.log_p, other_word.log_p)
+            return BoundaryReading(end_word.log_p, other_word.log_p)
         log_end = await self._reader.log_p(raw, self._end)
         log_continue = await self._reader.log_p(raw, self._other)
         if log_end is None or log_continue is None:
             return None
-        return BoundaryLogProbs(log_end, log_continue)
+        return BoundaryReading(log_end, log_continue)

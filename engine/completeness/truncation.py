@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.base.interval import Z95, Interval
+from engine.base.statistics.intervals import Z95, Interval
 from engine.base.statistics.ranking import LEAST_GROUPS, area_interval
 
 

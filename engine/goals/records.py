@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.records import StateCounts
-from engine.questions.records.calibration import Agreement
+from engine.questions.records import Agreement
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,16 +53,21 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class ClusteringRow:
-    """One clustering.
+class Clustering:
+    """One clustering as it was made and stored.
 
     Attributes:
         config_hash: Config hash over texts, vectors and parameters of the clustering.
+        run_id: Id of the run that made it.
+        created_at: ISO 8601 time.
         k: Number of clusters asked for, an overestimate.
-        groups: Number of current groups.
-        outliers: Conversations in no cluster.
+        conversations: Number of conversations with a vector.
+        outliers: Number of those that are in no cluster.
         without: Number of conversations without a goal text; `export` gives the reasons.
-        novel: Number of conversations that were imported later and assigned to no group.
+        vector_config: Config hash of the vectors.
+        goal_config: Config hash of the summaries; None where no summaries were clustered.
+        label_config: Config hash of the labels that are shown.
+        pair_config: Config hash of the answers on pairs that are shown; None before a model was asked.
     """
 
     id: int
@@ -74,9 +79,25 @@ class ClusteringRow:
     k: int
     seed: int
     conversations: int
-    groups: int
     outliers: int
     without: int
+    vector_config: str
+    goal_config: str | None
+    label_config: str | None
+    pair_config: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringSummary:
+    """A clustering with the counts that change after it was made.
+
+    Attributes:
+        groups: Number of current groups.
+        novel: Number of conversations that were imported later and assigned to no group.
+    """
+
+    clustering: Clustering
+    groups: int
     novel: int
 
 
@@ -368,12 +389,14 @@ class SettleCandidate:
     Attributes:
         count: Number of conversations that would move.
         outliers: Those of them in no group now.
+        move: The decision that moves them.
     """
 
     label: str
     size: int
     count: int
     outliers: int
+    move: GoalDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,8 +407,8 @@ class SplitProposal:
         apart: Distance between the centers of its two parts, as a share of the usual distance between groups.
         same: The model's probability that both parts are one goal; None where it was not asked.
         model: Name of that model; "" where none was asked.
-        words: Words that tell the parts apart, of each part; the larger part first.
-        parts: Conversation ids of each part.
+        words: Words that tell the parts apart, of each part; empty where they are not looked for.
+        parts: Conversation ids of each part, the larger part first.
     """
 
     group_id: str

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from engine.base.conversation import Conversation, Message, ToolCall, with_calls
+from engine.base.line_files import ColumnType
 from engine.base.text import as_json
-from engine.conversations.service.line_files import ColumnType
 from engine.conversations.tables import conversations
 from engine.formats.messages.times import TIMES
 from engine.opener.table_export import TableColumns, column_type, table_lines

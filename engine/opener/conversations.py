@@ -8,10 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.base.conversation import LogPiece, render_log
-from engine.base.outcomes import State, Verdict
-from engine.completeness.records import DecisionRule, Histogram, RemainingRow, ScoreRow, StateCounts
-from engine.completeness.tables import remaining, score_sets, scores
+from engine.base.conversation import LogPiece, State, Verdict, render_log
+from engine.completeness.records import (
+    DecisionRule,
+    Histogram,
+    RemainingTasks,
+    ScoreRow,
+    StateCounts,
+)
+from engine.completeness.tables import score_sets, scores
 from engine.completeness.tables.fields import in_state
 from engine.conversations.filters import Filter, ListQuery
 from engine.conversations.records import (
@@ -22,7 +27,7 @@ from engine.conversations.records import (
     QuarantineRow,
 )
 from engine.conversations.shared_text import SharedText
-from engine.conversations.tables import earlier_states, facets, selecting, shared_text, sources
+from engine.conversations.tables import earlier_states, facets, imports, selecting, shared_text
 from engine.conversations.tables.conversations import (
     by_name,
     dates,
@@ -40,7 +45,7 @@ from engine.project.project import Project
 from engine.project.sql import chunks, placeholders, snapshot
 from engine.questions.tables import example_probes
 from engine.questions.tables.verdicts import CURRENT_VERDICTS, tags, tags_of
-from engine.results.comparison import field_values
+from engine.results.comparison import measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +178,7 @@ def counts(conn: sqlite3.Connection, query: ListQuery | None = None) -> Counts:
             duplicates=_count(conn, within, "SELECT conversation_id FROM alias"),
             leaks=_count(conn, within, "SELECT conversation_id FROM leak"),
             verdicts=_count(conn, within, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})"),
-            quarantined=sources.quarantined_count(conn),
+            quarantined=imports.count_quarantined(conn),
         )
 
 
@@ -251,7 +256,7 @@ class ConversationService:
     def earlier_states(self, conversation_id: int) -> list[EarlierState]:
         """What the conversation was before imports replaced its text, the newest first."""
         with self._project.reading() as conn:
-            return earlier_states.of_conversation(conn, conversation_id)
+            return earlier_states.earlier_states_of(conn, conversation_id)
 
     def leaks(self, conversation_id: int) -> list[LeakRow]:
         """What the leak guard kept from the model."""
@@ -268,10 +273,10 @@ class ConversationService:
         with self._project.reading() as conn:
             return scores.score(conn, conversation_id)
 
-    def remaining(self, conversation_id: int) -> RemainingRow | None:
+    def remaining(self, conversation_id: int) -> RemainingTasks | None:
         """The remaining tasks that belong to the current score."""
         with self._project.reading() as conn:
-            return remaining.current(conn, conversation_id)
+            return scores.current_remaining(conn, conversation_id)
 
     def counts(self, query: ListQuery | None = None) -> Counts:
         """Counts of the project, or of what matches a query."""
@@ -281,7 +286,7 @@ class ConversationService:
     def reports(self) -> list[str]:
         """What was read from each source that was read to its end, as JSON, in the order of the first imports."""
         with self._project.reading() as conn:
-            return sources.reports(conn)
+            return imports.source_reports(conn)
 
     def checks(self) -> CheckCounts | None:
         """Languages, personal data and near duplicates that were found; None if nothing was looked at."""
@@ -291,7 +296,7 @@ class ConversationService:
     def quarantined(self, limit: int) -> list[QuarantineRow]:
         """The first records that could not be imported, in the order of import."""
         with self._project.reading() as conn:
-            return sources.quarantined(conn, limit=limit)
+            return imports.quarantine_rows(conn, limit=limit)
 
     def by_value(self, field: str) -> Mapping[str, array[int]]:
         """Ids of the conversations by their value of a field that can be compared by; those without one are left out.
@@ -300,7 +305,7 @@ class ConversationService:
             UsageError: There is no such field.
         """
         with self._project.reading() as conn:
-            return field_values.conversations_by_value(conn, field)
+            return measured.conversations_by_value(conn, field)
 
     def values(self, field: str, rest: Filter) -> Sequence[tuple[str, int | None]]:
         """Values of a field of filters with the number of conversations that also match the rest of the filter.
@@ -317,7 +322,7 @@ class ConversationService:
     def sources(self) -> list[str]:
         """Labels of the sources, in order of import."""
         with self._project.reading() as conn:
-            return sources.labels(conn)
+            return imports.source_labels(conn)
 
     def shared_text(self) -> SharedText:
         """The text that many conversations share, as the last import found it."""

@@ -27,13 +27,14 @@ from engine.base.folders import APP
 from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.model.catalog import DEFAULT_MODEL, AdapterEntry, Catalog, ModelEntry
-from engine.model.catalog_file import cpu_name
-from engine.model.http.endpoint_book import EndpointBook
+from engine.model.catalog_files import cpu_name
+from engine.model.endpoints.endpoint_book import EndpointBook
 from engine.model.hub.access import DEFAULT_HUB
 from engine.model.hub.pulls import unfinished
+from engine.model.memory_plan import machine_memory
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Machine
-from engine.model.service.facts import ModelFacts, machine_memory, model_facts
+from engine.model.service.model_files import ModelFacts, model_facts
 from engine.project import settings
 from engine.project.health import examine, sqlite_facts
 from engine.project.network import OFFLINE_KEY

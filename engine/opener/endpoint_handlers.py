@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.completeness import endpoint_scoring
-from engine.model.endpoints.client import EndpointHandlers
+from engine.model.endpoints.model import EndpointHandlers
 from engine.trees import endpoint_growth
 
 ENDPOINT_HANDLERS: EndpointHandlers = {

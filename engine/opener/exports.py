@@ -15,17 +15,15 @@ from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from engine.base.conversation import Conversation
-from engine.base.outcomes import State
+from engine.base.conversation import Conversation, State
+from engine.base.line_files import new_file, write_file
 from engine.completeness.records import ScoreRow
 from engine.completeness.tables import scores
-from engine.conversations.service.line_files import new_file, write_file
 from engine.conversations.text_checks import Redactor
 from engine.formats.records import Imported
 from engine.opener.conversation_forms import message_line
 from engine.project.project import Project
-from engine.questions.records.example_probes import Proposed
-from engine.questions.records.triage import Judged
+from engine.questions.records import Judged, Proposed
 from engine.questions.tables import example_probes, second_verdicts
 from engine.trees import tables as trees
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from engine.base.conversation import State
 from engine.base.number_format import probability
-from engine.base.outcomes import State
 from engine.completeness.records import ScoreRow
 from engine.conversations.filters import ListQuery
 from engine.opener.conversations import ConversationRow
@@ -64,7 +64,7 @@ def goal_labels(project: OpenProject) -> dict[int, str]:
     clustering = project.goals.shown()
     if clustering is None:
         return {}
-    state = project.merge_queue_cache.decision_log.state(clustering.id)
+    state = project.merge_queue_cache.decision_log.state(clustering.clustering.id)
     return {
         int(member): state.groups[key].label
         for key in state.current

@@ -9,13 +9,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from engine.base.errors import UsageError
+from engine.base.line_files import write_file, write_lines, write_parquet, written_beside
 from engine.base.number_format import counted
-from engine.conversations.service.line_files import (
-    write_file,
-    write_lines,
-    write_parquet,
-    written_beside,
-)
 from engine.opener import annotation_tasks, conversation_forms
 from engine.opener.conversation_forms import (
     ANNOTATION_FORMS,

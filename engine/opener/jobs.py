@@ -35,7 +35,7 @@ class JobService:
             config = score_sets.config_in_force(conn)
         if config is not None and config.mode != "outside":
             return config.mode
-        from engine.completeness.records import ScoringRequest
+        from engine.completeness.scoring_request import ScoringRequest
 
         return self._scoring().mode_for(ScoringRequest())
 
@@ -55,13 +55,13 @@ class JobService:
         return self._runner.start(self._run_of(mode, wanted).stages)
 
     def _run_of(self, mode: Mode, wanted: Filter | None) -> ScoringRun:
-        from engine.completeness.records import ScoringRequest
+        from engine.completeness.scoring_request import ScoringRequest
 
         return self._scoring().run(ScoringRequest(mode=mode, filter=wanted or Filter()))
 
     def start_import(self, paths: Sequence[str], request: ImportRequest = DEFAULT_IMPORT) -> int:
         """Starts an import and then a check of what it brought in the background; returns the job id."""
-        from engine.conversations.service.imports import import_stages
+        from engine.conversations.service import import_stages
 
         return self._runner.start(import_stages(self._project, paths, request))
 

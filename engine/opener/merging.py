@@ -20,15 +20,15 @@ from dataclasses import dataclass, field
 from heapq import merge as in_order
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from engine.base.errors import ProjectDamaged, ProjectError
 from engine.base.files import atomic_replacement
 from engine.base.number_format import counted
 from engine.completeness.tables import score_sets
 from engine.conversations.tables import facets
-from engine.project import cjk_index, project_id, settings
-from engine.project.file.failures import translate_file_errors
+from engine.project import cjk_index, settings
+from engine.project.connections import file_uri
+from engine.project.failures import translate_file_errors
 from engine.project.project import Project
 from engine.project.sql import MESSAGE_BITS
 from engine.questions.tables import verdicts
@@ -125,19 +125,15 @@ def merge(paths: Sequence[str], target: str) -> list[Taken]:
     with translate_file_errors(target), atomic_replacement(Path(target)) as made:
         _copy(paths[0], made)
         with closing(sqlite3.connect(made, isolation_level=None, uri=True)) as conn:
-            project_id.renew(conn)
+            settings.renew_project_id(conn)
             score_sets.drop_unfinished(conn)
             found = [_take(conn, path) for path in paths[1:]]
     return found
 
 
-def _uri(path: str) -> str:
-    return f"file:{quote(os.path.realpath(path))}?mode=ro"
-
-
 def _copy(path: str, made: Path) -> None:
     with (
-        closing(sqlite3.connect(_uri(path), uri=True)) as source,
+        closing(sqlite3.connect(file_uri(path), uri=True)) as source,
         closing(sqlite3.connect(made)) as copy,
     ):
         source.backup(copy)
@@ -146,7 +142,7 @@ def _copy(path: str, made: Path) -> None:
 def _take(conn: sqlite3.Connection, path: str) -> Taken:
     """Adds what a project has beyond the new file, in one transaction."""
     taken = Taken(path)
-    conn.execute("ATTACH ? AS other", (_uri(path),))
+    conn.execute("ATTACH ? AS other", (file_uri(path),))
     try:
         conn.execute("BEGIN IMMEDIATE")
         _match_sources(conn)
@@ -159,7 +155,7 @@ def _take(conn: sqlite3.Connection, path: str) -> Taken:
         _leave_probes_out(conn, taken)
         for results in _RESULTS:
             _add_results(conn, results, taken)
-        with closing(sqlite3.connect(_uri(path), uri=True)) as theirs:
+        with closing(sqlite3.connect(file_uri(path), uri=True)) as theirs:
             _count_verdicts(conn, theirs, taken)
             _add_filters(conn, theirs, taken)
         _add_verdicts(conn, taken)

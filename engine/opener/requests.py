@@ -9,9 +9,14 @@ from functools import partial
 from typing import Any
 
 from engine.base.conversation import Conversation
-from engine.completeness.records import ConversationRequest, UndoneRequestMark
-from engine.completeness.requests import MIN_SCORE_FALL, requests_of, starts_by_curve
+from engine.completeness.requests import (
+    MIN_SCORE_FALL,
+    ConversationRequest,
+    UndoneRequestMark,
+    starts_by_curve,
+)
 from engine.completeness.tables import requests, scores
+from engine.completeness.tables.requests import requests_of
 from engine.conversations.tables import conversations
 from engine.goals.tables import clusterings, groups
 from engine.project.project import Project

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+from engine.base.report_table import ReportRow, ReportTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,16 +14,6 @@ class Paragraph:
 
     text: str
     important: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table; cells are texts, and the columns whose place is in `numbers` are aligned to the right."""
-
-    caption: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numbers: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +90,7 @@ class Plot:
 
 
 Figure = Bars | Columns | Points | Ranges | Plot
-Block = Paragraph | Table | Quote | Figure
+Block = Paragraph | ReportTable | Quote | Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +124,12 @@ class Document:
 
 
 def _mapped(block: Block, change: Callable[[str], str]) -> Block:
+    """Returns a block with every text changed."""
     if isinstance(block, Paragraph):
         return replace(block, text=change(block.text))
-    if isinstance(block, Table):
-        return replace(block, caption=change(block.caption), rows=_rows(block.rows, change))
+    if isinstance(block, ReportTable):
+        rows = (ReportRow(tuple(change(str(cell)) for cell in row.cells)) for row in block.rows)
+        return replace(block, title=change(block.title), rows=tuple(rows))
     if isinstance(block, Quote):
         messages = tuple((speaker, change(text)) for speaker, text in block.messages)
         return replace(block, source=change(block.source), messages=messages)
@@ -149,9 +143,3 @@ def _mapped(block: Block, change: Callable[[str], str]) -> Block:
         lines = tuple((change(a), b) for a, b in block.lines)
         return replace(block, says=change(block.says), lines=lines)
     return replace(block, labels=tuple(map(change, block.labels)))
-
-
-def _rows(
-    rows: Sequence[tuple[str, ...]], change: Callable[[str], str]
-) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(map(change, row)) for row in rows)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.base.interval import Interval
 from engine.base.report_table import Metric, ReportTable
-from engine.base.statistics.records import Classification, Contrast, Curve
+from engine.base.statistics.intervals import Classification, Contrast, Curve, Interval
 from engine.completeness.records import DecisionRule, SetMode
 
 RowKind = Literal["scores", "keywords", "position"]

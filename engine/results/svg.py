@@ -8,15 +8,25 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.base.errors import UsageError
+from engine.base.line_files import written_beside
 from engine.base.text import one_line
-from engine.conversations.service.line_files import written_beside
 from engine.results.document import Bars, Columns, Figure, Plot, Points, Ranges
 
 WIDTH = 640
+"""Width of every drawing, in the units of its view box."""
+
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+"""The signs of groups in a picture of points."""
+
 _LABEL, _VALUE, _ROW = 230, 106, 22
+"""Widths of the label and of the value in a row of bars, and the height of the row."""
+
 _HIGH = 300
+"""Height of a plot."""
+
 _MARGIN = 52
+"""Room at the left of a plot for its axis."""
+
 DASHES = ("none", "7 4", "2 3", "9 3 2 3", "1 5", "14 5")
 """Of the lines of a plot, in their order; they tell lines apart in black and white."""
 _FILE_STYLE = (
@@ -73,6 +83,7 @@ def key_of(figure: Points) -> list[str]:
 
 
 def _element(title: str, description: str, height: float, elements: Iterable[str]) -> str:
+    """Returns a drawing as an SVG element with title and description, which screen readers read."""
     return (
         f'<svg role="img" viewBox="0 0 {WIDTH} {height:.0f}" xmlns="http://www.w3.org/2000/svg">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>{''.join(elements)}</svg>"
@@ -80,6 +91,7 @@ def _element(title: str, description: str, height: float, elements: Iterable[str
 
 
 def _drawing(figure: Figure) -> _Drawing:
+    """Returns the drawing of a figure of any kind."""
     if isinstance(figure, Bars):
         return _bars(figure)
     if isinstance(figure, Columns):

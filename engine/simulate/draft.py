@@ -12,11 +12,23 @@ from engine.base.errors import BadInstruction
 from engine.simulate.sharded.instruction import Instruction, Shard, as_instruction
 
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n\s*\n")
+"""Ends of sentences, and empty lines between paragraphs."""
+
 _CLAUSE = re.compile(r"[,;:]\s+|\s+(?=(?:and|but|while|if|where|so that)\s)")
+"""Ends of clauses, for a text of a single sentence."""
+
 _WORD = re.compile(r"\w+")
+"""A word; a piece without one is none."""
+
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+"""A number, with its separators."""
+
 _NAME = re.compile(r"(?<![.!?:\"]\s)(?<!^)(?<!\n)\b[A-Z][a-z]{2,}\b")
+"""A capitalized word inside of a sentence."""
+
 _MARKS = re.compile(r"[{}\[\]<>\n]")
+"""Signs that a small model adds when it writes more than a sentence."""
+
 _FEW = 3
 """Most words of a gap that joins a neighbouring piece instead of becoming a piece."""
 
@@ -87,6 +99,7 @@ def says_no_other(shard: str, piece: str) -> bool:
 
 
 def _split(text: str, border: re.Pattern[str]) -> list[Piece]:
+    """Returns the pieces between the borders that contain a word, without white space around them."""
     starts = [0, *(match.end() for match in border.finditer(text))]
     ends = [*(match.start() for match in border.finditer(text)), len(text)]
     pieces = [_trimmed(Piece(*span), text) for span in zip(starts, ends, strict=True)]
@@ -94,32 +107,35 @@ def _split(text: str, border: re.Pattern[str]) -> list[Piece]:
 
 
 def _trimmed(piece: Piece, text: str) -> Piece:
+    """Returns a piece without white space at its ends."""
     words = piece.of(text)
     start = piece.start + len(words) - len(words.lstrip())
     return Piece(start, max(start, piece.end - len(words) + len(words.rstrip())))
 
 
 def _overlap(piece: Piece, other: Piece) -> bool:
+    """Whether two pieces share a character."""
     return piece.start < other.end and other.start < piece.end
 
 
 def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:
-    whole: list[Piece] = []
+    """Returns sorted pieces with the gaps between them, as `placed` explains."""
+    filled_up: list[Piece] = []
     end = 0
     for piece in [*pieces, Piece(len(text), len(text))]:
         gap = _trimmed(Piece(end, piece.start), text)
         words = _WORD.findall(gap.of(text))
         joins = 0 < len(words) <= _FEW
         if words and not joins:
-            whole.append(gap)
-        elif joins and whole:
-            whole[-1] = Piece(whole[-1].start, gap.end)
+            filled_up.append(gap)
+        elif joins and filled_up:
+            filled_up[-1] = Piece(filled_up[-1].start, gap.end)
         elif joins:
             piece = Piece(gap.start, piece.end)
         if piece.start < piece.end:
-            whole.append(piece)
+            filled_up.append(piece)
         end = piece.end
-    return whole
+    return filled_up
 
 
 State = Literal["proposed", "approved", "rejected"]
@@ -129,7 +145,8 @@ HOLDS = 0.8
 KEY = "sharding"
 """Key in the record of an instruction that holds the data of its sharding."""
 
-_STATES: Mapping[str, State] = {one: one for one in ("proposed", "approved", "rejected")}
+_STATES: Mapping[str, State] = {name: name for name in ("proposed", "approved", "rejected")}
+"""Each state by its name, for the type checker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +252,7 @@ class Draft:
         return {**self.instruction().record(), KEY: making}
 
     def _with(self, candidates: Sequence[Candidate]) -> Draft:
+        """Returns the draft with other candidates, which a person has not decided on."""
         # Coverage and check are about the old shards, so they are dropped.
         return replace(self, candidates=tuple(candidates), missing=None, check={}, state="proposed")
 

@@ -12,7 +12,7 @@ from engine.base.report_table import ReportTable
 
 @dataclass(frozen=True, slots=True)
 class PlaySetting:
-    """The setting that comparable plays share.
+    """The setting that comparable plays share; they are a *set*, which screens show as one.
 
     Attributes:
         config_hash: The key of the setting.
@@ -21,6 +21,7 @@ class PlaySetting:
         models: Label of the model of each role.
         played: Number of plays that ended.
         broken: Number of plays that broke off.
+        can_go_on: Whether the request of the set is stored, so that the rest can be played.
     """
 
     config_hash: str
@@ -29,6 +30,20 @@ class PlaySetting:
     models: Mapping[str, str]
     played: int = 0
     broken: int = 0
+    can_go_on: bool = False
+
+    @property
+    def source(self) -> str:
+        """The name of the source that the conversations of these plays are stored with."""
+        return f"{self.kind}-{self.config_hash[:6]}"
+
+    @property
+    def summary(self) -> str:
+        """Seed, temperature and language, as far as the setting has them, as text."""
+        shown = ("seed", "temperature", "language")
+        return " · ".join(
+            f"{name} {self.params[name]}" for name in shown if self.params.get(name) is not None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,28 +112,6 @@ class TranscriptLine:
     note: str | None
     seed: int
     sampling: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class PlayedSet:
-    """The plays of one setting, which can be compared.
-
-    Attributes:
-        source: The source that its conversations are stored with.
-        models: Role and label of each model.
-        played, broken: Number of plays that ended, and that broke off.
-        summary: Seed, temperature and language, as text.
-        can_go_on: Whether its request is stored, so that the rest can be played.
-    """
-
-    config_hash: str
-    kind: str
-    source: str
-    models: tuple[tuple[str, str], ...]
-    played: int
-    broken: int
-    summary: str
-    can_go_on: bool
 
 
 @dataclass(frozen=True, slots=True)

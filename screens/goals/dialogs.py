@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from engine.base.text import one_line
 from engine.goals.records import MemberRow, Proposal
-from engine.goals.service.service import GoalService
+from engine.goals.service.groups import GoalService
 from screens.goals.columns import member_columns
 from screens.shell.app_interface import ReadingOrder
 from screens.shell.dialogs import Dialog, hint_line

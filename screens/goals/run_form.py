@@ -6,6 +6,7 @@ pairs of them that mean the same are proposed for a merge.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -15,9 +16,8 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.request_options import options_of
 from engine.base.text import one_line
-from engine.goals.records import ClusteringRow, Decide, GoalText
+from engine.goals.records import ClusteringSummary, Decide, GoalText
 from engine.goals.requests import ClusteringRequest
-from engine.goals.service.service import GoalService
 from engine.project.records import ClusteringEstimate
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.widgets.controls import LineInput
@@ -71,16 +71,20 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
     OPTIONS = options_of(ClusteringRequest)
     BINDINGS: ClassVar[list[BindingType]] = FORM_KEYS
 
-    def __init__(self, goals: GoalService, shown: ClusteringRow | None) -> None:
+    def __init__(
+        self,
+        estimate: Callable[[ClusteringRequest], ClusteringEstimate],
+        shown: ClusteringSummary | None,
+    ) -> None:
         """Begins with the text and the embedder of `shown`, the clustering on the screen, and with defaults elsewhere.
 
         Args:
-            goals: The service that estimates the run.
+            estimate: Returns the estimate of a run.
             shown: The clustering; None where none is shown.
         """
         super().__init__()
-        self._goals, self._shown = goals, shown
         self.choices = {"text": GOAL_TEXTS, "decide": MERGE_DECIDERS}
+        self._estimate, self._shown = estimate, None if shown is None else shown.clustering
 
     def compose_fields(self) -> ComposeResult:
         """Yields the lines of the form."""
@@ -111,7 +115,7 @@ class GoalRunForm(RunForm[ClusteringRequest, ClusteringEstimate]):
 
     def estimate(self, request: ClusteringRequest) -> ClusteringEstimate:
         """Returns the estimate of the run."""
-        return self._goals.estimate(request)
+        return self._estimate(request)
 
     def estimate_text(self, request: ClusteringRequest, cost: ClusteringEstimate) -> Content:
         """Returns the estimate in words."""

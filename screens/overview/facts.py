@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine.base import number_format
+from engine.base.conversation import Verdict
 from engine.base.errors import FilterError
-from engine.base.outcomes import Verdict
 from engine.base.text import end_of_path, one_line
 from engine.completeness.records import DecisionRule, Histogram, ScoreSet
 from engine.completeness.service.sets import in_force, name_of, reliability
 from engine.conversations.filter_fields import NO_VALUE
 from engine.conversations.filters import Filter, ListQuery, parse_filter
-from engine.conversations.service.imports import badly_read
+from engine.conversations.service import badly_read
 from engine.conversations.shared_text import NOTHING_SHARED, SharedText
-from engine.goals.records import ClusteringRow, GoalGroup, LowestGoal
+from engine.goals.records import ClusteringSummary, GoalGroup, LowestGoal
 from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
-from engine.questions.records.calibration import Agreement, CalibrationReport
+from engine.questions.records import Agreement, CalibrationReport
 from engine.training.process import missing_libraries
 from screens.shell.workbench_screen import Figure
 from screens.widgets.curve import BINS
@@ -161,6 +161,7 @@ _DIFFERS = {
     "scores": "two sets of scores differ",
     "people": "people disagree",
 }
+"""How the figures name each kind of disagreement."""
 
 
 def _bin(index: int, count: int) -> Figure:
@@ -172,6 +173,7 @@ def _bin(index: int, count: int) -> Figure:
 
 
 def _only(field: str, value: str) -> Filter:
+    """Returns the filter of the conversations with one value of a field."""
     return Filter().with_choice(field, value)
 
 
@@ -183,7 +185,7 @@ MOST_GOALS = 40
 class GoalsOverview:
     """The clustering that is shown, its groups, and the goal that does worst."""
 
-    shown: ClusteringRow | None = None
+    shown: ClusteringSummary | None = None
     groups: Sequence[GoalGroup] = ()
     lowest: LowestGoal | None = None
 
@@ -277,9 +279,12 @@ def goals_content(goals: GoalsOverview, *, brief: bool) -> Content:
         parts.append(
             (f" · stability {number_format.probability(sum(known) / len(known))}", "$tone-muted")
         )
-    if goals.shown.outliers:
+    if goals.shown.clustering.outliers:
         parts.append(
-            (f" · {number_format.counted(goals.shown.outliers, 'outlier')}", "$tone-muted")
+            (
+                f" · {number_format.counted(goals.shown.clustering.outliers, 'outlier')}",
+                "$tone-muted",
+            )
         )
     most = max((group.share for group in goals.groups), default=0.0)
     for group in goals.groups[:MOST_GOALS]:

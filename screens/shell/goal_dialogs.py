@@ -28,7 +28,7 @@ from engine.goals.records import (
     SplitProposal,
     UndoneJudgement,
 )
-from engine.goals.service.service import GoalService
+from engine.goals.service.merge_review import MergeReviewService
 from engine.opener.open_project import OpenProject
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.run_form import refusal_content
@@ -62,11 +62,11 @@ class DecisionScreen(WorkbenchScreen[None]):
 
     def action_undo(self) -> None:
         """Undoes the newest act."""
-        self._write_and_notify(self.services.goals.undo, "undo", "Undone", self.undone)
+        self._write_and_notify(self.services.merge_review.undo, "undo", "Undone", self.undone)
 
     def action_redo(self) -> None:
         """Does again what the newest undo took back."""
-        self._write_and_notify(self.services.goals.redo, "redo", "Done again", self.redone)
+        self._write_and_notify(self.services.merge_review.redo, "redo", "Done again", self.redone)
 
     def _write_and_notify(
         self,
@@ -204,9 +204,9 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
         Binding("escape", "dismiss(None)", "Leave"),
     ]
 
-    def __init__(self, goals: GoalService, group: GoalGroup) -> None:
+    def __init__(self, review: MergeReviewService, group: GoalGroup) -> None:
         super().__init__()
-        self._goals, self._group = goals, group
+        self._review, self._group = review, group
         self._count = 2
         self._parts: list[SplitPart] | None = None
 
@@ -238,7 +238,7 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
         self._show_count(Content.styled(f"into {self._count} parts …", "$tone-muted"))
         background(
             self,
-            lambda: self._goals.split_preview(self._group.id, self._count),
+            lambda: self._review.split_preview(self._group.id, self._count),
             self._show,
             self._failed,
             group="preview",
@@ -276,7 +276,7 @@ class SplitDialog(Dialog[list[SplitPart] | None]):
 
 def split_group(
     screen: Screen[Any],
-    goals: GoalService,
+    review: MergeReviewService,
     group: GoalGroup,
     write: Callable[[Callable[[], GoalDecision], Callable[[GoalDecision], None]], None],
 ) -> None:
@@ -285,14 +285,14 @@ def split_group(
     def chosen(parts: list[SplitPart]) -> None:
         ids = [part.conversation_ids for part in parts]
         write(
-            lambda: goals.split(group.id, ids),
+            lambda: review.split(group.id, ids),
             lambda _: screen.notify(
                 f"Split into {number_format.counted(len(ids), 'group')}; u undoes it.",
                 markup=False,
             ),
         )
 
-    ask(screen, SplitDialog(goals, group), chosen)
+    ask(screen, SplitDialog(review, group), chosen)
 
 
 def proposal_content(proposal: SplitProposal) -> Content:

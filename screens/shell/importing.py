@@ -17,7 +17,7 @@ from textual.widgets import DirectoryTree, Input, Static, TextArea
 
 from engine.base.errors import FormatError, WorkbenchError
 from engine.base.text import display_safe, end_of_path, one_line
-from engine.conversations.service.mapping_draft import MappingDraft, Trial, refusal_of
+from engine.formats.mapping_draft import MappingDraft, Trial, refusal_of
 from engine.formats.records import PLACES
 from screens.shell.dialogs import ChoiceDialog, Dialog, hint_line
 from screens.widgets.background import background, in_thread

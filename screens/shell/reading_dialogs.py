@@ -15,7 +15,7 @@ from engine.base.errors import WorkbenchError
 from engine.base.number_format import counted
 from engine.base.text import end_of_path
 from engine.conversations.records import QuarantineRow
-from engine.conversations.service.imports import stored_accounts, stored_files
+from engine.conversations.service import stored_accounts, stored_files
 from engine.conversations.shared_text import SharedText
 from engine.opener.conversations import ConversationService
 from screens.shell.dialogs import ChoiceDialog, Dialog, ask, hint_line

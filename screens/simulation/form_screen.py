@@ -30,6 +30,8 @@ from screens.widgets.jobs import EngineFeed
 from screens.widgets.messages import wrap
 
 POLL_SECONDS = 0.2
+"""Seconds between two reads of the state."""
+
 LONGEST = 2_000
 """Characters of a message that are shown."""
 KEPT = 200
@@ -39,6 +41,7 @@ WHO = 6
 FIELDS = 6
 """Fields of a question that are named."""
 OTHER_FORM = "another: a JSON file"
+"""The choice of a form of one's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ class FormChoiceDialog(Dialog[FormChoice | None]):
 
     @property
     def _known(self) -> str | None:
+        """Name of the bundled form that is chosen; None for a file."""
         index = self.query_one("#form", Cycle).chosen_index
         forms = self._offers.forms
         return forms[index][0] if index < len(forms) else None
@@ -155,6 +159,7 @@ class FormScreen(WorkbenchScreen[None]):
         self.call_after_refresh(self._look)
 
     def _look(self) -> None:
+        """Reads the state, and draws it where it changed."""
         state = self._session.state()
         if state == self._state and self._drawn:
             return

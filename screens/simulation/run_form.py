@@ -45,6 +45,7 @@ KIND_HELP: dict[Kind, str] = {
     "recsim": "Users with profiles who plan something with an assistant.",
     "shards": "Proposes shards for full instructions; a person approves them before they are played.",
 }
+"""What each kind plays."""
 
 
 class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):

@@ -14,7 +14,8 @@ from textual.widgets import Input, Static
 from engine.base import number_format
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.text import one_line
-from engine.conversations.filters import completions, parse_filter
+from engine.conversations.filter_completion import completions
+from engine.conversations.filters import parse_filter
 from engine.training.records import (
     Choice,
     RunDetail,

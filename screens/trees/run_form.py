@@ -19,10 +19,9 @@ from engine.base.request_options import Option, options_of
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.project.records import Estimate
-from engine.trees.places import At
-from engine.trees.records import TreeRequest
+from engine.trees.options import Growth, TreeOptions
+from engine.trees.records import At, TreeRequest
 from engine.trees.service import TreeService
-from engine.trees.tree import Growth, TreeOptions
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.widgets.controls import LineInput
 

@@ -37,12 +37,15 @@ WAITING = EmptyState(
     "shows how often each signal was right on past conversations",
     "rules",
 )
+"""Shown until the first event of a watch."""
+
 NOTHING = EmptyState(
     "Nothing is watched.\n\nA watch imports and scores what is new in a file or a folder, and lists it here.\n"
     "It needs 20 past conversations in the project.",
     "watches a file or a folder",
     "watch",
 )
+"""Shown while nothing is watched."""
 
 
 class WatchScreen(WorkbenchScreen[None]):
@@ -112,6 +115,7 @@ class WatchScreen(WorkbenchScreen[None]):
             self._show_summary()
 
     def _show_events(self) -> None:
+        """Lists the events with the words of the filter, the newest first."""
         words = self._filter.lower().split()
         self._listed = [
             event
@@ -131,6 +135,7 @@ class WatchScreen(WorkbenchScreen[None]):
         self._show_event()
 
     def _show_event(self) -> None:
+        """Shows the event under the cursor whole."""
         row = self.table.here
         self.query_one("#event", Static).update(
             Content("") if row is None else formatting.event_text(row)
@@ -144,6 +149,7 @@ class WatchScreen(WorkbenchScreen[None]):
         return WAITING if self._watching() else NOTHING
 
     def _show_summary(self) -> None:
+        """Shows what is watched, and how much came."""
         held = len(self.services.watches.live.after(self._read)) if self._paused else 0
         watching = self._watching()
         if not self._listed:
@@ -163,6 +169,7 @@ class WatchScreen(WorkbenchScreen[None]):
         self.query_one("#summary", Static).update(paused + text if self._paused else text)
 
     def _watching(self) -> bool:
+        """Returns whether a watch runs."""
         return any(job.stage == "watch" for job in self.services.jobs.active())
 
     def on_row_table_opened(self, message: RowTable.Opened) -> None:
@@ -183,6 +190,7 @@ class WatchScreen(WorkbenchScreen[None]):
         choose_figure(self, title, figures(self._chart) if self._chart is not None else [])
 
     def _show_chart(self, chart: Chart | None) -> None:
+        """Draws completion and goals."""
         self._chart = chart
         self._show_summary()
         lines: list[Line] = []
@@ -280,6 +288,7 @@ class WatchScreen(WorkbenchScreen[None]):
 IDLE = 10.0
 """Minutes without growth after which a conversation has ended, at first."""
 HELP = "New conversations of these logs, and new turns of old ones, are imported, scored and listed as they come."
+"""What a watch does, for the dialog."""
 
 
 class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
@@ -331,10 +340,12 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
             self.dismiss((path, WatchRequest(idle=60 * idle, precision=precision)))
 
     def _refuse(self, why: str) -> None:
+        """Says what is wrong with a field."""
         self.query_one("#problem", Static).update(Content.styled(why, "$tone-incomplete"))
 
 
 def _number(text: str) -> float | None:
+    """Returns the number that a text is; None if it is none."""
     try:
         return float(text)
     except ValueError:

@@ -14,12 +14,13 @@ from textual.widgets import Static
 from engine.base import number_format
 from engine.base.errors import WorkbenchError
 from engine.base.text import display_safe, one_line
-from engine.completeness.records import ConversationRequest, DecisionRule, RemainingRow, ScoreRow
+from engine.completeness.records import DecisionRule, RemainingTasks, ScoreRow
+from engine.completeness.requests import ConversationRequest
 from engine.conversations.records import LeakRow, MessageRow
 from engine.goals.records import GoalOfConversation
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
-from engine.questions.records.triage import EarlierActs, VerdictRow
+from engine.questions.records import EarlierActs, VerdictRow
 from screens.widgets.curve import Curve, CurveData
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 
@@ -43,7 +44,7 @@ class Facts:
     row: ConversationRow
     messages: list[MessageRow]
     score: ScoreRow | None
-    remaining: RemainingRow | None
+    remaining: RemainingTasks | None
     leaks: list[LeakRow]
     current: VerdictRow | None
     rule: DecisionRule

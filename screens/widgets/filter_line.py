@@ -18,13 +18,8 @@ from textual.widgets.option_list import Option
 
 from engine.base.errors import FilterError, WorkbenchError
 from engine.base.text import display_safe, one_line
-from engine.conversations.filters import (
-    Completion,
-    Filter,
-    completions,
-    parse_filter,
-    term_at_cursor,
-)
+from engine.conversations.filter_completion import Completion, completions, term_at_cursor
+from engine.conversations.filters import Filter, parse_filter
 from screens.widgets.background import background
 from screens.widgets.controls import MAX_TYPED_CHARACTERS, LineInput
 from screens.widgets.keyed import Keyed

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.outcomes import State, Verdict
+from engine.base.conversation import State, Verdict
 from engine.base.text import one_line
-from engine.questions.records.calibration import Agreement
+from engine.questions.records import Agreement
 
 TONES = {
     "tone--complete",

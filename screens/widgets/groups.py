@@ -9,7 +9,7 @@ from typing import NamedTuple
 from textual.content import Content
 
 from engine.base import number_format
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.base.text import display_safe, one_line
 from engine.completeness.records import StateCounts
 from engine.conversations.filter_fields import ANY_VALUE, NO_VALUE, NOVEL

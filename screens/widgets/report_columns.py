@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.base.interval import Interval
 from engine.base.number_format import ends, signed
-from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import (
+    UNKNOWN,
+    Cell,
+    ReportColumn,
+    ReportRow,
+    ReportTable,
+    format_cell,
+)
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
-from engine.results.table_rendering import UNKNOWN, format_cell
 from screens.widgets.row_table import Column, Piece
 
 LEVEL = 0.05

@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.model:
             catalog = Catalog(data_dir(), cache_dir())
-            model = catalog.runnable(catalog.entry(options.model))
+            model = catalog.loadable(catalog.entry(options.model))
             process.load(model.path, model.options)
             asker = ProcessAsker(process)
         reader = embedder_for("minilm")
@@ -111,8 +111,8 @@ def measured(
     embedder = embedder_for("tfidf")
     embedder.fit(texts)
     vectors = embedder.embed(texts)
-    clusters = cluster(vectors, propose_k(vectors, 0).k, 0)
-    near = Neighbours.build(vectors, "").of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
+    clusters = cluster(vectors, propose_k(vectors, 0), 0)
+    near = Neighbours(vectors).of_rows(np.arange(len(vectors)), SETTLE_NEIGHBOURS)
     after = merged(Board(vectors, clusters, shown, embedder))
     groups = settle(near, after, np.zeros(len(after), dtype=np.bool_))
     names = reader.embed([_spelled(goal) for goal in goals])

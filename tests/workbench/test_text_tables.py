@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine.base.interval import Interval
 from engine.base.report_table import ReportColumn, ReportRow, ReportTable
+from engine.base.statistics.intervals import Interval
 from workbench.text_tables import table_lines
 
 TABLE = ReportTable(

@@ -15,8 +15,7 @@ from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.questions.question_names import RATING
 from engine.results.imported_truth import simulated_scores, turn_rows
-from engine.results.metrics.aptitude import aptitudes
-from engine.results.metrics.turns import TurnRow
+from engine.results.metrics.known_outcomes import TurnRow, aptitudes
 from engine.simulate.forms.table import by_model, draw_forms
 from engine.simulate.records import PlayRow
 from engine.simulate.request import SimulationOptions

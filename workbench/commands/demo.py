@@ -9,13 +9,13 @@ from pathlib import Path
 
 from engine.base.errors import UsageError
 from engine.base.number_format import duration
-from engine.completeness.records import STEP_STOP, ScoringRequest
-from engine.conversations.service.imports import import_stages
+from engine.completeness.scoring_request import ScoringRequest
+from engine.conversations.service import import_stages
 from engine.jobs.contract import Stage
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
-from engine.trees.records import TreeRequest
-from engine.trees.tree import Transform, TreeOptions
+from engine.trees.options import Transform, TreeOptions
+from engine.trees.records import STEP_STOP, TreeRequest
 from workbench.arguments import Argument, argument, number, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands import first_look

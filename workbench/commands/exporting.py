@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import get_args
 
 from engine.base.errors import UsageError
+from engine.base.line_files import write_file, write_lines
 from engine.base.number_format import counted
 from engine.conversations.filters import Filter, ListQuery
-from engine.conversations.service.line_files import write_file, write_lines
 from engine.conversations.text_checks import Redactor, replaced_text
 from engine.opener.annotation_tasks import settings_file
 from engine.opener.conversation_forms import Beside, ConversationForm

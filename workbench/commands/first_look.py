@@ -19,13 +19,14 @@ from typing import Any
 from engine.base.errors import Cancelled, UnknownFormat, WorkbenchError
 from engine.base.number_format import counted, duration, probability
 from engine.base.text import one_line
-from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, ScoringRequest
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRun
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.conversations.import_request import DEFAULT_IMPORT, ImportRequest
-from engine.conversations.service.imports import account_lines, import_stages
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.service import account_lines, import_stages
+from engine.conversations.stages import ImportStage
 from engine.goals.requests import ClusteringRequest
 from engine.jobs.contract import Stage
 from engine.jobs.progress import TimeLeft

@@ -164,8 +164,8 @@ def run_splits(arguments: argparse.Namespace) -> CommandResult:
         if arguments.ask:
             stages = workspace.goal_stages().ask_splits(arguments.model, arguments.limit)
             run_stages(workspace, stages)
-        goals = workspace.goals
-        proposals = {proposal.group_id: proposal for proposal in goals.split_proposals()}
+        review = workspace.merge_review
+        proposals = {proposal.group_id: proposal for proposal in review.split_proposals()}
         for group in accepted:
             if group not in proposals:
                 raise UsageError(
@@ -173,7 +173,7 @@ def run_splits(arguments: argparse.Namespace) -> CommandResult:
                     f"These are: {', '.join(proposals) or 'none'}.",
                 )
         for group in accepted:
-            goals.split(group, proposals[group].parts)
+            review.split(group, proposals[group].parts)
             narrate(f"Split {group}; `u` in the goals undoes it.")
     open_proposals = [proposal for group, proposal in proposals.items() if group not in accepted]
     rows = [

@@ -18,10 +18,10 @@ from engine.base.conversation import Conversation, render_log
 from engine.base.errors import FormatError, UnknownFormat, UsageError, WorkbenchError
 from engine.base.text import one_line
 from engine.conversations.import_request import ImportRequest
-from engine.conversations.service.imports import account_lines, file_of, import_stages, shares_line
-from engine.conversations.service.mapping_draft import MappingDraft, Trial
-from engine.conversations.stages.checking import CheckStage
+from engine.conversations.service import account_lines, file_of, import_stages, shares_line
+from engine.conversations.stages import CheckStage
 from engine.formats.inputs import open_inputs
+from engine.formats.mapping_draft import MappingDraft, Trial
 from engine.formats.opening.bounds import Bounds
 from engine.formats.records import PLACES, Parsed, SourceReport, Unread
 from engine.formats.registry import unusable

@@ -11,10 +11,10 @@ from pathlib import Path
 from engine.base.errors import UsageError
 from engine.base.number_format import counted, size
 from engine.opener.merging import Taken, merge
-from engine.project.file.backups import KEEP, Backup, back_up, backups_of, restore
-from engine.project.file.repair import Repair, repair
+from engine.project.backups import BACKUPS_KEPT, Backup, back_up, backups_of, restore
 from engine.project.network import NetworkService
 from engine.project.project import Project
+from engine.project.repair import Repair, repair
 from workbench.arguments import PROJECT, argument, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 
@@ -24,7 +24,7 @@ from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
     argument(
         "--keep",
         type=int,
-        default=KEEP,
+        default=BACKUPS_KEPT,
         metavar="N",
         help="how many backups of this command stay; those before upgrades always do",
     ),

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from engine.base.conversation import State
 from engine.base.errors import NotFound, NotYet, UsageError
 from engine.base.number_format import counted, figure, probability
-from engine.base.outcomes import State
 from engine.base.text import one_line
 from engine.completeness.requests import MIN_SCORE_FALL
 from engine.goals.records import LEAST_SHARE, SecondGoal

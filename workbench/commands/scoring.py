@@ -9,12 +9,12 @@ from typing import Any
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted, duration
-from engine.completeness.records import ScoringRequest
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import in_force
+from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
-from engine.training import adapter_in_use
 from workbench.arguments import (
     DRY_RUN,
     PROJECT,
@@ -52,13 +52,13 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
     request = read_request(ScoringRequest, arguments)
     with OpenProject(Path(arguments.project)) as workspace:
         run = workspace.scoring_runs.run(request)
-        adapter = run.model.adapter
+        adapter = run.model.adapter_reference
         if adapter and request.adapter is None:
             narrate(f"With the adapter {adapter}; --adapter takes another.")
         if arguments.estimate:
             estimate = workspace.scoring_runs.estimate(run)
             return CommandResult([estimate_text(estimate)], asdict(estimate))
-        if run.model.model.tokens_per_s:
+        if run.model.tokens_per_s:
             narrate(estimate_text(workspace.scoring_runs.estimate(run)))
         run_stages(workspace, run.stages)
         if request.part is not None:
@@ -67,7 +67,7 @@ def run_complete(arguments: argparse.Namespace) -> CommandResult | int:
             )
             return EXIT_DONE
         if adapter and request.adapter is not None:
-            adapter_in_use.put(workspace.project, adapter)
+            use_adapter(workspace.project, adapter)
         counts, rule = workspace.conversations.counts(), workspace.conversations.rule()
         sets = workspace.score_sets.all()
         made = next(

@@ -29,14 +29,17 @@ SHELLS = ("bash", "zsh", "fish")
 )
 def prompts(arguments: argparse.Namespace) -> CommandResult | int:
     """Lists, prints, replaces or resets the prompts of a project."""
-    from engine.model.service.run_setup import names, shipped
+    from engine.model.prompt_files import all_prompt_names, shipped_prompt
 
     changing = arguments.file is not None or arguments.reset
     with OpenProject(Path(arguments.project), read_only=not changing) as workspace:
         if arguments.name is None:
             if changing:
-                raise UsageError("Which prompt?", f"Prompts are: {', '.join(names())}.")
-            edited = {name: workspace.prompts.source(name) != shipped(name) for name in names()}
+                raise UsageError("Which prompt?", f"Prompts are: {', '.join(all_prompt_names())}.")
+            edited = {
+                name: workspace.prompts.source(name) != shipped_prompt(name)
+                for name in all_prompt_names()
+            }
             return CommandResult(
                 [f"{name}{'  (edited)' if changed else ''}" for name, changed in edited.items()],
                 {"prompts": [{"name": name, "edited": one} for name, one in edited.items()]},

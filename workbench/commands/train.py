@@ -17,9 +17,10 @@ from engine.base import folders
 from engine.base.errors import Cancelled, ProjectMissing, TrainingFailed, UsageError
 from engine.base.number_format import counted, duration
 from engine.base.text import one_line
+from engine.model.service.adapter_in_use import adapter_in_use
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
-from engine.training import adapter_in_use, process
+from engine.training import process
 from engine.training.events import Event, read_events
 from engine.training.history import RunHistory
 from engine.training.records import TrainingEstimate, TrainingRun
@@ -100,7 +101,7 @@ def status(arguments: argparse.Namespace) -> CommandResult:
     home = Path(arguments.project)
     runs = _training_runs(home)
     with Project.open(home, read_only=True, upgrade=True) as project:
-        used = adapter_in_use.get(project)
+        used = adapter_in_use(project)
     if arguments.run_name:
         detail = runs.history(arguments.run_name).detail(arguments.run_name == used)
         settings = [f"  {setting.name:<14} {one_line(setting.value)}" for setting in detail.config]
@@ -164,7 +165,7 @@ def use(arguments: argparse.Namespace) -> CommandResult:
     with OpenProject(Path(arguments.project), read_only=not (name or none)) as workspace:
         if name or none:
             workspace.training.use(name)
-        used = adapter_in_use.get(workspace.project)
+        used = adapter_in_use(workspace.project)
     adapter = "that comes with the program" if used is None else one_line(used)
     return CommandResult(
         [f"Scoring in the mode tuned uses the adapter {adapter}."], {"adapter": used}

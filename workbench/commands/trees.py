@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import NotFound, NotYet, UsageError
+from engine.base.line_files import write_file
 from engine.base.number_format import counted
 from engine.base.text import one_line
-from engine.completeness.records import STEP_STOP
 from engine.conversations.filters import ListQuery
-from engine.conversations.service.line_files import write_file
 from engine.opener.open_project import OpenProject
 from engine.trees import reports
-from engine.trees.records import NodeColumns, TreeRequest
-from engine.trees.tree import Transform, TreeOptions
+from engine.trees.options import Transform, TreeOptions
+from engine.trees.records import STEP_STOP, NodeColumns, TreeRequest
 from workbench.arguments import (
     FILTER,
     FORMULAS,

@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.base.errors import NotYet, UsageError
 from engine.base.number_format import figure
 from engine.base.request_options import options_of
-from engine.base.statistics.records import Contrast
+from engine.base.statistics.intervals import Contrast
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.results.metrics import conclusions
@@ -192,7 +192,7 @@ def _trees_lines(validation: TreeValidation) -> list[str]:
     lines = [
         f"{'trees':<15}{config_name(validation.config)}",
         f"{'':<15}{validation.grown:,} trees of {validation.conversations:,} conversations,"
-        f" {validation.wanted:,} asked for; median of {validation.leaves:g} leaves",
+        f" {validation.asked_for:,} asked for; median of {validation.leaves:g} leaves",
     ]
     if validation.unkept:
         lines.append(

@@ -7,24 +7,26 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from engine.base.conversation import Verdict
 from engine.base.errors import NotFound, NotYet, UsageError, WorkbenchError
-from engine.base.interval import Interval, Share
 from engine.base.number_format import counted, figure, figure_range, percent_range, probability
-from engine.base.outcomes import Verdict
+from engine.base.statistics.intervals import Interval, Share
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, Term
 from engine.opener.open_project import OpenProject
-from engine.questions.records.calibration import Agreement, CalibrationReport, CompletionRate
-from engine.questions.records.example_probes import (
+from engine.questions.records import (
     LEAST_OF_EACH,
     NOT,
     SUCCESS,
+    Agreement,
+    CalibrationReport,
+    CompletionRate,
     ExampleProbe,
     ExampleProbeChange,
     Proposed,
 )
-from engine.questions.service.agreement import PeopleAgreement, people_agreement
 from engine.questions.service.answers import import_answers
+from engine.questions.service.calibration import PeopleAgreement, people_agreement
 from workbench.arguments import (
     ANNOTATOR,
     DRY_RUN,

@@ -11,10 +11,10 @@ from typing import Any
 from engine.base.errors import Cancelled, UsageError
 from engine.base.number_format import counted, percent_range
 from engine.conversations.import_request import ImportRequest
-from engine.conversations.watched_inputs import WatchedInput, WatchedStandardInput
 from engine.opener.open_project import OpenProject
 from engine.results.watch.service import WatchRequest, files_to_watch
 from engine.results.watch.signals import Rules
+from engine.results.watch.watched_inputs import WatchedInput, WatchedStandardInput
 from workbench.arguments import argument, read_request, request_arguments, takes
 from workbench.command_result import EXIT_DONE
 from workbench.narration import narrate, run_stages

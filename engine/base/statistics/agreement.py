@@ -10,9 +10,8 @@ from math import log
 import numpy as np
 import numpy.typing as npt
 
-from engine.base.interval import Z95, Interval
+from engine.base.statistics.intervals import Z95, Contrast, Interval
 from engine.base.statistics.ranking import corrected, resampled
-from engine.base.statistics.records import Contrast
 
 LABEL_DRAWS = 2_000
 LABEL_SEED = 20_240_917

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from engine.base.interval import Interval
 from engine.base.statistics import ranking
+from engine.base.statistics.intervals import Classification, Interval
 from engine.base.statistics.ranking import (
     LEAST_GROUPS,
     Floats,
@@ -18,7 +18,6 @@ from engine.base.statistics.ranking import (
     ratio,
     resampled,
 )
-from engine.base.statistics.records import Classification
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from engine.base.interval import Z95, Interval
-from engine.base.statistics.records import Contrast, Curve
+from engine.base.statistics.intervals import Z95, Contrast, Curve, Interval
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from engine.base.conversation import render_log
 from engine.base.errors import UsageError
 from engine.completeness import bundled_probe
-from engine.completeness.block import Question
 from engine.completeness.boundaries import boundaries
 from engine.completeness.conversation_logs import logs_of
 from engine.completeness.endpoint_scoring import refuse_curve
-from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode, ScoringRequest
+from engine.completeness.records import MIN_CONVERSATIONS_FOR_PROBE, Mode
+from engine.completeness.scoring import Question
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.stages.fitting import FittingStage
 from engine.completeness.stages.reading_states import ReadingStage
 from engine.completeness.stages.remaining import RemainingStage
@@ -22,17 +22,15 @@ from engine.conversations.selection import Selection
 from engine.conversations.tables import conversations
 from engine.jobs.contract import Stage
 from engine.model.adapter_files import AdapterOrigin
-from engine.model.catalog import BUNDLED_ADAPTERS, RunnableModel
+from engine.model.catalog import BUNDLED_ADAPTERS, LoadableModel
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import SPEED_TOKENS
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import CountTokens, MeasureLong
 from engine.model.prompt_files import prompt_names
 from engine.model.service.run_setup import RunSetup
 from engine.project.project import Project
 from engine.project.records import Estimate
-from engine.training.run_files import held_out_by, run_named
 
 SAMPLE = 48
 """Number of conversations whose tokens are counted; the others are assumed to have the same tokens per character."""
@@ -52,7 +50,7 @@ class ScoringRun:
         stages: All of the run in order; the other two are among them.
     """
 
-    model: RunModel
+    model: LoadableModel
     question: Question
     reading: ScoringStage | ReadingStage
     scored: ScoringStage | FittingStage
@@ -68,7 +66,7 @@ def estimate_scoring(
     project: Project,
     process: ModelProcess,
     run: ScoringRun,
-    measured: Callable[[RunnableModel, float, int], None],
+    measured: Callable[[LoadableModel, float, int], None],
 ) -> Estimate:
     """Counts the work that is left and divides it by the speed measured on this machine.
 
@@ -82,7 +80,7 @@ def estimate_scoring(
     Raises:
         ModelError: The model cannot be loaded.
     """
-    model, prompt = run.model.model, run.question.prompt
+    model, prompt = run.model, run.question.prompt
     with project.reading() as conn:
         left = sorted(run.reading.waiting(conn))
         chars_left = conversations.chars(conn, left)
@@ -120,7 +118,7 @@ def estimate_scoring(
 def _attention(
     lengths: Sequence[float], speed: float, long: tuple[float, int], context: int
 ) -> float:
-    """Extra seconds of long logs over the time of their tokens at the speed of a short text.
+    """Returns the extra seconds of long logs over the time of their tokens at the speed of a short text.
 
     The time of a token grows with the tokens before it, so a log of n tokens takes `a * n + b * n * n`; the two
     speeds give a and b. A log over the context is read in windows, each at most as long as the context.
@@ -144,8 +142,14 @@ ScoringPart = ReadingStage | FittingStage | ScoringStage | RemainingStage
 class ScoringRuns:
     """Makes the scoring runs of one project."""
 
-    def __init__(self, setup: RunSetup) -> None:
-        self._setup = setup
+    def __init__(self, setup: RunSetup, held_out_by: Callable[[str], frozenset[str]]) -> None:
+        """Reads nothing yet.
+
+        Args:
+            held_out_by: Returns the ids in their sources of the conversations that a training run, given by its name,
+                was not trained on.
+        """
+        self._setup, self._held_out_by = setup, held_out_by
 
     def run(self, request: ScoringRequest) -> ScoringRun:
         """Returns the scoring run of a request: tuning if the model was never tuned here, scores, remaining tasks.
@@ -167,21 +171,21 @@ class ScoringRuns:
         if mode == "tuned" and tag is None:
             tag = _trained_tag(model)
         question = question_for(mode, prompts, tag)
-        setup.endpoints.check(model.model, lambda served: refuse_curve(served, question))
+        setup.endpoints.check(model, lambda served: refuse_curve(served, question))
         reading, scored = self._stages(request, mode, model, question)
         if request.part is not None:
-            before = setup.tuning.before(model) if request.tune else []
+            before = setup.tuning_before(model) if request.tune else []
             return ScoringRun(model, question, reading, scored, [*before, reading])
         stages: list[ScoringPart] = [scored] if scored is reading else [reading, scored]
         writer = self._writer(request, mode, model)
         if request.remaining:
-            tuned = mode == "tuned" or (mode == "probe" and writer.model.adapter is not None)
+            tuned = mode == "tuned" or (mode == "probe" and writer.adapter is not None)
             prompt = prompts["remaining-tuned" if tuned else "remaining"]
             if request.paper and not tuned:
                 prompt = replace(prompts[mode], max_tokens=PAPER_TOKENS)
             if tag is not None:
                 prompt = replace(prompt, stop=(*prompt.stop, tag))
-            setup.endpoints.check_writing(writer.model, prompt)
+            setup.endpoints.check_writing(writer, prompt)
             remaining = RemainingStage(
                 setup.project,
                 setup.process,
@@ -194,20 +198,21 @@ class ScoringRuns:
                 reading.write_remaining(remaining)
             stages.append(remaining)
         others = () if writer is model else (writer,)
-        before = setup.tuning.before(model, *others) if request.tune else []
+        before = setup.tuning_before(model, *others) if request.tune else []
         return ScoringRun(model, question, reading, scored, [*before, *stages])
 
-    def _writer(self, request: ScoringRequest, mode: Mode, model: RunModel) -> RunModel:
-        """The model that writes remaining tasks: the one that scores, with a completion adapter beside a probe."""
+    def _writer(self, request: ScoringRequest, mode: Mode, model: LoadableModel) -> LoadableModel:
+        """Returns the model that writes remaining tasks: the one that scores, with a completion adapter beside a
+        probe."""
         if mode != "probe" or request.adapter is not None:
             return model
         tuned = self._setup.models.resolve(replace(request, mode="tuned").model_request)
-        return tuned if tuned.model.path == model.model.path else model
+        return tuned if tuned.path == model.path else model
 
     def _stages(
-        self, request: ScoringRequest, mode: Mode, model: RunModel, question: Question
+        self, request: ScoringRequest, mode: Mode, model: LoadableModel, question: Question
     ) -> tuple[ScoringStage | ReadingStage, ScoringStage | FittingStage]:
-        """The stage that reads the logs, and the one that stores the scores, which may be the same."""
+        """Returns the stage that reads the logs, and the one that stores the scores, which may be the same."""
         setup = self._setup
         selection = Selection(
             request.filter, self._held_out(request.held_out_by), request.limit, request.part
@@ -242,7 +247,8 @@ class ScoringRuns:
         return reading, fitting
 
     def mode_for(self, request: ScoringRequest) -> Mode:
-        """The mode that a request is scored in: its own, or the best one that its model and its conversations allow.
+        """Returns the mode that a request is scored in: its own, or the best one that its model and its conversations
+        allow.
 
         That is `probe` on a local model from `MIN_CONVERSATIONS_FOR_PROBE` conversations. With fewer it is `tuned`
         where somebody trained or added an adapter, `probe` on the built-in model, otherwise `tuned` or `base`.
@@ -253,22 +259,22 @@ class ScoringRuns:
             return "tuned"
         setup = self._setup
         model = setup.models.resolve(replace(request, mode="tuned").model_request)
-        if model.model.endpoints:
+        if model.endpoints:
             return "base"
         if request.paper:
-            return "tuned" if model.model.adapter is not None else "base"
+            return "tuned" if model.adapter is not None else "base"
         if self._enough_for_probe(request):
             return "probe"
-        adapter = model.model.adapter
+        adapter = model.adapter
         if adapter is not None and adapter.parent != BUNDLED_ADAPTERS:
             return "tuned"
         bare = setup.models.resolve(replace(request, mode="probe").model_request)
-        if bundled_probe.bundled_probe_for(bare.model) is not None:
+        if bundled_probe.bundled_probe_for(bare) is not None:
             return "probe"
         return "tuned" if adapter is not None else "base"
 
     def _enough_for_probe(self, request: ScoringRequest) -> bool:
-        """Whether enough of the first conversations could end in two places; copies are not noticed."""
+        """Returns whether enough of the first conversations could end in two places; copies are not noticed."""
         project = self._setup.project
         selection = Selection(request.filter, self._held_out(request.held_out_by), request.limit)
         with project.reading() as conn:
@@ -285,14 +291,14 @@ class ScoringRuns:
         """Estimates the cost of a scoring run; see `estimate_scoring`."""
         setup = self._setup
         found = estimate_scoring(setup.project, setup.process, run, setup.catalog.record_long_speed)
-        return replace(found, adapter=run.model.model.adapter_name)
+        return replace(found, adapter=run.model.adapter_name)
 
     def _held_out(self, run: str | None) -> frozenset[str] | None:
-        return None if run is None else held_out_by(run_named(Path(self._setup.project.path), run))
+        return None if run is None else self._held_out_by(run)
 
 
-def _trained_tag(model: RunModel) -> str | None:
-    """The text tag that the adapter of a model was trained to end with; None for an end token, and without an
+def _trained_tag(model: LoadableModel) -> str | None:
+    """Returns the text tag that the adapter of a model was trained to end with; None for an end token, and without an
     adapter."""
-    adapter = model.model.adapter
+    adapter = model.adapter
     return AdapterOrigin.of(read_gguf(adapter)).end_tag or None if adapter is not None else None

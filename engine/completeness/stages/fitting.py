@@ -23,17 +23,18 @@ from engine.completeness.probe_calibration import Floats
 from engine.completeness.records import (
     BUNDLED_PROBE_ADAPTER,
     MIN_CONVERSATIONS_FOR_PROBE,
+    CurvePoint,
     EndingTest,
 )
 from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import StateEntry
 from engine.completeness.tables.score_sets import ScoreConfig
-from engine.completeness.tables.scores import BoundaryEntry, ScoreEntry
+from engine.completeness.tables.scores import ScoreEntry
 from engine.completeness.truncation import Cuts, draw_cuts, matched, matched_difference
 from engine.conversations import shingle_overlap
 from engine.conversations.tables.conversations import names
 from engine.jobs.contract import CpuStage, OnProgress, Progress
-from engine.model.model_work import RunModel
+from engine.model.catalog import LoadableModel
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
@@ -126,7 +127,7 @@ class FittingStage(CpuStage):
     def __init__(
         self,
         project: Project,
-        model: RunModel,
+        model: LoadableModel,
         states_key: Callable[[], str],
         *,
         provisional: bool = False,
@@ -163,7 +164,8 @@ class FittingStage(CpuStage):
         )
 
     def waiting(self) -> int:
-        """Number of conversations that were read and have no scores of a probe fitted to all that were read."""
+        """Returns the number of conversations that were read and have no scores of a probe fitted to all that were
+        read."""
         key = self.config_hash
         with self._project.reading() as conn:
             if score_sets.is_stored(conn, key):
@@ -207,7 +209,7 @@ class FittingStage(CpuStage):
         self, run_id: int, key: str, read: _Read, fitted: _Fitted, report: OnProgress
     ) -> int:
         """Stores the scores part by part; returns the number of conversations that have one."""
-        model = self._model.model
+        model = self._model
         noise = None if fitted.spread is None else float(fitted.spread.mean())
         name = fitted.bundled or model.adapter_name
         config = ScoreConfig(key, "probe", model.label, name, noise, fitted.test)
@@ -228,7 +230,7 @@ class FittingStage(CpuStage):
         for index, (done, entries) in enumerate(_score_entries(self._project, read, fitted)):
             last = done == len(read.ids)
             self._project.write(partial(store, entries=entries, first=index == 0, last=last))
-            scored += sum(bool(entry.boundaries) for entry in entries)
+            scored += sum(bool(entry.curve) for entry in entries)
             if not last:
                 report(0, f"storing the scores of {done:,} of {len(read.ids):,} conversations")
         return scored
@@ -242,7 +244,7 @@ class FittingStage(CpuStage):
             score_sets.drop_provisional(conn)
 
     def summary(self) -> str:
-        """The result in one sentence, with the test of it."""
+        """Returns the result in one sentence, with the test of it."""
         if not self._scored:
             return "The scores of the probe are stored already."
         return f"Scored {counted(self._scored, 'conversation')} {self._summary}."
@@ -260,7 +262,7 @@ class FittingStage(CpuStage):
         different = len(np.unique(groups[np.array(counts, dtype=np.int64) > 1]))
         bundled = None
         if different < MIN_CONVERSATIONS_FOR_PROBE:
-            bundled = bundled_probe.bundled_probe_for(self._model.model)
+            bundled = bundled_probe.bundled_probe_for(self._model)
             if bundled is None or not read.usable:
                 raise NotYet(
                     f"A probe needs {MIN_CONVERSATIONS_FOR_PROBE} conversations that could end in two places,"
@@ -448,7 +450,7 @@ def _pair_with_scores(
 def _score_entry(entry: StateEntry, p: Floats) -> ScoreEntry:
     """Returns the score of a conversation to store, given those of its boundaries."""
     points = tuple(
-        BoundaryEntry(place.message, place.step, place.turn, value, 1 - value)
+        CurvePoint(place.message, place.step, place.turn, value, 1 - value)
         for place, value in zip(entry.places, p.tolist(), strict=True)
     )
     return ScoreEntry(entry.conversation_id, points, entry.reason, entry.tokens)

@@ -16,11 +16,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from engine.base.errors import WorkbenchError
-from engine.conversations.filter_fields import FIELDS, WORD_FIELD, CountedValues, SortKey
+from engine.conversations.filter_fields import WORD_FIELD, CountedValues, FieldQuery, SortKey
 from engine.conversations.filters import Filter, ListQuery, Term
 from engine.project import cjk_index
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import MESSAGE_BITS, message_ids, snapshot
+
+FIELD_QUERIES: dict[str, FieldQuery] = {}
+"""Answers terms on each field, by the name of the field. The subjects above this one have queries of their own, which
+`engine.opener.open_project` hands in when a project is opened."""
 
 MAIN_INDEX = "message_fts"
 FEW_MESSAGES = 1_000
@@ -222,16 +226,18 @@ def _cost(term: Term) -> int:
     which every message is read comes last."""
     if term.field == WORD_FIELD:
         return 2 if is_slow(term) else 0
-    return 0 if FIELDS[term.field.partition(".")[0]].is_selective else 1
+    return 0 if _query_of(term.field).is_selective else 1
 
 
 def _holds(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     if term.field == WORD_FIELD:
         return conversations_with(conn, term, among)
-    condition = FIELDS[term.field.partition(".")[0]].condition
-    if condition is None:
-        raise ValueError(f"a filter has a term on {term.field!r}, which stands for another field")
-    return condition(conn, term, among)
+    return _query_of(term.field).matches(conn, term, among)
+
+
+def _query_of(field: str) -> FieldQuery:
+    """Returns what answers terms on a field, whose name may go on with a key."""
+    return FIELD_QUERIES[field.partition(".")[0]]
 
 
 def ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: IdSet) -> array[int]:
@@ -243,7 +249,7 @@ def ordered(conn: sqlite3.Connection, sort: SortKey, descending: bool, among: Id
     if sort == "id":
         ascending = among.ascending()
     else:
-        order = FIELDS[sort].order
+        order = _query_of(sort).order
         if order is None:
             raise ValueError(f"conversations are not ordered by {sort!r}")
         ascending = order(conn, among)
@@ -263,5 +269,6 @@ def values(
     """
     with snapshot(conn):
         among = matching(conn, rest)
-        count = FIELDS[field.partition(".")[0]].values
+        query = FIELD_QUERIES.get(field.partition(".")[0])
+        count = query.count_values if query else None
         return [] if count is None else count(conn, field, among, limit)

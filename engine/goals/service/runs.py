@@ -23,12 +23,12 @@ from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.texts import TextSource
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.jobs.contract import Stage
+from engine.model.catalog import LoadableModel
 from engine.model.embedders.embedder import Served, embedder_for
 from engine.model.embedders.vectors import Vectors
 from engine.model.interface import LoadOptions
-from engine.model.model_work import RunModel
 from engine.model.process.requests import Embed
-from engine.model.service.records import ModelRequest
+from engine.model.records import ModelRequest
 from engine.model.service.run_setup import RunSetup
 from engine.project import runs, settings
 from engine.project.idset import IdSet
@@ -51,7 +51,7 @@ class GoalStages:
     setup: RunSetup
     queue_cache: MergeQueueCache
 
-    def model(self, name: str | None = None) -> RunModel:
+    def model(self, name: str | None = None) -> LoadableModel:
         """The model of a run: the one of this name, for None the project's.
 
         Raises:
@@ -68,7 +68,7 @@ class GoalStages:
         selection = Selection(request.filter, limit=request.limit)
         needs_model = request.labels or request.text == "summary"
         model = self.model(request.model) if needs_model else None
-        stages = self.setup.tuning.before(model) if model else []
+        stages = self.setup.tuning_before(model) if model else []
         summarise: SummariseStage | None = None
         if model and request.text == "summary":
             summarise = self._summarise(model, selection)
@@ -129,7 +129,7 @@ class GoalStages:
             None,
             None,
             sum(known) if len(known) == len(seconds) else None,
-            self.model().model.label if with_model else request.embedder,
+            self.model().label if with_model else request.embedder,
             asked=tuple(MODEL_TASKS[name] for name in with_model if name in MODEL_TASKS),
         )
 
@@ -168,18 +168,18 @@ class GoalStages:
             seed=request.seed,
             wanted=wanted,
         )
-        return [*self.setup.tuning.before(model), summarise, embed, paper]
+        return [*self.setup.tuning_before(model), summarise, embed, paper]
 
     def ask(self, model: str | None = None, most: int = ASK) -> list[Stage]:
         """The stages that ask a model about at most `most` undecided pairs of the clustering that is shown."""
         chosen = self.model(model)
-        return [*self.setup.tuning.before(chosen), self._propose(chosen, most)]
+        return [*self.setup.tuning_before(chosen), self._propose(chosen, most)]
 
     def ask_splits(self, model: str | None = None, most: int | None = None) -> list[Stage]:
         """The stages that ask a model about the parts of groups that seem to hold several goals."""
         chosen = self.model(model)
         return [
-            *self.setup.tuning.before(chosen),
+            *self.setup.tuning_before(chosen),
             self._propose(chosen, most, kind=SplitQuestionsStage),
         ]
 
@@ -244,10 +244,10 @@ class GoalStages:
         )
 
     def _label(
-        self, model: RunModel, request: ClusteringRequest, cluster: ClusterStage
+        self, model: LoadableModel, request: ClusteringRequest, cluster: ClusterStage
     ) -> LabelStage:
         prompt = self.setup.prompts.prompt("label")
-        self.setup.endpoints.check_writing(model.model, prompt)
+        self.setup.endpoints.check_writing(model, prompt)
         return LabelStage(
             self.setup.project,
             self.setup.process,
@@ -259,7 +259,7 @@ class GoalStages:
 
     def _propose(
         self,
-        model: RunModel,
+        model: LoadableModel,
         most: int | None,
         cluster: ClusterStage | None = None,
         kind: type[ProposeStage] = ProposeStage,
@@ -268,8 +268,8 @@ class GoalStages:
             self.setup.prompts.prompt("merge"),
             self.setup.prompts.prompt("merge-reason"),
         )
-        self.setup.endpoints.check_reading(model.model, merge)
-        self.setup.endpoints.check_writing(model.model, reason)
+        self.setup.endpoints.check_reading(model, merge)
+        self.setup.endpoints.check_writing(model, reason)
         return kind(
             self.setup.project,
             self.setup.process,
@@ -282,12 +282,12 @@ class GoalStages:
         )
 
     def _summarise(
-        self, model: RunModel, selection: Selection, name: str = "summary"
+        self, model: LoadableModel, selection: Selection, name: str = "summary"
     ) -> SummariseStage:
         with self.setup.project.reading() as conn:
             about = str(settings.get(conn, ABOUT_KEY, ""))
         prompt = with_context(self.setup.prompts.prompt(name), about)
-        self.setup.endpoints.check_writing(model.model, prompt)
+        self.setup.endpoints.check_writing(model, prompt)
         return SummariseStage(
             self.setup.project,
             self.setup.process,

@@ -34,21 +34,21 @@ from engine.goals.paper import (
 )
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings
-from engine.goals.tables.clusterings import LabelEntry, Member, NewCluster
+from engine.goals.tables.clusterings import Cluster, LabelEntry, Member
 from engine.goals.tables.texts import TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import OnProgress, Progress
+from engine.model import tables as model_replies
+from engine.model.catalog import LoadableModel
 from engine.model.embedders.embedder import Embedder
 from engine.model.embedders.vectors import Numbers, Vectors, has_vector, unit_rows
-from engine.model.model_work import ModelWork, RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
-from engine.model.stages import ModelStage
-from engine.project import replies as model_replies
+from engine.model.stages import ModelStage, ModelWork
+from engine.model.tables import Reply
 from engine.project import runs
 from engine.project.project import Project
-from engine.project.replies import Reply
 from engine.project.sql import to_json
 
 WORDS_PER_CLUSTER = 8
@@ -126,7 +126,7 @@ class PaperStage(ModelStage):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         decision_log: DecisionLog,
         embed: EmbedStage,
         source: Callable[[], TextSource],
@@ -339,7 +339,7 @@ class PaperStage(ModelStage):
         for number in range(count):
             own_distances = distances[result.labels == number, number]
             clusters.append(
-                NewCluster(
+                Cluster(
                     number, len(own_distances), float(own_distances.mean()), float(own_distances.max()),
                     words.get(number, ()), means[number].astype("<f4").tobytes(),
                 )

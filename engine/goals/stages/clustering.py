@@ -17,16 +17,14 @@ from engine.goals.clusters.kmeans import propose_k
 from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
 from engine.goals.model_asker import ProcessAsker
 from engine.goals.questions import EXAMPLES, LABEL_GRAMMAR, Named, choose, label_body, read_label
-from engine.goals.records import DEFAULT_TEXT, Ids
+from engine.goals.records import DEFAULT_TEXT, Clustering, Ids
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, vectors
 from engine.goals.tables.clusterings import (
     PHRASES,
+    Cluster,
     LabelEntry,
     Member,
-    NewCluster,
-    StoredCluster,
-    StoredClustering,
     source_of,
     stored_clustering,
 )
@@ -34,8 +32,8 @@ from engine.goals.tables.texts import LazyTexts, TextSource
 from engine.goals.tables.vectors import digest_of, read_vectors
 from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import CpuStage, OnProgress, Progress
+from engine.model.catalog import LoadableModel
 from engine.model.embedders.vectors import Vectors, blocks
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
@@ -54,7 +52,7 @@ class _Made:
     ids: Ids
     k: int
     found: Clusters
-    rows: list[NewCluster]
+    rows: list[Cluster]
     names: list[LabelEntry]
 
 
@@ -62,6 +60,7 @@ class ClusterStage(CpuStage):
     """Clusters vectors, stores the result in one transaction and makes it the clustering that is shown."""
 
     name = "cluster"
+    title = "Clustering goals"
 
     def __init__(
         self,
@@ -85,11 +84,6 @@ class ClusterStage(CpuStage):
         self._k, self._seed, self._largest = k, seed, largest
         self.clustering_id: int | None = None
         self._summary = "Nothing was clustered."
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return "Clustering goals"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -138,7 +132,7 @@ class ClusterStage(CpuStage):
             report(0, f"{len(ids):,} vectors read")
             k = self._k
             if k is None:
-                k = min(propose_k(rows, self._seed).k, max(1, len(ids)))
+                k = min(propose_k(rows, self._seed), max(1, len(ids)))
                 report(0, f"{k} clusters proposed")
             found = cluster(
                 rows,
@@ -181,7 +175,7 @@ class ClusterStage(CpuStage):
 
 def _clusters(
     rows: Vectors, found: Clusters, words: Mapping[int, tuple[str, ...]]
-) -> list[NewCluster]:
+) -> list[Cluster]:
     """The rows of the clusters to store."""
     sums = np.zeros((found.k, rows.shape[1]), dtype=np.float64)
     for part in blocks(len(rows)):
@@ -191,7 +185,7 @@ def _clusters(
     for number, size in enumerate(found.sizes.tolist()):
         distances = found.distances[found.labels == number]
         made.append(
-            NewCluster(
+            Cluster(
                 number=number,
                 size=size,
                 spread=float(distances.mean(dtype=np.float64)),
@@ -219,11 +213,23 @@ def _members(ids: Ids, found: Clusters) -> Iterator[Member]:
         )
 
 
-BLOCK = 8
+CLUSTERS_PER_BLOCK = 8
 """Clusters in one request to the model."""
 
 
-class LabelStage(BlockStage[int, LabelEntry]):
+class OnClustering:
+    """Mixin of stages that work on one clustering: the one that the stage before makes, or the one that is shown."""
+
+    _project: Project
+    _cluster: ClusterStage | None = None
+
+    @cached_property
+    def _stored(self) -> Clustering:
+        with self._project.reading() as conn:
+            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
+
+
+class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
     """Labels the clusters that have no label under this configuration yet, the largest first."""
 
     name = "label"
@@ -233,7 +239,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         prompt: Prompt,
         *,
         near: bool = True,
@@ -279,13 +285,12 @@ class LabelStage(BlockStage[int, LabelEntry]):
         self._project.write(lambda conn: clusterings.register_labels(conn, clustering_id, key))
         with self._project.reading() as conn:
             missing = set(clusterings.clusters_without_label(conn, clustering_id, key))
-        if not missing:
-            return
-        yield Progress(0, len(missing), "loading the model")
-        self._work.load()
         numbers = sorted(self._clusters)
-        planned = [numbers[at : at + BLOCK] for at in range(0, len(numbers), BLOCK)]
-        yield from self._in_blocks(run_id, planned, missing)
+        planned = [
+            numbers[start : start + CLUSTERS_PER_BLOCK]
+            for start in range(0, len(numbers), CLUSTERS_PER_BLOCK)
+        ]
+        yield from self._load_and_answer(run_id, planned, missing)
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
@@ -295,12 +300,7 @@ class LabelStage(BlockStage[int, LabelEntry]):
         return f"{text}.{self._work.spent()}"
 
     @cached_property
-    def _stored(self) -> StoredClustering:
-        with self._project.reading() as conn:
-            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
-
-    @cached_property
-    def _clusters(self) -> dict[int, StoredCluster]:
+    def _clusters(self) -> dict[int, Cluster]:
         with self._project.reading() as conn:
             return {c.number: c for c in clusterings.clusters(conn, self._stored.id)}
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted
-from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, settle
+from engine.goals.clusters.neighbors import SETTLE_NEIGHBOURS, Neighbours, settle
 from engine.goals.labels.phrase_labels import phrase_labels
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.questions import Named
@@ -29,9 +29,9 @@ from engine.goals.records import (
     Pair,
     model_says_yes,
 )
-from engine.goals.stages.clustering import ClusterStage
+from engine.goals.stages.clustering import ClusterStage, OnClustering
 from engine.goals.stages.proposing import PAIRS_PER_BLOCK, ProposeStage
-from engine.goals.tables.clusterings import NONE, StoredClustering, source_of, stored_clustering
+from engine.goals.tables.clusterings import NONE, source_of
 from engine.goals.tables.texts import LazyTexts
 from engine.goals.tables.vectors import read_vectors
 from engine.goals.views.clustering_view import ClusteringView
@@ -50,7 +50,7 @@ def settle_moves(
     author: Author,
     note: Callable[[str, int, int], None] = lambda what, done, total: None,
 ) -> list[GoalDecision]:
-    """One move decision for each group that gains conversations, largest group first.
+    """Returns one move decision for each group that gains conversations, largest group first.
 
     Conversations that a person moved are not moved, nor are members of pinned groups and of groups that a person made
     by a split.
@@ -62,31 +62,29 @@ def settle_moves(
     """
     keys = list(view.sizes)
     ids, labels = view.state.numbers(keys)
-    with_vector = np.isin(ids, queue_cache.space(view.stored).ids, assume_unique=True)
+    space = queue_cache.space(view.stored)
+    with_vector = np.isin(ids, space.ids, assume_unique=True)
     ids, labels = ids[with_vector], labels[with_vector]
     if len(ids) < 2 or not keys:
         return []
-    neighbours = queue_cache.neighbours(view.stored, ids, partial(note, "indexed"))
-    wanted = min(SETTLE_NEIGHBOURS, len(ids) - 1)
-    near = neighbours.of_rows(np.arange(len(ids)), wanted, note=partial(note, "looked at"))
-    found = settle(near, labels, _fixed(view, ids, decided))
+    neighbours = Neighbours(space.of(ids), partial(note, "indexed"))
+    count = min(SETTLE_NEIGHBOURS, len(ids) - 1)
+    near = neighbours.of_rows(np.arange(len(ids)), count, note=partial(note, "looked at"))
+    settled = settle(near, labels, _placed_by_person(view, ids, decided))
     moves = []
-    for place, key in enumerate(keys):
-        drawn = ids[(found == place) & (labels != place)]
-        if len(drawn):
-            moves.append(
-                GoalDecision("move", (key,), parts=(array("q", drawn.tolist()),), author=author)
-            )
+    for number, key in enumerate(keys):
+        gained = ids[(settled == number) & (labels != number)]
+        if len(gained):
+            part = array("q", gained.tolist())
+            moves.append(GoalDecision("move", (key,), parts=(part,), author=author))
     return moves
 
 
-def _fixed(view: ClusteringView, ids: Ids, decided: Sequence[GoalDecision]) -> Mask:
+def _placed_by_person(view: ClusteringView, ids: Ids, decided: Sequence[GoalDecision]) -> Mask:
+    """Returns which of `ids` a person placed where they are, shape (ids,)."""
     placed = [np.asarray(d.parts[0]) for d in decided if d.kind == "move" and d.author == "human"]
-    for key in view.state.current:
-        group = view.state.groups[key]
-        by = group.made_by
-        if group.pinned or (by is not None and by.kind == "split" and by.author == "human"):
-            placed.append(view.state.members(key))
+    groups = [view.state.groups[key] for key in view.state.current]
+    placed += [view.state.members(group.id) for group in groups if group.settled_by_person]
     if not placed:
         return np.zeros(len(ids), dtype=np.bool_)
     return np.isin(ids, np.concatenate(placed))
@@ -99,7 +97,7 @@ probability across the threshold. Farther away that is rare, and a small model o
 answer."""
 
 
-class DecideStage(CpuStage):
+class DecideStage(OnClustering, CpuStage):
     """Decides one pair after another and reads the merge queue again after each.
 
     `auto` merges the most probable pair as long as its probability reaches the threshold. It refuses no pair, so
@@ -161,7 +159,7 @@ class DecideStage(CpuStage):
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine the result."""
         return {
-            "clustering": self._key,
+            "clustering": self._stored.id,
             "rule": self._rule,
             "threshold": self._threshold,
             "asking": None if self._asking is None else self._asking.config_hash,
@@ -171,13 +169,6 @@ class DecideStage(CpuStage):
     def fingerprints(self) -> Mapping[str, Any]:
         """The fingerprints of the model; empty without one."""
         return {} if self._asking is None else self._asking.fingerprints
-
-    @cached_property
-    def _key(self) -> int:
-        with self._project.reading() as conn:
-            return stored_clustering(
-                conn, self._cluster.clustering_id if self._cluster else None
-            ).id
 
     def interrupt(self) -> None:
         """Ends the request in flight; the decisions so far stay."""
@@ -196,7 +187,7 @@ class DecideStage(CpuStage):
             self._asking.show_answers()
         while True:
             self._check()
-            snapshot = self._queue_cache.snapshot(self._key)
+            snapshot = self._queue_cache.snapshot(self._stored.id)
             left = snapshot.left("probability" if self._rule == "auto" else "similarity")
             if not left:
                 break
@@ -236,13 +227,13 @@ class DecideStage(CpuStage):
             self._check()
             report(self.merged, f"{text}: {done:,} of {total:,} {what}")
 
-        view = self._queue_cache.view(self._key)
-        decided = self._decision_log.active(self._key)
+        view = self._queue_cache.view(self._stored.id)
+        decided = self._decision_log.active(self._stored.id)
         moves = settle_moves(view, self._queue_cache, decided, self._rule, note)
         try:
-            self._decision_log.decide(self._key, lambda state: moves)
+            self._decision_log.decide(self._stored.id, lambda state: moves)
         except UsageError:
-            if self._decision_log.state(self._key) is view.state:
+            if self._decision_log.state(self._stored.id) is view.state:
                 raise
             return  # a person decided meanwhile
         self.moved = sum(len(move.parts[0]) for move in moves)
@@ -285,19 +276,20 @@ class DecideStage(CpuStage):
             evidence=evidence.as_json(),
         )
         try:
-            self._decision_log.decide(self._key, lambda state: [decision])
+            self._decision_log.decide(self._stored.id, lambda state: [decision])
         except UsageError:
-            if self._decision_log.state(self._key) is snapshot.table.view.state:
+            if self._decision_log.state(self._stored.id) is snapshot.table.view.state:
                 raise
             return  # a person decided meanwhile; the queue is read again
         self.merged += merging
         self.refused += not merging
 
 
-class NameStage(CpuStage):
+class NameStage(OnClustering, CpuStage):
     """Renames, as one act, the current groups that no person named, by phrases of their members."""
 
     name = "name"
+    title = "Naming groups"
     unit = "groups"
 
     def __init__(
@@ -311,11 +303,6 @@ class NameStage(CpuStage):
         super().__init__(project)
         self._decision_log, self._cluster = decision_log, cluster
         self.renamed = 0
-
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return "Naming groups"
 
     @cached_property
     def params(self) -> Mapping[str, Any]:
@@ -354,11 +341,6 @@ class NameStage(CpuStage):
     def summary(self) -> str:
         """The result in one sentence with counts."""
         return f"Named {counted(self.renamed, 'group')} by phrases of their members."
-
-    @cached_property
-    def _stored(self) -> StoredClustering:
-        with self._project.reading() as conn:
-            return stored_clustering(conn, self._cluster.clustering_id if self._cluster else None)
 
     def _named(self, state: MergeState, report: OnProgress) -> dict[int, Named]:
         """The name of each current group, by its place."""

@@ -25,9 +25,9 @@ from engine.goals.tables import vectors
 from engine.goals.tables.texts import GoalEntry, TextSource
 from engine.goals.tables.vectors import VectorConfig, digest_of
 from engine.jobs.contract import CpuStage, Lane, OnProgress, Progress, blocks
+from engine.model.catalog import LoadableModel
 from engine.model.embedders.embedder import Embedder, embedder_from_state
 from engine.model.embedders.vectors import Vectors, has_vector, same_space
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
@@ -46,7 +46,7 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         self,
         project: Project,
         process: ModelProcess,
-        model: RunModel,
+        model: LoadableModel,
         prompt: Prompt,
         *,
         selection: Selection = ALL,
@@ -85,14 +85,10 @@ class SummariseStage(BlockStage[int, GoalEntry]):
         key = self.config_hash
         self._project.write(lambda conn: goals.register(conn, key, self._work.model.label))
         with self._project.reading() as conn:
-            every = self._selection.ids(conn)
-            missing = set(goals.ids_without_summary(conn, key)).intersection(every)
-            chars = conversations.chars(conn, every)
-        if not missing:
-            return
-        yield Progress(0, len(missing), "loading the model")
-        self._work.load()
-        yield from self._in_blocks(run_id, blocks(every, chars), missing)
+            selected = self._selection.ids(conn)
+            missing = set(goals.ids_without_summary(conn, key)).intersection(selected)
+            chars = conversations.chars(conn, selected)
+        yield from self._load_and_answer(run_id, blocks(selected, chars), missing)
 
     def summary(self) -> str:
         """The result in one sentence with counts."""
@@ -220,7 +216,7 @@ class EmbedStage(CpuStage):
         if self._left_out:
             asked["without"] = self._left_out.digest
         with self._project.reading() as conn:
-            if replaced := earlier_states.count(conn):
+            if replaced := earlier_states.count_replaced_texts(conn):
                 asked["replaced"] = replaced
         return asked if self._embedder.fitted else {**asked, "fitted_on": digest_of(self.ids)}
 

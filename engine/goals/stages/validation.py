@@ -14,8 +14,9 @@ import numpy as np
 from engine.goals.clusters.clustering import cluster
 from engine.goals.clusters.validation import HeldOut, Repetition, held_out, judge, stability_run
 from engine.goals.records import Ids
+from engine.goals.stages.clustering import OnClustering
 from engine.goals.tables import clusterings, measurements
-from engine.goals.tables.clusterings import StoredClustering, source_of, stored_clustering
+from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.vectors import read_vectors
 from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.embedders.embedder import Embedder
@@ -26,10 +27,11 @@ from engine.project.project import Project
 SEEDS, BOOTSTRAPS = 5, 20
 
 
-class StabilityStage(CpuStage):
+class StabilityStage(OnClustering, CpuStage):
     """Computes the repetitions that are not stored yet."""
 
     name = "stability"
+    title = "Measuring how stable the clusters are"
     unit = "repetitions"
 
     def __init__(
@@ -46,20 +48,10 @@ class StabilityStage(CpuStage):
         ]
         self.done = 0
 
-    @property
-    def title(self) -> str:
-        """Title of the run, for screens and logs."""
-        return "Measuring how stable the clusters are"
-
     @cached_property
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine each repetition, without their number."""
         return {"clustering": self._stored.config_hash}
-
-    @cached_property
-    def _stored(self) -> StoredClustering:
-        with self._project.reading() as conn:
-            return stored_clustering(conn, None)
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Clusters once for each missing repetition; each in one transaction with the counter of the run.
@@ -132,7 +124,7 @@ class StabilityStage(CpuStage):
         runs.count(conn, run_id, done, total)
 
 
-class HoldOutStage(CpuStage):
+class HoldOutStage(OnClustering, CpuStage):
     """Stores what it measured, and assigns nothing. An embedder that needs fitting is fitted on the clustered part
     alone."""
 
@@ -160,11 +152,6 @@ class HoldOutStage(CpuStage):
     def params(self) -> Mapping[str, Any]:
         """The parameters that determine the result."""
         return {"clustering": self._stored.config_hash, "share": self._share, "seed": self._seed}
-
-    @cached_property
-    def _stored(self) -> StoredClustering:
-        with self._project.reading() as conn:
-            return stored_clustering(conn, None)
 
     def run(self, run_id: int) -> Iterator[Progress]:
         """Splits the conversations, embeds and clusters one part, and assigns the other.

@@ -1,10 +1,11 @@
-"""The fields of filters that ask for goals."""
+"""Answers the terms of filters on goals."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 
-from engine.conversations.filter_fields import CountedValues, Field
+from engine.conversations.filter_fields import CountedValues, FieldQuery
 from engine.conversations.filters import Term
 from engine.conversations.tables.fields import number
 from engine.goals.tables import groups
@@ -24,28 +25,9 @@ def _share(conn: sqlite3.Connection, term: Term, among: IdSet) -> IdSet:
     return among & among.of(groups.with_share(conn, inner.text, inner.values))
 
 
-GOAL = Field(
-    "goal",
-    "text",
-    "label of its goal, or a part of it; any, none or novel",
-    example='goal:"book a restaurant" or goal:novel',
-    optional=True,
-    condition=_goal,
-    values=_goal_counts,
-)
-ALSO = Field(
-    "also",
-    "text",
-    "a second goal that it may have",
-    example='also:"book a hotel" or also:any',
-    optional=True,
-    condition=_goal,
-    values=_goal_counts,
-)
-SHARE = Field(
-    "share",
-    "number",
-    "share of its second goal, 0 to 1",
-    example="share>.3 or share:.2...4",
-    condition=_share,
-)
+FIELD_QUERIES: Mapping[str, FieldQuery] = {
+    "goal": FieldQuery(_goal, count_values=_goal_counts),
+    "also": FieldQuery(_goal, count_values=_goal_counts),
+    "share": FieldQuery(_share),
+}
+"""Answers terms on goals, by the name of the field."""

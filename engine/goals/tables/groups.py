@@ -17,8 +17,8 @@ from difflib import get_close_matches
 from statistics import median
 from typing import Any, Literal
 
+from engine.base.conversation import State
 from engine.base.errors import WorkbenchError
-from engine.base.outcomes import State
 from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets
 from engine.completeness.tables.scores import state_sql

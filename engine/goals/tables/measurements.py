@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from engine.goals.tables import clusterings
-from engine.goals.tables.clusterings import StoredCluster
+from engine.goals.tables.clusterings import Cluster
 from engine.project import settings
 
 Kind = Literal["hold_out", "paper_goals"]
@@ -31,7 +31,7 @@ class Measurements:
         hold_out, paper_goals: See `Kind`; None if not measured.
     """
 
-    clusters: list[StoredCluster]
+    clusters: list[Cluster]
     agreements: list[tuple[str, float]]
     jaccard: Mapping[int, float]
     hold_out: Mapping[str, Any] | None

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from engine.completeness.records import StateCounts
 from engine.completeness.tables import score_sets
 from engine.goals.merges.merge_state import Group, MergeState
-from engine.goals.records import GoalGroup, Ids
-from engine.goals.tables import clusterings, measurements, vectors
+from engine.goals.records import Clustering, ClusteringSummary, GoalGroup, Ids
+from engine.goals.tables import clusterings, decisions, measurements, vectors
 from engine.goals.tables import groups as goal_counts
-from engine.goals.tables.clusterings import Assigned, StoredCluster, StoredClustering
+from engine.goals.tables.clusterings import Assignment, Cluster
 from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
 from engine.project.idset import IdSet
@@ -62,16 +62,16 @@ class ClusteringView:
         stability: Mean Jaccard similarity of each cluster under resampling, by number; empty if it was not measured.
     """
 
-    stored: StoredClustering
+    stored: Clustering
     state: MergeState
-    clusters: tuple[StoredCluster, ...]
-    assigned: tuple[Assigned, ...]
+    clusters: tuple[Cluster, ...]
+    assigned: tuple[Assignment, ...]
     stability: Mapping[int, float]
     _means: dict[str, Floats] = field(default_factory=dict)
 
     @classmethod
     def read(
-        cls, conn: sqlite3.Connection, stored: StoredClustering, state: MergeState
+        cls, conn: sqlite3.Connection, stored: Clustering, state: MergeState
     ) -> ClusteringView:
         """Reads the view of a clustering whose decisions give `state`."""
         with snapshot(conn):
@@ -175,7 +175,7 @@ class ClusteringView:
         return total / self.state.groups[key].size
 
     @cached_property
-    def _by_key(self) -> Mapping[str, StoredCluster]:
+    def _by_key(self) -> Mapping[str, Cluster]:
         return {f"c{cluster.number}": cluster for cluster in self.clusters}
 
     def _as_clustered(self, group: Group) -> bool:
@@ -218,6 +218,15 @@ def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
             trees.chosen(conn),
             goal_counts.grown(conn, trees.chosen(conn)),
         )
+
+
+def summarize(conn: sqlite3.Connection, clustering: Clustering) -> ClusteringSummary:
+    """Returns a clustering with the numbers of its groups and of its novel conversations as they are now."""
+    return ClusteringSummary(
+        clustering,
+        groups=decisions.group_count(conn, clustering.id),
+        novel=clusterings.assigned_version(conn, clustering.id)[1],
+    )
 
 
 def group_rows(view: ClusteringView, figures: GroupFigures, space: Space | None) -> list[GoalGroup]:

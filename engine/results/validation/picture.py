@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from engine.base.errors import UsageError
-from engine.base.interval import Interval
 from engine.base.number_format import figure, figure_range
+from engine.base.statistics.intervals import Interval
 from engine.base.text import one_line
 from engine.results.document import Figure, Plot, Ranges
 from engine.results.records import CompletenessTable, SeparationRow
@@ -18,6 +18,7 @@ from engine.results.svg import save_figures
 
 Against = Literal["rows", "conversations", "cut"]
 _LONGEST_NAME = 44
+"""Most characters of the name of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def save_picture(table: CompletenessTable, path: Path, against: Against = "rows"
 
 
 def _panels(table: CompletenessTable) -> list[_Panel]:
+    """Returns a panel for AUROC and F1 of the truncation test, and for each claim that distinguishes conversations."""
     cut = f"whole against cut (n {table.n:,})"
     panels = [
         _Panel(cut, "AUROC", {row.name: row.metrics.auroc for row in table.rows}, 0.5),
@@ -74,6 +76,7 @@ def _panels(table: CompletenessTable) -> list[_Panel]:
 
 
 def _by_rows(panel: _Panel) -> Figure:
+    """Returns the rows one under the other with their intervals."""
     values = [
         (one_line(name, _LONGEST_NAME), one.low, one.value, one.high,
          f"{figure(one.value)} ({figure_range(one.low, one.high)})")

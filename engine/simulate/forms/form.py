@@ -36,6 +36,8 @@ _REQUIRED_IN_PRINT: tuple[Path, ...] = (
     ("1", "Full Name at birth", "Last Name"),
     ("7", "Race", "Select one or more (Your response is voluntary)"),
 )
+"""Fields of `AS_PRINTED` that Figure 6 requires and the JSON of the runs does not."""
+
 
 DEEPEST = 20
 """Greatest nesting depth of sections, far more than real forms have."""
@@ -149,6 +151,11 @@ def form_of_file(path: str, text: str) -> Form:
 
 
 def _check(node: Any, path: Path, deeper: int) -> None:
+    """Checks a section, a field or the whole form; `deeper` is how many levels may follow.
+
+    Raises:
+        UsageError: It cannot be part of a form; the message names the label.
+    """
     where = " / ".join(path) or "the form"
     if not isinstance(node, dict):
         raise UsageError(f"{where} is no object.", "A form is an object of labels.")
@@ -163,6 +170,11 @@ def _check(node: Any, path: Path, deeper: int) -> None:
 
 
 def _check_field(node: Mapping[str, Any], where: str) -> None:
+    """Checks the keys of a field that a form file may have wrong.
+
+    Raises:
+        UsageError: One of them is of the wrong kind.
+    """
     if not isinstance(node.get("required", False), bool):
         raise UsageError(f"{where}: `required` is neither true nor false.")
     options = node.get("options") or []
@@ -188,9 +200,14 @@ _OF_PAPER = (
     "a social media influencer",
     "a university student",
 )
+"""The people of section 4.4 of Hakimov et al. (2024)."""
+
 
 _WORD = re.compile(r"\w+")
+"""A word of a label, a question or an answer."""
+
 _NUMBER = re.compile(r"\d+")
+"""A label that is only a number, which is left out of facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,11 +288,13 @@ def facts_for(question: str, answers: Mapping[Path, str | Sequence[str]]) -> lis
 
 
 def _as_text(answer: str | Sequence[str]) -> str:
+    """Returns an answer as text for a prompt; `(none)` for an empty one."""
     text = answer if isinstance(answer, str) else ", ".join(answer)
     return text or "(none)"
 
 
 def _flat(node: Mapping[str, Any], above: Path) -> list[tuple[Path, str | list[str]]]:
+    """Returns the answers below a node of a profile, each with its path."""
     answers: list[tuple[Path, str | list[str]]] = []
     for label, child in node.items():
         path = (*above, label)
@@ -284,6 +303,11 @@ def _flat(node: Mapping[str, Any], above: Path) -> list[tuple[Path, str | list[s
 
 
 def _read(name: str, value: Any) -> Profile:
+    """Reads a profile from parsed JSON.
+
+    Raises:
+        UsageError: It describes nobody, or its answers are no labels and texts.
+    """
     if isinstance(value, str):
         return Profile(name, value, {})
     described = value.get("description") if isinstance(value, dict) else None
@@ -301,6 +325,7 @@ def _read(name: str, value: Any) -> Profile:
 
 
 def _is_answer(value: Any) -> bool:
+    """Whether a value can be an answer of a profile: a text, or a list of texts."""
     if isinstance(value, list):
         return all(isinstance(option, str) for option in value)
     return isinstance(value, str)
@@ -330,26 +355,32 @@ def right_fields(
 
 
 def _is_right(given: Any, known: str | Sequence[str], of_options: bool) -> bool:
+    """Whether an answer equals the known one, by the rules of `right_fields`."""
     if isinstance(known, str) and not _words(known):
         return given is None or not _words(_text(given))
     if of_options:
         return _options(given) == _options(known)
     known_words, given_words = _words(_text(known)), set(_words(_text(given)))
     numbers = [word for word in known_words if any(map(str.isdigit, word))]
-    held = sum(word in given_words for word in known_words)
-    return all(word in given_words for word in numbers) and held >= ENOUGH_WORDS * len(known_words)
+    matching_words = sum(word in given_words for word in known_words)
+    return all(word in given_words for word in numbers) and matching_words >= ENOUGH_WORDS * len(
+        known_words
+    )
 
 
 def _options(value: Any) -> set[str]:
+    """Returns the options that are chosen, in the form that is compared."""
     chosen = value if isinstance(value, list | tuple) else [value]
     return {" ".join(_words(str(option))) for option in chosen if option is not None}
 
 
 def _words(text: str) -> list[str]:
+    """Returns the words of a text, without case and punctuation."""
     return _WORD.findall(text.casefold())
 
 
 def _text(value: Any) -> str:
+    """Returns an answer as text; "" for None."""
     if value is None:
         return ""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

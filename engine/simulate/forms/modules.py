@@ -35,7 +35,11 @@ OPEN_STATES = ("empty", "partially filled")
 """States in which the manager may work on a chunk."""
 
 LARGEST_GROUP = 5
+"""Most labels of a group that a schema allows."""
+
 FALLBACK_GROUP = 4
+"""Labels of a group that a fallback makes."""
+
 MOST_TARGETS = 8
 """Most fields that one question can name as its targets."""
 OPTIONS_MARK = " Your Options are : "
@@ -46,11 +50,16 @@ Content = Mapping[str, Any]
 
 
 def _one_text(key: str) -> str:
+    """Returns the regular expression of a reply with one text under a key."""
     return rf'\{{\s*"{key}"\s*:\s*".*"\s*\}}'
 
 
 _NEXT = r'\{\s*"next action"\s*:\s*"(?:%s)"\s*\}'
+"""Regular expression of a reply that chooses one of several actions."""
+
 _OBJECT = r"\{.*\}"
+"""Regular expression of a reply that is any object."""
+
 
 MANAGER = Module(
     "Dialogue Manager",
@@ -305,6 +314,7 @@ def joined(path: Path) -> str:
 def _dialogue_values(
     dialogue: Dialogue, targets: Sequence[str], section: Content
 ) -> dict[str, str]:
+    """Returns the values of the prompts that are about a dialogue."""
     return {"DIALOGUE": dumped(dialogue), "FIELDS": dumped(targets), "FORM": dumped(section)}
 
 
@@ -317,14 +327,17 @@ def _is_grouping(reply: Content, summaries: Mapping[str, str]) -> bool:
 
 
 def _is_text(value: Any) -> bool:
+    """Whether a value is a text that is not blank."""
     return isinstance(value, str) and bool(value.strip())
 
 
 def _are_texts(value: Any) -> bool:
+    """Whether a value is a list of texts that is not empty."""
     return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
 
 
 def _last_question(dialogue: Dialogue) -> str:
+    """Returns the last question of a dialogue."""
     return next(line["Assistant"] for line in reversed(dialogue) if "Assistant" in line)
 
 

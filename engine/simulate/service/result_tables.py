@@ -10,12 +10,10 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.base.number_format import counted, figure
-from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
+from engine.base.report_table import UNKNOWN, Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
 from engine.formats.form_scores import FormScores
-from engine.results.metrics.aptitude import Aptitude, aptitudes
-from engine.results.metrics.turns import by_turns
-from engine.results.table_rendering import UNKNOWN
+from engine.results.metrics.known_outcomes import Aptitude, aptitudes, by_turns
 from engine.simulate.draft import as_draft
 from engine.simulate.forms.table import FormRow, ModelRow, by_model, by_module, table_of
 from engine.simulate.records import PlayItem, PlayRow
@@ -24,6 +22,8 @@ from engine.simulate.service.sharded import replies_by_condition, scored
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, CATEGORIES, ONE_TURN, place_of
 
 _LONGEST_NAME = 80
+"""Most characters of the name of a row."""
+
 _DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
 """Part of a key that distinguishes instructions with the same id; not shown."""
 
@@ -60,6 +60,8 @@ _OF_FULL, _A_OF_FULL, _U_OF_FULL = (
     for title, figure in (("of FULL", "P"), ("A of FULL", "A90"), ("U of FULL", "U90-10"))
 )
 _SHARES = (_OF_FULL, _A_OF_FULL, _U_OF_FULL)
+"""The columns that compare a condition with FULL."""
+
 _APTITUDE = (
     ReportColumn("runs", "count", means="Conversations, all instructions together."),
     ReportColumn("P", "number", means="Averaged performance: the mean score, 0 to 100."),
@@ -73,9 +75,11 @@ _APTITUDE = (
     _A_OF_FULL,
     _U_OF_FULL,
 )
+"""The columns of performance, aptitude and unreliability."""
 
 
 _CONDITION = ReportColumn("condition", "text", means="How the instruction was given.")
+"""The column of the condition."""
 
 
 def aptitude_table(aptitudes: Sequence[Aptitude]) -> ReportTable:
@@ -86,22 +90,23 @@ def aptitude_table(aptitudes: Sequence[Aptitude]) -> ReportTable:
         *_APTITUDE,
         ReportColumn("task, condition, model", "text"),
     )
-    full = _full(aptitudes)
-    shown = [nth for nth, column in enumerate(columns) if full or column not in _SHARES]
+    full_by_key = _full(aptitudes)
+    indices = [nth for nth, column in enumerate(columns) if full_by_key or column not in _SHARES]
     rows = []
     for row in aptitudes:
         name = one_line(f"{row.task}, {row.condition}, {row.model}", _LONGEST_NAME)
-        cells = (row.instructions, *_figures(row, full), name)
-        rows.append(ReportRow(tuple(cells[nth] for nth in shown)))
-    return ReportTable("by condition", tuple(columns[nth] for nth in shown), tuple(rows))
+        cells = (row.instructions, *_figures(row, full_by_key), name)
+        rows.append(ReportRow(tuple(cells[nth] for nth in indices)))
+    return ReportTable("by condition", tuple(columns[nth] for nth in indices), tuple(rows))
 
 
 def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    """Returns the tables of sharded conversations: by condition, by instruction, and the kinds of replies."""
     rows = sorted(_by_condition(plays), key=lambda row: row.task)
-    full = _full(rows)
+    full_by_key = _full(rows)
     table = [
         _row(
-            [row.condition, row.task, row.instructions, *_figures(row, full)],
+            [row.condition, row.task, row.instructions, *_figures(row, full_by_key)],
             plays,
             task=row.task,
             conv_type=row.condition,
@@ -114,8 +119,12 @@ def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
         ReportColumn("instr.", "count", means="Instructions."),
         *_APTITUDE,
     )
-    once = any(row.fewest == 1 for row in rows)
-    notes = ("Where an instruction was played once, its reliability is not known.",) if once else ()
+    is_played_once = any(row.fewest == 1 for row in rows)
+    notes = (
+        ("Where an instruction was played once, its reliability is not known.",)
+        if is_played_once
+        else ()
+    )
     return [
         ReportTable("by condition", columns, tuple(table), notes),
         _by_instruction(plays, notes),
@@ -129,15 +138,20 @@ def _by_condition(plays: Sequence[PlayRow]) -> list[Aptitude]:
 
 
 def _by_instruction(plays: Sequence[PlayRow], notes: tuple[str, ...]) -> ReportTable:
+    """Returns performance, aptitude and unreliability of each instruction alone."""
     of_instruction: dict[str, list[PlayRow]] = {}
     for play in plays:
         of_instruction.setdefault(play.result["task_id"], []).append(play)
     table: list[ReportRow] = []
-    for task_id, some in of_instruction.items():
-        rows = _by_condition(some)
-        full = _full(rows)
+    for task_id, plays_of_instruction in of_instruction.items():
+        rows = _by_condition(plays_of_instruction)
+        full_by_key = _full(rows)
         table += [
-            _row([task_id, row.condition, *_figures(row, full)], some, conv_type=row.condition)
+            _row(
+                [task_id, row.condition, *_figures(row, full_by_key)],
+                plays_of_instruction,
+                conv_type=row.condition,
+            )
             for row in rows
         ]
     head = ReportColumn("instruction", "text", means="Its id.")
@@ -145,6 +159,7 @@ def _by_instruction(plays: Sequence[PlayRow], notes: tuple[str, ...]) -> ReportT
 
 
 def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    """Returns the table of the kinds of replies; none where no reply was classified."""
     rows = replies_by_condition(plays, ALL_CONDITIONS)
     if not rows:
         return []
@@ -168,21 +183,23 @@ def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
 
 def aptitude_json(aptitudes: Sequence[Aptitude]) -> list[dict[str, Any]]:
     """Returns the rows as JSON values; `of_full` has shares of the condition FULL, None where it was not played."""
-    full = _full(aptitudes)
-    return [asdict(row) | {"of_full": _shares(row, full)} for row in aptitudes]
+    full_by_key = _full(aptitudes)
+    return [asdict(row) | {"of_full": _shares(row, full_by_key)} for row in aptitudes]
 
 
-def _shares(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> dict[str, float | None]:
+def _shares(
+    row: Aptitude, full_by_key: Mapping[tuple[str, str], Aptitude]
+) -> dict[str, float | None]:
     """Returns P, A90 and U90-10 of a condition as shares of those of FULL; None where these are 0 or not known."""
-    best = full.get((row.task, row.model))
-    if best is None:
+    full_row = full_by_key.get((row.task, row.model))
+    if full_row is None:
         return {"performance": None, "aptitude": None, "unreliability": None}
-    known = row.fewest > 1 and best.fewest > 1
+    is_known = row.fewest > 1 and full_row.fewest > 1
     return {
-        "performance": row.performance / best.performance if best.performance else None,
-        "aptitude": row.aptitude / best.aptitude if best.aptitude else None,
-        "unreliability": row.unreliability / best.unreliability
-        if known and best.unreliability
+        "performance": row.performance / full_row.performance if full_row.performance else None,
+        "aptitude": row.aptitude / full_row.aptitude if full_row.aptitude else None,
+        "unreliability": row.unreliability / full_row.unreliability
+        if is_known and full_row.unreliability
         else None,
     }
 
@@ -196,8 +213,9 @@ def _full(aptitudes: Iterable[Aptitude]) -> dict[tuple[str, str], Aptitude]:
     }
 
 
-def _figures(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> list[Cell]:
-    shares = _shares(row, full)
+def _figures(row: Aptitude, full_by_key: Mapping[tuple[str, str], Aptitude]) -> list[Cell]:
+    """Returns the cells of the columns `_APTITUDE`."""
+    shares = _shares(row, full_by_key)
     return [
         row.runs,
         row.performance,
@@ -210,6 +228,7 @@ def _figures(row: Aptitude, full: Mapping[tuple[str, str], Aptitude]) -> list[Ce
 
 
 def _sharded_summary(result: Mapping[str, Any]) -> str:
+    """Returns the score of a sharded conversation, and how much of the instruction was revealed."""
     score = result["score"]
     text = "no attempt" if score is None else f"score {100 * score:.0f}"
     if result["condition"] in ONE_TURN:
@@ -238,6 +257,7 @@ _FORM_COLUMNS = (
     ReportColumn("Filled score", "share", means="Harmonic mean of Filled and Efficiency."),
     ReportColumn("Score", "share", means="Harmonic mean of Success and Efficiency."),
 )
+"""Columns of the table of Hakimov et al."""
 
 
 def form_table(rows: Iterable[FormRow]) -> ReportTable:
@@ -256,6 +276,7 @@ def form_table(rows: Iterable[FormRow]) -> ReportTable:
 
 
 def _forms(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    """Returns the tables of filled forms: by form and variant, and by module."""
     columns = (
         *_FORM_COLUMNS,
         ReportColumn("complete", "count", means="Runs that filled all required fields."),
@@ -277,6 +298,7 @@ def _forms(plays: Sequence[PlayRow]) -> list[ReportTable]:
 
 
 def _modules(plays: Sequence[PlayRow]) -> ReportTable:
+    """Returns how well each module followed its instructions."""
     columns = (
         ReportColumn("module", "text", means="One prompt with one kind of reply."),
         ReportColumn("replies", "count", means="How often it was used, fallbacks included."),
@@ -288,7 +310,7 @@ def _modules(plays: Sequence[PlayRow]) -> ReportTable:
         ),
     )
     table = [
-        ReportRow((row.module, row.replies, row.again, row.failed))
+        ReportRow((row.module, row.replies, row.repeated_calls, row.failed))
         for row in by_module(play.result for play in plays)
     ]
     return ReportTable("modules", columns, tuple(table))
@@ -306,6 +328,7 @@ _MODEL_COLUMNS = (
     ReportColumn("turns", "number", means="Questions that were answered, mean."),
     *_FORM_COLUMNS[-5:],
 )
+"""Columns of the table of models by form."""
 
 
 def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTable:
@@ -330,6 +353,7 @@ def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTab
 
 
 def _form_cells(row: FormRow) -> list[Cell]:
+    """Returns the cells of the columns `_FORM_COLUMNS`."""
     return [
         row.form, row.variant, row.runs, row.fields, row.turns, row.repetitions,
         *_shares_of_form(row),
@@ -337,10 +361,12 @@ def _form_cells(row: FormRow) -> list[Cell]:
 
 
 def _shares_of_form(row: FormRow | ModelRow) -> list[Cell]:
+    """Returns the cells of the last five columns of both tables of forms."""
     return [row.filled_share, row.success, row.efficiency, row.filled_score, row.score]
 
 
 def _forms_summary(result: Mapping[str, Any]) -> str:
+    """Returns the scores of a filled form, and how the run ended."""
     required = "{} of {}".format(*result["required"])
     text = f"{FormScores.of(result).headline} · {counted(result['turns'], 'turn')} · required {required}"
     return f"{text} · ended by {result['ended']}"
@@ -361,6 +387,7 @@ _TASK_COLUMNS = (
         "stand-ins", "count", means="Fixed messages that replaced empty replies of a model."
     ),
 )
+"""Columns of the table of tasks."""
 
 
 def task_table(plays: Sequence[PlayRow]) -> ReportTable:
@@ -380,6 +407,7 @@ def task_table(plays: Sequence[PlayRow]) -> ReportTable:
 
 
 def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    """Returns the tables of users with profiles: by task, and by number of turns."""
     goodbyes = Counter(play.result["turns"] for play in plays if play.result["ended"] == "goodbye")
     table = [
         _row([row.turns, row.conversations, goodbyes[row.turns]], plays, turns=row.turns)
@@ -398,6 +426,7 @@ def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:
 
 
 def _recsim_summary(result: Mapping[str, Any]) -> str:
+    """Returns the number of turns, and how the conversation ended."""
     ended = "goodbye" if result["ended"] == "goodbye" else "out of turns"
     return f"{counted(result['turns'], 'turn')} · {ended}"
 
@@ -413,9 +442,11 @@ _SHARD_COLUMNS = (
     ReportColumn("FULL", "number", means="Mean score of the full instruction, 0 to 100."),
     ReportColumn("CONCAT", "number", means="Mean score of the shards as a list, 0 to 100."),
 )
+"""Columns of the table of proposed shards."""
 
 
 def _shards(plays: Sequence[PlayRow]) -> list[ReportTable]:
+    """Returns the table of proposed shards, a row for each instruction."""
     table = []
     for play in plays:
         draft = as_draft(play.result)
@@ -428,6 +459,7 @@ def _shards(plays: Sequence[PlayRow]) -> list[ReportTable]:
 
 
 def _shards_summary(result: Mapping[str, Any]) -> str:
+    """Returns the number of proposed shards."""
     return counted(len(result["shards"]), "shard")
 
 
@@ -437,9 +469,12 @@ _TABLES: Mapping[str, Callable[[Sequence[PlayRow]], list[ReportTable]]] = {
     "recsim": _recsim,
     "shards": _shards,
 }
+"""Makes the tables of the ended plays of each kind."""
+
 _SUMMARIES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "sharded": _sharded_summary,
     "forms": _forms_summary,
     "recsim": _recsim_summary,
     "shards": _shards_summary,
 }
+"""Describes a result of each kind in a few words."""

@@ -29,6 +29,8 @@ from typing import Any, Literal
 from engine.base.errors import UsageError
 
 _CHILD = Path(__file__).with_name("confined_child.py")
+"""The program of the confined process."""
+
 _PROBE = """
 def probe(folder):
     import os, socket
@@ -45,6 +47,7 @@ def probe(folder):
             pass
     return reached
 """
+"""Code that tries what must be refused, and returns what was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,7 @@ def require_confinement() -> str:
 def _run(
     source: str, function: str, arguments: Sequence[Any], limits: Limits
 ) -> tuple[Outcome, bool]:
+    """Runs a function in confinement; returns its outcome, and whether reading was limited to libraries."""
     if platform.system() != "Linux":
         raise _unconfined(f"{platform.system() or 'this system'} has no filter of system calls")
     request = {
@@ -161,6 +165,7 @@ def _child(folder: str, request_descriptor: int, result: int, seconds: float) ->
 
 
 def _outcome(raw: bytes, in_time: bool) -> tuple[Outcome, bool]:
+    """Returns what the child process wrote as an outcome, and whether reading was limited."""
     try:
         answer = json.loads(raw)
     except (ValueError, RecursionError):
@@ -174,6 +179,7 @@ def _outcome(raw: bytes, in_time: bool) -> tuple[Outcome, bool]:
 
 
 def _unconfined(why: str) -> UsageError:
+    """Returns the error that code cannot be run safely here."""
     return UsageError(
         f"Answers in code cannot be confined on this system ({why}), so none is run.",
         "Run the code tasks on Linux with seccomp (x86-64 or ARM64), or leave them out.",

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from engine.base.interval import Z95, Interval
 from engine.base.number_format import counted
 from engine.base.report_table import Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.statistics.agreement import Correlation
+from engine.base.statistics.intervals import Z95, Interval
 from engine.base.text import one_line
 from tests.benchmarks.reproduction import paper
 from tests.benchmarks.reproduction.data_sets import DataSet

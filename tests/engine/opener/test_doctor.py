@@ -21,11 +21,11 @@ import pytest
 from engine.base import network_guard
 from engine.base.folders import data_dir
 from engine.model.catalog import DEFAULT_MODEL, Catalog, embedded_model
-from engine.model.http.capabilities import Capabilities
-from engine.model.http.endpoint_book import EndpointBook, EndpointEntry
+from engine.model.catalog_files import PULLED, Manifest, PartFile
+from engine.model.endpoints.capabilities import Capabilities
+from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.pulls import PullPlan
-from engine.model.manifest import PULLED, Manifest, PartFile
-from engine.model.service.facts import MachineMemory
+from engine.model.memory_plan import MachineMemory
 from engine.opener.doctor import Check, check_folder, check_network, check_terminal, run_checks
 from engine.project import runs
 from engine.project.network import NetworkService
@@ -112,7 +112,7 @@ class TestModels:
         catalog.cache.mkdir()
         (catalog.cache / "m-bf16.gguf").write_bytes(b"GGUF")
         assert named(run_checks(*folders), "tuning").status == "ok"
-        catalog.record_speed(catalog.runnable(catalog.entry(None)), 400.0, 0.0)
+        catalog.record_speed(catalog.loadable(catalog.entry(None)), 400.0, 0.0)
         drifted = named(run_checks(*folders), "tuning")
         assert (drifted.status, "now 400 tokens/s" in drifted.found) == ("warn", True)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.base.outcomes import State
+from engine.base.conversation import State
 from engine.completeness.records import CurvePoint, ScoreRow
 from engine.opener.first_reading import reason
 
@@ -14,7 +14,7 @@ def test_the_reason_names_where_it_seemed_done(turns: tuple[int, int], place: st
     """A conversation whose curve fell is said to have seemed done earlier: after a step in a log of one turn, else
     after a turn."""
     curve = tuple(
-        CurvePoint(at, at + 1, turn, p, p)
+        CurvePoint(at, at + 1, turn, p, 1 - p)
         for at, turn, p in zip((1, 3), turns, (0.9, 0.1), strict=True)
     )
     score = ScoreRow(1, "k", 1, State.INCOMPLETE, None, 0.1, 0.1, curve, "probe", "m", None, None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.base.errors import UsageError
-from engine.completeness.records import ScoringRequest
+from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import PAPER_TOKENS
 from engine.completeness.stages.remaining import RemainingStage
 from engine.opener.open_project import OpenProject

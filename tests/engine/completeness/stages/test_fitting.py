@@ -26,9 +26,8 @@ from engine.completeness.tables import hidden_states, score_sets, scores
 from engine.completeness.tables.hidden_states import BoundaryPlace, StateEntry
 from engine.conversations.filters import parse_filter
 from engine.conversations.selection import Selection
-from engine.conversations.stages.importing import ImportStage
+from engine.conversations.stages import ImportStage
 from engine.jobs.runner import JobCancelled, JobDone, JobFailed, JobRunner, RunOutcome
-from engine.model.model_work import RunModel
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
@@ -49,7 +48,7 @@ def fitting(
 ) -> FittingStage:
     """The stage on the states under `KEY`, read by the built-in model or by other weights."""
     model = scored.model()
-    work = RunModel(replace(model, path=weights or model.path))
+    work = replace(model, path=weights or model.path)
     return FittingStage(project, work, lambda: KEY, provisional=provisional)
 
 
@@ -407,7 +406,7 @@ class TestReading:
                     stage = ReadingStage(
                         project,
                         process,
-                        RunModel(scored.model()),
+                        scored.model(),
                         selection=Selection(parse_filter(text)),
                     )
                     outcome = run(project, stage)

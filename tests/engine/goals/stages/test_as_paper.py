@@ -21,9 +21,9 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import OnProgress
 from engine.jobs.runner import JobDone
 from engine.model.embedders.embedder import embedder_for
-from engine.model.model_work import ModelWork, RunModel
 from engine.model.process.process import ModelProcess
 from engine.model.prompt_files import Prompt
+from engine.model.stages import ModelWork
 from engine.project.project import Project
 from tests.engine.completeness import scored
 from tests.engine.goals import goal_runs
@@ -45,7 +45,7 @@ def stages(
     wanted: PaperMeasurements,
 ) -> tuple[SummariseStage, EmbedStage, PaperStage]:
     """The stages on so many conversations, with short replies."""
-    select, model = Selection(limit=count), RunModel(scored.model())
+    select, model = Selection(limit=count), scored.model()
     summarise = SummariseStage(
         project, process, model, goal_runs.prompt("paper-summary", 12), selection=select, whole=True
     )  # fmt: skip

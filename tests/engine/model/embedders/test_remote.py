@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from engine.base.errors import ModelError, UsageError
-from engine.model.embedders.embedder import embedder_for
-from engine.model.embedders.sentence import HttpEmbedder
+from engine.model.embedders.embedder import HttpEmbedder, embedder_for
 from engine.model.embedders.vectors import BATCH
-from engine.model.http.client import MAX_ATTEMPTS
-from engine.model.http.retry_waits import JITTER, LONGEST_WAIT
+from engine.model.endpoints.client import MAX_ATTEMPTS
+from engine.model.endpoints.pacing import JITTER, LONGEST_WAIT
 from tests.engine.project.support import REPOSITORY
 
 Answer = Callable[[dict[str, Any]], tuple[int, Any]]

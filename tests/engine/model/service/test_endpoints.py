@@ -23,7 +23,7 @@ from engine.model.catalog import DEFAULT_MODEL
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import write_jsonl
 from tests.command_line import data, workbench
-from tests.engine.model.http.toy_peer import NAMES, ToyPeer, running, says
+from tests.engine.model.endpoints.toy_peer import NAMES, ToyPeer, running, says
 from tests.engine.model.toy import END
 
 SAFETY = 60.0

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from engine.base.errors import Cancelled, ProjectError
-from engine.base.interval import Interval
 from engine.base.report_table import ReportRow, ReportTable
+from engine.base.statistics.intervals import Interval
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.results.records import ValidationProgress, ValidationReport

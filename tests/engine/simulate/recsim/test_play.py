@@ -11,11 +11,10 @@ import pytest
 
 from engine.conversations.tables.conversations import truth_by_conversation
 from engine.formats.coded.recllmsim import read, recognise
-from engine.model.asking import Ending, Scenario
-from engine.model.chat import Call, Completion
+from engine.model.chat import Call, Completion, Ending, Scenario
 from engine.model.prompt_files import prompt_texts
 from engine.project.project import Project
-from engine.results.metrics.turns import by_turns
+from engine.results.metrics.known_outcomes import by_turns
 from engine.simulate.recsim.people import TASKS, profiles, situations
 from engine.simulate.recsim.play import (
     MAX_TURNS,

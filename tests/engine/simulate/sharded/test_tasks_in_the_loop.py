@@ -16,7 +16,7 @@ from engine.model.prompt_files import prompt_texts
 from engine.simulate.play import EndedPlay
 from engine.simulate.sharded.instruction import BUNDLED, Instruction, bundled_instructions
 from engine.simulate.sharded.play import ShardedScenario
-from engine.simulate.sharded.scenario import ALL_CONDITIONS, Case, Condition
+from engine.simulate.sharded.scenario import ALL_CONDITIONS, Condition
 from engine.simulate.sharded.tasks import task_for
 from tests.engine.simulate.playing import play_all
 from tests.engine.simulate.sharded.scripted import setting
@@ -125,9 +125,9 @@ def simulated(
 ) -> tuple[EndedPlay, Models]:
     """One conversation."""
     texts = prompt_texts("sharded")
-    case = Case(setting(), instruction, task_for(instruction, texts), condition, 0)
+    scenario = ShardedScenario(setting(), instruction, task_for(instruction, texts), condition, 0)
     models = Models(instruction, right_from)
-    [played] = play_all([ShardedScenario(case)], models, parallel=1)
+    [played] = play_all([scenario], models, parallel=1)
     return played, models
 
 
