@@ -28,7 +28,7 @@ from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.simulation import formatting
 from screens.widgets.controls import LineInput
 
-LINES = (
+KIND_FIELDS = (
     "instructions", "conditions", "user_temperature", "checks", "forms", "variants", "profile", "free_replies",
     "tasks", "language", "turns",
 )  # fmt: skip
@@ -97,7 +97,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
     def update_lines(self) -> None:
         """Each kind has its own lines."""
         kind: Kind = self.chosen("kind")
-        for name in LINES:
+        for name in KIND_FIELDS:
             self.query_one(f"#field-{name}").display = name in FIELDS[kind]
         self.query_one("#field-judge_model").display = kind in JUDGED
 
