@@ -150,7 +150,7 @@ class EventWriter(TrainerCallback):
 
 
 def peak_memory() -> int:
-    """Peak memory so far in bytes: of the GPU where there is one, else of the process."""
+    """Returns the peak memory so far in bytes: of the GPU where there is one, else of the process."""
     if torch.cuda.is_available():
         return int(torch.cuda.max_memory_allocated())
     # In bytes on macOS, in KiB on Linux.
@@ -198,7 +198,7 @@ def write_samples(
 
 
 def _cut_after(log: Log, boundary: int) -> Log:
-    """The log up to a boundary, given by its index, and one piece more where the log goes on."""
+    """Returns the log up to a boundary, given by its index, and one piece more where the log goes on."""
     boundaries = log.item.boundaries[: boundary + 1]
     texts = log.item.texts
     if len(boundaries) < len(log.item.boundaries):

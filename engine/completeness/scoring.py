@@ -35,7 +35,7 @@ from engine.completeness.packing import (
 from engine.completeness.remaining_tasks import InlineWriter, RemainingRequest
 from engine.model.generation import GenerativeModel, Stopped
 from engine.model.interface import HiddenState, Span, Tokenizer, TokenModel
-from engine.model.log_windows import SMALLEST_ROOM, Window, pieces_within, plan_windows
+from engine.model.log_windows import MIN_LOG_TOKENS, Window, pieces_within, plan_windows
 from engine.model.prompt_files import Frame, Prompt, frame, opening_tokens
 
 
@@ -325,7 +325,7 @@ def prepare_log(
         limit: Tokens of the log that a window may hold.
         context: Context of the model in tokens, for notes.
     """
-    if limit < SMALLEST_ROOM:
+    if limit < MIN_LOG_TOKENS:
         reason = f"a context of {context:,} tokens has no room for a log"
         return PreparedLog((), (), 0, unscored=reason)
     # What follows the last boundary is not needed to read it.

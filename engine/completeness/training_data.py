@@ -82,7 +82,7 @@ def text_digest(texts: Sequence[str]) -> bytes:
 
 
 def drawn(seed: int, what: str, digest: bytes) -> float:
-    """A number in [0, 1) for one conversation; draws with different names `what` are independent."""
+    """Returns a number in [0, 1) for one conversation; draws with different names `what` are independent."""
     found = hashlib.sha256(f"{seed}:{what}:".encode() + digest).digest()
     return int.from_bytes(found[:6], "big") / (1 << 48)
 
@@ -126,14 +126,14 @@ def split(
 
 
 def to_cut(train: Sequence[Usable], seed: int, share: float) -> set[int]:
-    """Keys of conversations to cut, `share` of `train`; fewer where too few can be cut."""
+    """Returns the keys of conversations to cut, `share` of `train`; fewer where too few can be cut."""
     can = [one for one in train if one.boundaries >= LEAST_FOR_TEST]
     can.sort(key=lambda one: drawn(seed, "contaminate", one.digest))
     return {one.key for one in can[: round(share * len(train))]}
 
 
 def cut(item: LogItem, seed: int) -> LogItem:
-    """The log up to a boundary drawn among all but the last, as if the user had left there.
+    """Returns the log up to a boundary drawn among all but the last, as if the user had left there.
 
     Training takes unlabelled conversations to be complete; cutting some measures what it costs when they are not.
     """
@@ -144,7 +144,7 @@ def cut(item: LogItem, seed: int) -> LogItem:
 
 
 def _selection(held_out: Sequence[Usable], seed: int) -> list[Usable]:
-    """The conversations that select the checkpoint: those of the lowest draws, in the order given.
+    """Returns the conversations that select the checkpoint: those of the lowest draws, in the order given.
 
     Of two or more that can be cut one selects at least, and one is left to test.
     """

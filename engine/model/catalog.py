@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from engine.base.errors import ModelFileError, NameTaken, NotFound, NotYet
-from engine.model.adapter_files import LARGEST, MERGED, AdapterOrigin, card_of, is_adapter
+from engine.model.adapter_files import (
+    MAX_MERGED_BASE_BYTES,
+    MERGEABLE_FORMATS,
+    AdapterOrigin,
+    card_of,
+    is_adapter,
+)
 from engine.model.catalog_files import CatalogFile, pulled_models
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions
@@ -397,7 +403,7 @@ class Catalog:
             if self._file.adapters_used.get(digest) != str(file):
                 self._file.adapters_used[digest] = str(file)
                 self._file.save_if_possible()
-            if weight_format in MERGED and path.stat().st_size <= LARGEST:
+            if weight_format in MERGEABLE_FORMATS and path.stat().st_size <= MAX_MERGED_BASE_BYTES:
                 fingerprints["adapter_merged"] = weight_format
                 merged = (
                     self.cache

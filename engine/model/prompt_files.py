@@ -65,7 +65,7 @@ class Prompt:
 
     @classmethod
     def from_params(cls, params: dict[str, Any]) -> Prompt:
-        """The inverse of `as_params`."""
+        """Returns the inverse of `as_params`."""
         return cls(**{**params, "stop": tuple(params["stop"])})
 
 
@@ -78,7 +78,7 @@ def prompt_names() -> list[str]:
 
 
 def prompt_text(name: str) -> str:
-    """The text of a prompt file that comes with the program.
+    """Returns the text of a prompt file that comes with the program.
 
     Raises:
         UsageError: There is no such prompt.
@@ -145,7 +145,7 @@ def frame(prompt: Prompt | None, tokenizer: Tokenizer) -> Frame:
 
 
 def started(tokenizer: Tokenizer, text: str) -> list[int]:
-    """The tokens of the beginning of what a chat template wrote, with the start token in front exactly once."""
+    """Returns the tokens of the beginning of what a chat template wrote, with the start token in front exactly once."""
     tokens = tokenizer.tokenize(text, special=True)
     # Most templates write the start token themselves; one tokenised in front of it would double it.
     if not tokens or tokens[0] not in tokenizer.tokenize("", special=True, start=True):
@@ -154,7 +154,7 @@ def started(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 def opening_tokens(tokenizer: Tokenizer) -> list[int]:
-    """The tokens with which every next step begins, whatever its number is."""
+    """Returns the tokens with which every next step begins, whatever its number is."""
     first = tokenizer.tokenize(f"{STEP_OPENING} 2, STEP 3, user chat:\n")
     other = tokenizer.tokenize(f"{STEP_OPENING} 14, STEP 97, assistant (tool) chat:\n")
     bare = tokenizer.tokenize(STEP_OPENING)

@@ -61,7 +61,7 @@ class ModelWork:
         )
 
     def spent(self) -> str:
-        """The cost of the requests, as a sentence for the end of a summary; empty if they cost only time."""
+        """Returns the cost of the requests, as a sentence for the end of a summary; empty if they cost only time."""
         found = self.process.spent()
         return f" {found}." if found else ""
 
@@ -119,7 +119,7 @@ class ModelWork:
     def replies(
         self, items: Sequence[tuple[Sequence[str], int]], prompt: Prompt, report: OnProgress
     ) -> list[WrittenReply]:
-        """The model's most probable reply to a prompt around each log; see `ModelClient.generate`."""
+        """Returns the model's most probable reply to a prompt around each log; see `ModelClient.generate`."""
         request = Generate(items, prompt, Sampling(), prompt.max_tokens, prompt.stop)
         return self.process.ask(request, report)
 
@@ -186,7 +186,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
 
     @abstractmethod
     def _key_of(self, entry: Entry) -> Key:
-        """The item that an entry belongs to."""
+        """Returns the item that an entry belongs to."""
 
     @abstractmethod
     def _store(self, conn: sqlite3.Connection, run_id: int, entries: Sequence[Entry]) -> None:
@@ -197,7 +197,7 @@ class BlockStage(ModelStage, Generic[Key, Entry]):
         """Counts committed entries for the summary."""
 
     def _progress(self, done: int, total: int, wanted: int, count: int) -> Progress:
-        """The progress of the run when a block with `wanted` items reports `count` items."""
+        """Returns the progress of the run when a block with `wanted` items reports `count` items."""
         return Progress(done + min(count, wanted), total)
 
     def _load_and_answer(
@@ -326,7 +326,7 @@ class TuningStage:
         self._process.cancel()
 
     def summary(self) -> str:
-        """The result in one sentence."""
+        """Returns the result in one sentence."""
         if self.result is None:
             return "Nothing was kept."
         result = self.result

@@ -40,7 +40,7 @@ class ReplyCache:
         self._evict(most_bytes)
 
     def get(self, key: str) -> str | None:
-        """The reply stored under a key, or None."""
+        """Returns the reply stored under a key, or None."""
         with self._guard:
             found = self._conn.execute("SELECT value FROM reply WHERE key = ?", (key,)).fetchone()
             if found is None:

@@ -23,8 +23,7 @@ from engine.conversations.text_checks import Redactor
 from engine.formats.records import Imported
 from engine.opener.conversation_forms import message_line
 from engine.project.project import Project
-from engine.questions.records.example_probes import Proposed
-from engine.questions.records.triage import Judged
+from engine.questions.records import Judged, Proposed
 from engine.questions.tables import example_probes, second_verdicts
 from engine.trees import tables as trees
 

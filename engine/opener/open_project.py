@@ -186,9 +186,9 @@ class OpenProject:
     def endpoints(self) -> Endpoints:
         """The endpoints that were added."""
         from engine.model.service.endpoints import Endpoints
-        from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
+        from engine.opener.model_process import endpoint_handlers
 
-        return Endpoints(folders.data_dir(), folders.cache_dir(), ENDPOINT_HANDLERS)
+        return Endpoints(folders.data_dir(), folders.cache_dir(), endpoint_handlers())
 
     @made_once
     def process(self) -> RoutedProcess:

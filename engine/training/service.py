@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engine.base.errors import NotYet, ProjectReadOnly, UsageError
 from engine.model.catalog import AdapterEntry, Catalog
-from engine.model.service.run_setup import adapter_in_use, use_adapter
+from engine.model.service.adapter_in_use import adapter_in_use, use_adapter
 from engine.project.project import Project
 from engine.training import presets, process, run_files
 from engine.training.base import Machine, this_machine
@@ -180,11 +180,11 @@ class TrainingService:
         )
 
     def runs(self) -> list[TrainingRun]:
-        """All runs, newest first."""
+        """Returns all runs, newest first."""
         return self.runs_and_hidden()[0]
 
     def runs_and_hidden(self) -> tuple[list[TrainingRun], list[HiddenRun]]:
-        """All runs, newest first, and those beside the project that are not its own, with why."""
+        """Returns all runs, newest first, and those beside the project that are not its own, with why."""
         used = self._in_use()
         histories, hidden = self.run_directories.histories_and_hidden()
         return [history.row(history.run.path.name == used) for history in histories], hidden

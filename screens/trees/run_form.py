@@ -17,10 +17,9 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.project.records import Estimate
-from engine.trees.places import At
-from engine.trees.records import TreeRequest
+from engine.trees.options import ALPHA_HELP, Growth
+from engine.trees.records import At, TreeRequest
 from engine.trees.service import TreeService
-from engine.trees.tree import ALPHA_HELP, Growth
 from screens.shell.run_form import FORM_KEYS, FormChoice, RunForm, field_line
 from screens.widgets.controls import Cycle, LineInput
 

@@ -104,19 +104,20 @@ def pull(arguments: argparse.Namespace) -> CommandResult:
 
 def _pull(plan: PullPlan) -> dict[str, Any]:
     folders.log_to_file()
-    wanted, title = plan.wanted, f"Pulling {plan.name}"
+    manifest, title = plan.manifest, f"Pulling {plan.name}"
     refuse_without_room(plan)
     arrived = f", {plan.done / MB:,.0f} MB of it are on disk" if plan.done else ""
     narrate(
-        f"{wanted.files[0].path} of {wanted.repository} at {wanted.revision[:8]}, {wanted.size / MB:,.0f} MB{arrived};"
-        f" license {wanted.licence or 'unknown'}; {free_space(plan.folder) / 1e9:,.1f} GB are free in {plan.folder}."
+        f"{manifest.files[0].path} of {manifest.repository} at {manifest.revision[:8]},"
+        f" {manifest.size / MB:,.0f} MB{arrived}; license {manifest.licence or 'unknown'};"
+        f" {free_space(plan.folder) / 1e9:,.1f} GB are free in {plan.folder}."
     )
     narrator, redirects = Narrator(), set[str]()
 
     def progress(row: PullRow) -> None:
         if row.redirect and row.redirect not in redirects:
             redirects.add(row.redirect)
-            narrate(f"  {wanted.hub} redirects the download: it comes {row.redirect}")
+            narrate(f"  {manifest.hub} redirects the download: it comes {row.redirect}")
         note = "checksum" if row.state == "checking" else ""
         narrator(
             JobProgress(
@@ -135,7 +136,7 @@ def _pull(plan: PullPlan) -> dict[str, Any]:
     narrator(JobStarted(0, "pull", title))
     outcome: Outcome = "failed"
     try:
-        manifest = carry_out(hub_of(wanted.hub), plan, threading.Event(), progress)
+        manifest = carry_out(hub_of(manifest.hub), plan, threading.Event(), progress)
         outcome = "done"
     except KeyboardInterrupt:
         raise Cancelled(

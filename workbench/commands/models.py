@@ -21,6 +21,7 @@ from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Tune
 from engine.model.records import WORKS
 from engine.model.service import model_files
+from engine.model.service.adapter_in_use import adapter_in_use
 from engine.model.service.endpoints import Endpoints, endpoint_json, endpoint_summary
 from engine.model.service.model_files import (
     AdapterFacts,
@@ -31,7 +32,7 @@ from engine.model.service.model_files import (
     ggufs_in,
     model_facts,
 )
-from engine.model.service.run_setup import ModelsInUse, adapter_in_use, bundled_logs
+from engine.model.service.run_setup import ModelsInUse, bundled_logs
 from engine.project.project import Project
 from workbench.arguments import PROJECT, above_zero, argument, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult

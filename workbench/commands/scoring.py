@@ -12,7 +12,7 @@ from engine.base.number_format import counted, duration
 from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.outside import IDS, SCORES, import_scores
 from engine.completeness.service.sets import in_force
-from engine.model.service.run_setup import use_adapter
+from engine.model.service.adapter_in_use import use_adapter
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
 from workbench.arguments import (

@@ -103,7 +103,7 @@ class OutsideReport:
             found.append(name)
 
     def as_json(self) -> dict[str, Any]:
-        """The report as JSON values."""
+        """Returns the report as JSON values."""
         return {
             "set": self.set_name,
             "fields": list(self.fields),
@@ -114,7 +114,7 @@ class OutsideReport:
         }
 
     def sentences(self) -> list[str]:
-        """The report in sentences."""
+        """Returns the report in sentences."""
         said = [f"Ids are in the field {self.fields[0]!r}, scores in {self.fields[1]!r}."]
         for outcome, (one, many) in _SENTENCES.items():
             if count := self.outcomes[outcome]:
@@ -237,7 +237,7 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
 def _fields(
     lines: Iterable[Mapping[str, Any]], id_field: str, score_field: str, path: Path
 ) -> tuple[str, str]:
-    """The fields of ids and scores.
+    """Returns the fields of ids and scores.
 
     Raises:
         FormatError: No line has them.
@@ -267,7 +267,7 @@ def _values(
     report: OutsideReport,
     ends: tuple[float, float],
 ) -> dict[int, float]:
-    """The score of each conversation that a line names, from 0 to 1."""
+    """Returns the score of each conversation that a line names, from 0 to 1."""
     found: dict[int, float] = {}
     for line in lines:
         name = without_surrogates(str(line.get(report.fields[0]) or ""))
@@ -293,7 +293,8 @@ def _values(
 
 
 def _number(given: Any, ends: tuple[float, float]) -> float | None:
-    """A score between the ends as a number from 0 to 1; None if it is neither a number nor a word for an end."""
+    """Returns a score between the ends as a number from 0 to 1; None if it is neither a number nor a word for an
+    end."""
     if isinstance(given, bool):
         return float(given)
     if isinstance(given, str) and given.strip().lower() in _WORDS:
@@ -308,7 +309,7 @@ def _number(given: Any, ends: tuple[float, float]) -> float | None:
 def _entries(
     conn: sqlite3.Connection, values: Mapping[int, float], report: OutsideReport
 ) -> Iterator[ScoreEntry]:
-    """The scores, each at the last place where its conversation could end, or why it has none."""
+    """Yields the scores, each at the last place where its conversation could end, or why it has none."""
     for page in id_pages(conn, sorted(values)):
         for key, messages in conversations.conversations_for(conn, page):
             pieces = render_log(messages)

@@ -118,7 +118,7 @@ def estimate_scoring(
 def _attention(
     lengths: Sequence[float], speed: float, long: tuple[float, int], context: int
 ) -> float:
-    """Extra seconds of long logs over the time of their tokens at the speed of a short text.
+    """Returns the extra seconds of long logs over the time of their tokens at the speed of a short text.
 
     The time of a token grows with the tokens before it, so a log of n tokens takes `a * n + b * n * n`; the two
     speeds give a and b. A log over the context is read in windows, each at most as long as the context.
@@ -202,7 +202,8 @@ class ScoringRuns:
         return ScoringRun(model, question, reading, scored, [*before, *stages])
 
     def _writer(self, request: ScoringRequest, mode: Mode, model: LoadableModel) -> LoadableModel:
-        """The model that writes remaining tasks: the one that scores, with a completion adapter beside a probe."""
+        """Returns the model that writes remaining tasks: the one that scores, with a completion adapter beside a
+        probe."""
         if mode != "probe" or request.adapter is not None:
             return model
         tuned = self._setup.models.resolve(replace(request, mode="tuned").model_request)
@@ -211,7 +212,7 @@ class ScoringRuns:
     def _stages(
         self, request: ScoringRequest, mode: Mode, model: LoadableModel, question: Question
     ) -> tuple[ScoringStage | ReadingStage, ScoringStage | FittingStage]:
-        """The stage that reads the logs, and the one that stores the scores, which may be the same."""
+        """Returns the stage that reads the logs, and the one that stores the scores, which may be the same."""
         setup = self._setup
         selection = Selection(
             request.filter, self._held_out(request.held_out_by), request.limit, request.part
@@ -246,7 +247,8 @@ class ScoringRuns:
         return reading, fitting
 
     def mode_for(self, request: ScoringRequest) -> Mode:
-        """The mode that a request is scored in: its own, or the best one that its model and its conversations allow.
+        """Returns the mode that a request is scored in: its own, or the best one that its model and its conversations
+        allow.
 
         That is `probe` on a local model from `MIN_CONVERSATIONS_FOR_PROBE` conversations. With fewer it is `tuned`
         where somebody trained or added an adapter, `probe` on the built-in model, otherwise `tuned` or `base`.
@@ -272,7 +274,7 @@ class ScoringRuns:
         return "tuned" if adapter is not None else "base"
 
     def _enough_for_probe(self, request: ScoringRequest) -> bool:
-        """Whether enough of the first conversations could end in two places; copies are not noticed."""
+        """Returns whether enough of the first conversations could end in two places; copies are not noticed."""
         project = self._setup.project
         selection = Selection(request.filter, self._held_out(request.held_out_by), request.limit)
         with project.reading() as conn:
@@ -296,7 +298,7 @@ class ScoringRuns:
 
 
 def _trained_tag(model: LoadableModel) -> str | None:
-    """The text tag that the adapter of a model was trained to end with; None for an end token, and without an
+    """Returns the text tag that the adapter of a model was trained to end with; None for an end token, and without an
     adapter."""
     adapter = model.adapter
     return AdapterOrigin.of(read_gguf(adapter)).end_tag or None if adapter is not None else None

@@ -37,18 +37,18 @@ class ScoreSets:
         self._project, self._changed = project, changed
 
     def all(self) -> list[ScoreSet]:
-        """All sets that have scores, in the order in which they were first made."""
+        """Returns all sets that have scores, in the order in which they were first made."""
         with self._project.reading() as conn:
             return score_sets.sets(conn)
 
     def name_in_force(self) -> str:
-        """Mode, model and adapter of the set in force; empty before any scoring. Quick."""
+        """Returns the mode, model and adapter of the set in force; empty before any scoring. Quick."""
         with self._project.reading() as conn:
             now = score_sets.config_in_force(conn)
         return "" if now is None else name_of(now)
 
     def as_generated(self, config_hash: str) -> GeneratedDecisions:
-        """How many conversations are complete by what the model of a set writes after them."""
+        """Returns how many conversations are complete by what the model of a set writes after them."""
         with self._project.reading() as conn:
             model = next(
                 (one.model for one in score_sets.sets(conn) if one.config_hash == config_hash), ""
@@ -70,13 +70,13 @@ class ScoreSets:
 
 
 def in_force(sets: Sequence[ScoreSet]) -> ScoreSet | None:
-    """The set in force, or None."""
+    """Returns the set in force, or None."""
     return next((one for one in sets if one.in_force), None)
 
 
 def name_of(one: ScoreSet | ScoreConfig) -> str:
-    """Mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and whether it is provisional; of one from
-    outside its name."""
+    """Returns the mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and whether it is provisional; of
+    one from outside its name."""
     parts = [one.mode, one.model, *([one.adapter] if one.adapter else [])]
     if isinstance(one, ScoreSet) and one.provisional:
         parts.append("provisional")
@@ -107,7 +107,7 @@ class Reliability:
 
 
 def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
-    """How far a set can be relied on; `sets` are all sets of the project, one of which may be better."""
+    """Returns how far a set can be relied on; `sets` are all sets of the project, one of which may be better."""
     better = [other for other in sets if other is not one and other.test and not _doubt(other)]
     best = max(better, key=lambda other: (other.scored, other.number), default=None)
     if one.test is None:
@@ -133,8 +133,8 @@ def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
 
 
 def _test_in_words(test: EndingTest) -> str:
-    """The AUROC of the test with its interval and beside it those of position alone and of the keyword rule: at random
-    cuts, then at the same step, where there are pairs for that."""
+    """Returns the AUROC of the test with its interval and beside it those of position alone and of the keyword rule: at
+    random cuts, then at the same step, where there are pairs for that."""
 
     def compared(area: Interval, more: str, position: float | None, keywords: float | None) -> str:
         text = f"{figure(area.value)} ({figure_range(area.low, area.high)}){more}"
@@ -151,7 +151,7 @@ def _test_in_words(test: EndingTest) -> str:
 
 
 def _doubt(one: ScoreSet) -> str:
-    """Why the test says that the scores mean little; empty where it does not.
+    """Returns why the test says that the scores mean little; empty where it does not.
 
     Cuts at random make whole conversations longer than cut ones, so that position tells them apart on many logs. So the
     scores are compared with position and keywords at the same step; at random cuts only where no two conversations can

@@ -85,7 +85,8 @@ def drop_unfinished(conn: sqlite3.Connection) -> None:
 
 
 def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
-    """Configurations that have scores, in the order in which they were first run; an unfinished one is left out."""
+    """Returns the configurations that have scores, in the order in which they were first run; an unfinished one is left
+    out."""
     rows = conn.execute(
         "SELECT g.config_hash, g.mode, g.model, g.adapter, g.noise, g.test FROM score_config AS g"
         " LEFT JOIN (SELECT config_hash, min(id) AS first FROM run GROUP BY config_hash)"
@@ -97,7 +98,7 @@ def configs(conn: sqlite3.Connection) -> list[ScoreConfig]:
 
 
 def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
-    """Whether a configuration has scores, all of them where it was begun with `begin_set`."""
+    """Returns whether a configuration has scores, all of them where it was begun with `begin_set`."""
     if config_hash == settings.get(conn, UNFINISHED):
         return False
     row = conn.execute("SELECT 1 FROM score WHERE config_hash = ? LIMIT 1", (config_hash,))
@@ -105,7 +106,7 @@ def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
 
 
 def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
-    """The configuration of the scores that are shown; None before any scoring."""
+    """Returns the configuration of the scores that are shown; None before any scoring."""
     now = score_config(conn)
     return None if now is None else _registered(conn, now)
 
@@ -120,7 +121,7 @@ def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | Non
 
 
 def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
-    """All sets of scores, in the order in which they were first made."""
+    """Returns all sets of scores, in the order in which they were first made."""
     now = score_config(conn)
     provisional = settings.get(conn, PROVISIONAL)
     return [
@@ -192,12 +193,12 @@ def drop(conn: sqlite3.Connection, config_hash: str) -> None:
 
 
 def _kind(config: ScoreConfig) -> tuple[str, str, str | None]:
-    """Mode, model without the format that it was tuned to, adapter."""
+    """Returns the mode, model without the format that it was tuned to, adapter."""
     return config.mode, config.model.partition(" (")[0], config.adapter
 
 
 def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
-    """Number of conversations with a score."""
+    """Returns the number of conversations with a score."""
     (count,) = conn.execute(
         "SELECT count(*) FROM score WHERE config_hash = ? AND p_end_normalised IS NOT NULL",
         (config_hash,),
@@ -221,7 +222,7 @@ def _test(value: dict[str, Any]) -> EndingTest:
 
 
 def rule(conn: sqlite3.Connection, config_hash: str | None = None) -> DecisionRule:
-    """The decision rule of a set of scores; None is the set in force."""
+    """Returns the decision rule of a set of scores; None is the set in force."""
     if config_hash in (None, score_config(conn)) or score_config(conn) is None:
         return DecisionRule(**settings.get(conn, RULE, {}))
     return DecisionRule(**settings.get(conn, OTHER_RULES, {}).get(config_hash, {}))
@@ -239,7 +240,7 @@ def put_rule(conn: sqlite3.Connection, new: DecisionRule) -> None:
 
 
 def score_config(conn: sqlite3.Connection) -> str | None:
-    """The config hash of the scores that are shown; None before any scoring."""
+    """Returns the config hash of the scores that are shown; None before any scoring."""
     value: str | None = settings.get(conn, SCORES)
     return value
 

@@ -116,11 +116,11 @@ class KnownTokens:
     # The tokenizer
 
     def tokenize(self, text: str, *, special: bool = False, start: bool = False) -> list[int]:
-        """Tokens of a text that the server tokenized before."""
+        """Returns the tokens of a text that the server tokenized before."""
         return list(self._known[(text, special, start)])
 
     def render_chat(self, messages: Sequence[dict[str, str]]) -> str:
-        """The one message of a prompt that the server tokenized before."""
+        """Returns the one message of a prompt that the server tokenized before."""
         return self._layouts[messages[0]["content"]]
 
     def token_bytes(self, token: int) -> bytes:
@@ -154,7 +154,7 @@ class Continuation:
     upto: tuple[str, ...]
 
     def text(self, at: int) -> str:
-        """The text of the token at this index."""
+        """Returns the text of the token at this index."""
         return self.upto[at + 1][len(self.upto[at]) :]
 
 
@@ -168,7 +168,7 @@ class Reader:
         self._under_way: dict[str | tuple[int, ...], asyncio.Task[Step | None]] = {}
 
     def prompt(self, raw: Raw) -> str | list[int]:
-        """A raw prompt in the form that the endpoint takes."""
+        """Returns a raw prompt in the form that the endpoint takes."""
         return list(raw.ids) if self.can.ids else raw.text
 
     async def answer(self, text: str, ids: Sequence[int] | None = None) -> Continuation:
@@ -190,7 +190,8 @@ class Reader:
         return Continuation(tuple(ids), tuple(upto))
 
     async def after(self, raw: Raw) -> Step | None:
-        """The most probable tokens after a prompt; None if the endpoint lists none because it ends the text there.
+        """Returns the most probable tokens after a prompt; None if the endpoint lists none because it ends the text
+        there.
 
         Raises:
             RequestRefused: The endpoint refuses the prompt.
@@ -212,7 +213,7 @@ class Reader:
         return steps[0] if steps and steps[0].top else None
 
     async def along(self, raw: Raw) -> tuple[Step, ...]:
-        """The log-probability of each token of a prompt and the most probable tokens there, in order.
+        """Returns the log-probability of each token of a prompt and the most probable tokens there, in order.
 
         Raises:
             RequestRefused: It refuses the prompt, or tokenises it differently.
@@ -231,7 +232,8 @@ class Reader:
         return steps[: len(raw.ids)]
 
     async def log_p(self, raw: Raw, answer: Continuation) -> float | None:
-        """Natural log-probability of a continuation: the sum over its tokens. None if the endpoint does not list one.
+        """Returns the natural log-probability of a continuation: the sum over its tokens. None if the endpoint does not
+        list one.
 
         Raises:
             RequestRefused: It refuses the prompt, or tokenises prompt and continuation together differently.
@@ -262,7 +264,8 @@ class Reader:
         return total
 
     async def _forced(self, raw: Raw, answer: Continuation) -> float | None:
-        """The log-probability when a grammar forces the endpoint to write the text; None if it writes other tokens."""
+        """Returns the log-probability when a grammar forces the endpoint to write the text; None if it writes other
+        tokens."""
         body = {
             "prompt": self.prompt(raw),
             "max_tokens": len(answer.ids),
@@ -285,7 +288,7 @@ class Reader:
         return total if len(steps) == len(answer.ids) else None
 
     async def _with(self, raw: Raw, answer: Continuation, count: int) -> Raw:
-        """A prompt with the first tokens of a continuation, which must be tokenised as exactly these."""
+        """Returns a prompt with the first tokens of a continuation, which must be tokenised as exactly these."""
         if not count:
             return raw
         text = raw.text + answer.upto[count]

@@ -27,7 +27,8 @@ BEGIN_WITH = '\n\nBegin your answer with: "{reply}"'
 
 
 def message_body(can: Capabilities, prompt: Prompt, log: str) -> dict[str, Any]:
-    """The request body for a prompt around a log, with the beginning of the answer in the form the endpoint takes."""
+    """Returns the request body for a prompt around a log, with the beginning of the answer in the form the endpoint
+    takes."""
     question = prompt.before + log + prompt.question
     return messages_body(can, [ChatMessage("user", question)], prompt.reply)
 
@@ -35,7 +36,8 @@ def message_body(can: Capabilities, prompt: Prompt, log: str) -> dict[str, Any]:
 def messages_body(
     can: Capabilities, messages: Sequence[ChatMessage], opening: str
 ) -> dict[str, Any]:
-    """The request body for messages with the beginning of the answer: prefilled if the endpoint can, else asked for."""
+    """Returns the request body for messages with the beginning of the answer: prefilled if the endpoint can, else asked
+    for."""
     sent = [{"role": message.speaker, "content": message.content} for message in messages]
     if not opening:
         return {"messages": sent}
@@ -49,7 +51,7 @@ def messages_body(
 
 
 async def first_tokens(reader: Reader, prompt: Prompt, log: str) -> Step | None:
-    """The most probable first tokens of the answer to a message; None if the endpoint lists none.
+    """Returns the most probable first tokens of the answer to a message; None if the endpoint lists none.
 
     Raises:
         RequestRefused: The endpoint refuses the message.
@@ -64,7 +66,7 @@ async def first_tokens(reader: Reader, prompt: Prompt, log: str) -> Step | None:
 async def reply_to(
     reader: Reader, prompt: Prompt, log: str, settings: Mapping[str, Any]
 ) -> Written:
-    """The answer to a prompt as a message, without the beginning that was prefilled or asked for.
+    """Returns the answer to a prompt as a message, without the beginning that was prefilled or asked for.
 
     Raises:
         RequestRefused: The endpoint refuses the message, or the answer begins otherwise.
@@ -78,7 +80,7 @@ async def reply_to(
 
 
 def without_opening(found: Written, opening: str) -> Written | None:
-    """An answer without the beginning that was prefilled or asked for; None if it does not repeat it."""
+    """Returns an answer without the beginning that was prefilled or asked for; None if it does not repeat it."""
     begun = found.text.lstrip()
     if not opening:
         return found
@@ -127,7 +129,7 @@ async def write_replies(
 def settings_of(
     reader: Reader, sampling: Sampling, max_tokens: int, stop: Sequence[str], seed: int
 ) -> dict[str, Any]:
-    """Sampling settings as fields of a request body."""
+    """Returns the sampling settings as fields of a request body."""
     settings: dict[str, Any] = {"max_tokens": max_tokens, "temperature": sampling.temperature}
     if stop:
         settings["stop"] = list(stop[:MOST_STOPS])
@@ -144,7 +146,7 @@ def settings_of(
 
 
 def ended(found: Written, stop: Sequence[str]) -> tuple[str, Stopped]:
-    """The text before the first stop text, and why it ended."""
+    """Returns the text before the first stop text, and why it ended."""
     places = [at for text in stop if text and (at := found.text.find(text)) >= 0]
     if places:
         return found.text[: min(places)], "stop"
@@ -185,7 +187,7 @@ class _Writer:
     async def write(
         self, texts: Sequence[str], kept: int, settings: dict[str, Any]
     ) -> tuple[Written, str | None]:
-        """The reply to one log, and what was left out of that."""
+        """Returns the reply to one log, and what was left out of that."""
         reader, broken = self._reader, 0
         if reader.can.controls:
             found = [without_controls(text) for text in texts]
@@ -208,7 +210,7 @@ class _Writer:
         return reply, ", ".join(notes) or None
 
     async def _window(self, texts: Sequence[str], kept: int) -> tuple[str, str | None]:
-        """The log as text, or the whole steps of it that fit; where nobody can count tokens, all of it."""
+        """Returns the log as text, or the whole steps of it that fit; where nobody can count tokens, all of it."""
         known = self._reader.known
         if not self._reader.can.tokens:
             return "".join(texts), None
@@ -227,7 +229,7 @@ class _Writer:
 
 
 def no_chat(can: Capabilities, sampling: Sampling) -> str | None:
-    """The reason why chat replies with this sampling are not possible, or None."""
+    """Returns the reason why chat replies with this sampling are not possible, or None."""
     if not can.chat:
         return "it continues raw texts only"
     if sampling.json_schema and not can.schema:
@@ -240,7 +242,7 @@ def no_chat(can: Capabilities, sampling: Sampling) -> str | None:
 async def chat_replies(
     reader: Reader, calls: Sequence[Call], context: int, report: Callable[[int], None]
 ) -> list[Completion]:
-    """The reply to each call; see `ModelClient.chat`.
+    """Returns the reply to each call; see `ModelClient.chat`.
 
     Args:
         context: Longest sequence in tokens.
@@ -284,7 +286,8 @@ async def _reply(reader: Reader, call: Call, context: int) -> Completion:
 async def _fitting(
     reader: Reader, messages: Sequence[ChatMessage], room: int
 ) -> Sequence[ChatMessage]:
-    """The messages that fit; if tokens cannot be counted, all of them, and the endpoint refuses what is too long."""
+    """Returns the messages that fit; if tokens cannot be counted, all of them, and the endpoint refuses what is too
+    long."""
     if not reader.can.tokens or reader.can.context is None:
         return messages
     await reader.known.learn([message.content for message in messages])

@@ -39,9 +39,9 @@ from engine.model.hub.access import Hub
 from engine.model.hub.download import Fetch
 from engine.model.records import HubFile, HubRepository, PullRow, PullState
 
-PLAN = ".pull.json"
-PART = ".part"
-SPARE = 500_000_000
+PLAN_SUFFIX = ".pull.json"
+PART_SUFFIX = ".part"
+SPARE_BYTES = 500_000_000
 """Bytes that a pull leaves free on the disk."""
 _CHUNK = 1 << 20
 
@@ -63,38 +63,40 @@ class PullPlan:
     """
 
     folder: Path
-    wanted: Manifest
+    manifest: Manifest
 
     @property
     def name(self) -> str:
         """Name that the model will have in the catalogue."""
-        return self.wanted.name
+        return self.manifest.name
 
     @property
     def first(self) -> Path:
         """Path of the first file of the model."""
-        return self.folder / self.wanted.files[0].name
+        return self.folder / self.manifest.files[0].name
 
     @property
     def file(self) -> Path:
         """Path of the stored plan, which exists until the pull is finished."""
-        return self.first.with_suffix(PLAN)
+        return self.first.with_suffix(PLAN_SUFFIX)
 
     @property
     def done(self) -> int:
         """Bytes that are on disk."""
         return sum(
-            _size(self.folder / one.name) or _size(self.part(one)) for one in self.wanted.files
+            _size(self.folder / one.name) or _size(self.part(one)) for one in self.manifest.files
         )
 
     def part(self, file: PartFile) -> Path:
         """Returns the path of a file while it is incomplete."""
-        return self.folder / (file.name + PART)
+        return self.folder / (file.name + PART_SUFFIX)
 
     def row(self, state: PullState) -> PullRow:
         """Returns the pull in a state, with the bytes that are on disk."""
-        first = self.wanted.files[0].name
-        return PullRow(self.name, self.wanted.repository, first, state, self.done, self.wanted.size)
+        first = self.manifest.files[0].name
+        return PullRow(
+            self.name, self.manifest.repository, first, state, self.done, self.manifest.size
+        )
 
 
 class Rate:
@@ -168,7 +170,7 @@ def plan_pull(
     name = stem if name is None else name.strip()
     if not name or not name.isprintable() or "/" in name or len(name) > 200:
         raise UsageError(f"{name!r} cannot be the name of a model.", "Choose another with --name.")
-    wanted = Manifest(
+    manifest = Manifest(
         name=name,
         hub=hub.url,
         repository=repository.name,
@@ -177,10 +179,10 @@ def plan_pull(
         pulled_at="",
         files=file.parts,
     )
-    plan = PullPlan(data / PULLED / repository.name.replace("/", "--"), wanted)
+    plan = PullPlan(data / PULLED / repository.name.replace("/", "--"), manifest)
     begun = next((one for one in unfinished(data) if one.file == plan.file), None)
     if begun is not None:
-        if [one.sha256 for one in begun.wanted.files] == [one.sha256 for one in wanted.files]:
+        if [one.sha256 for one in begun.manifest.files] == [one.sha256 for one in manifest.files]:
             return begun
         raise UsageError(
             f"A pull of another version of {file.name} was begun.",
@@ -198,7 +200,7 @@ def plan_pull(
 def unfinished(data: Path) -> list[PullPlan]:
     """Returns the plans of the unfinished pulls of a data folder, by name."""
     found = []
-    for path in (data / PULLED).glob(f"*/*{PLAN}"):
+    for path in (data / PULLED).glob(f"*/*{PLAN_SUFFIX}"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             found.append(PullPlan(path.parent, Manifest.parse(path.read_text("utf-8"))))
     return sorted(found, key=lambda plan: plan.name)
@@ -222,19 +224,19 @@ def carry_out(
     refuse_without_room(plan)
     create_private_folder(plan.folder)
     reporter = _Reporter(plan, report)
-    with _alone(plan):
+    with _locked_plan(plan):
         try:
             reporter("pulling", plan.done)
-            for one in plan.wanted.files:
+            for one in plan.manifest.files:
                 if _size(plan.folder / one.name) != one.size:
                     _fetch(hub, plan, one, stop, reporter)
-            files = tuple(_check(plan, one, stop, reporter) for one in plan.wanted.files)
+            files = tuple(_check(plan, one, stop, reporter) for one in plan.manifest.files)
         except (ModelError, NetworkRefused):
             if not plan.done:
-                _drop(plan)
+                _delete_files(plan)
             raise
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        manifest = replace(plan.wanted, pulled_at=at, files=files)
+        manifest = replace(plan.manifest, pulled_at=at, files=files)
         manifest.write(plan.folder)
         plan.file.unlink(missing_ok=True)
     return manifest
@@ -248,8 +250,8 @@ def forget(plan: PullPlan) -> None:
     """
     if not plan.file.exists():
         return
-    with _alone(plan):
-        _drop(plan)
+    with _locked_plan(plan):
+        _delete_files(plan)
 
 
 def free_space(folder: Path) -> int:
@@ -263,19 +265,19 @@ def refuse_without_room(plan: PullPlan) -> None:
     Raises:
         ModelError: There is not enough room.
     """
-    missing, free = plan.wanted.size - plan.done, free_space(plan.folder)
-    if missing + SPARE > free:
+    missing, free = plan.manifest.size - plan.done, free_space(plan.folder)
+    if missing + SPARE_BYTES > free:
         raise HubError(
-            f"{plan.name} needs {missing / 1e9:.1f} GB more, and {SPARE / 1e9:.1f} GB have to stay free;"
+            f"{plan.name} needs {missing / 1e9:.1f} GB more, and {SPARE_BYTES / 1e9:.1f} GB have to stay free;"
             f" {plan.folder} has {free / 1e9:.1f} GB.",
             "Make room, name another folder in WORKBENCH_DATA, or pull a smaller file.",
         )
 
 
-def _drop(plan: PullPlan) -> None:
+def _delete_files(plan: PullPlan) -> None:
     """Deletes the files and the plan of a pull, but keeps the files of a model that is in the catalogue."""
     finished = read_manifest(plan.first) is not None
-    for one in plan.wanted.files:
+    for one in plan.manifest.files:
         plan.part(one).unlink(missing_ok=True)
         if not finished:
             (plan.folder / one.name).unlink(missing_ok=True)
@@ -300,8 +302,8 @@ def _fetch(
 
     Fetch(
         hub,
-        plan.wanted.repository,
-        plan.wanted.revision,
+        plan.manifest.repository,
+        plan.manifest.revision,
         one,
         plan.part(one),
         stop=stop,
@@ -339,7 +341,7 @@ def _check(plan: PullPlan, one: PartFile, stop: threading.Event, report: _Report
 
 
 @contextlib.contextmanager
-def _alone(plan: PullPlan) -> Iterator[None]:
+def _locked_plan(plan: PullPlan) -> Iterator[None]:
     """Writes the plan and locks it against other processes.
 
     Raises:
@@ -353,7 +355,7 @@ def _alone(plan: PullPlan) -> Iterator[None]:
                 f"{plan.name} is being pulled already.", "Wait for it, or pause it there."
             ) from error
         file.truncate(0)
-        file.write(json.dumps(asdict(plan.wanted), indent=1, sort_keys=True))
+        file.write(json.dumps(asdict(plan.manifest), indent=1, sort_keys=True))
         file.flush()
         os.fsync(file.fileno())
         yield

@@ -23,9 +23,9 @@ SHIPPED = Path(__file__).parents[1] / FILE
 
 _GB = 1_000_000_000
 
-MOST_FOUND = 50
-_PLAIN = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
-_SPLIT = re.compile(r"^(?P<stem>.+)-(?P<nth>\d{5})-of-(?P<all>\d{5})\.gguf$")
+MAX_REPOSITORIES = 50
+_PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9][\w.+-]*/)*[A-Za-z0-9][\w.+-]*\.gguf")
+_SPLIT_PATH = re.compile(r"^(?P<stem>.+)-(?P<nth>\d{5})-of-(?P<all>\d{5})\.gguf$")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
@@ -80,19 +80,19 @@ def search(hub: Hub, text: str, limit: int = 20) -> list[HubModel]:
         ModelError: The hub cannot be asked.
         NetworkRefused: A switch forbids the network.
     """
-    with hub.asked() as api:
-        found = api.list_models(
+    with hub.api_session() as api:
+        repositories = api.list_models(
             search=text,
             filter="gguf",
             sort="downloads",
-            limit=min(limit, MOST_FOUND),
+            limit=min(limit, MAX_REPOSITORIES),
             expand=["downloads", "likes", "gated", "tags", "lastModified"],
         )
-        return [_model(one) for one in found if _REPOSITORY.fullmatch(str(one.id))]
+        return [_hub_model(info) for info in repositories if _REPOSITORY.fullmatch(str(info.id))]
 
 
 def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubRepository:
-    """The GGUF files of a repository.
+    """Returns the GGUF files of a repository.
 
     Args:
         revision: Branch, tag or commit; None for what the hub shows.
@@ -106,13 +106,15 @@ def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubReposi
         raise UsageError(
             f"{repository!r} is no name of a repository.", "Say OWNER/NAME, as the hub shows it."
         )
-    with hub.asked(repository) as api:
+    with hub.api_session(repository) as api:
         info = api.model_info(repository, revision=revision, files_metadata=True)
         if not re.fullmatch(r"[0-9a-f]{40,64}", info.sha or ""):
             raise HubError(f"{hub.host} does not say which commit of {repository} this is.")
-        ggufs = [one for one in info.siblings or () if str(one.rfilename).endswith(".gguf")]
-        parts = [part for one in ggufs if (part := _part(one)) is not None]
-        files = sorted(_grouped(parts), key=lambda file: (file.size, file.name))
+        ggufs = [
+            sibling for sibling in info.siblings or () if str(sibling.rfilename).endswith(".gguf")
+        ]
+        parts = [part for sibling in ggufs if (part := _pullable_part(sibling)) is not None]
+        files = sorted(_group_parts(parts), key=lambda file: (file.size, file.name))
         card = info.card_data.get("license") if info.card_data else None
         return HubRepository(
             name=repository,
@@ -124,7 +126,7 @@ def look_at(hub: Hub, repository: str, revision: str | None = None) -> HubReposi
         )
 
 
-def _model(info: Any) -> HubModel:
+def _hub_model(info: Any) -> HubModel:
     return HubModel(
         name=str(info.id),
         gated=bool(info.gated),
@@ -140,26 +142,28 @@ def _licence(card: str | None, tags: Iterable[str] | None) -> str:
     return card or next(named, "")
 
 
-def _part(sibling: Any) -> PartFile | None:
-    """A file that can be pulled: of a plain name, with a size and a checksum."""
+def _pullable_part(sibling: Any) -> PartFile | None:
+    """Returns a file that can be pulled: of a plain name, with a size and a checksum."""
     lfs = sibling.lfs
     path, sha256 = str(sibling.rfilename), str(lfs.sha256) if lfs else ""
     size = int(lfs.size) if lfs else None
-    if not _PLAIN.fullmatch(path) or not _SHA256.fullmatch(sha256) or not size or size < 0:
+    if not _PLAIN_PATH.fullmatch(path) or not _SHA256.fullmatch(sha256) or not size or size < 0:
         return None
     return PartFile(path, size, sha256)
 
 
-def _grouped(parts: Iterable[PartFile]) -> list[HubFile]:
+def _group_parts(parts: Iterable[PartFile]) -> list[HubFile]:
     """Files, those of a split model together; one whose parts are not all there is left out."""
-    whole, split = [], dict[tuple[str, int], dict[int, PartFile]]()
+    files, split_models = [], dict[tuple[str, int], dict[int, PartFile]]()
     for part in parts:
-        found = _SPLIT.match(part.path)
-        if found:
-            split.setdefault((found["stem"], int(found["all"])), {})[int(found["nth"])] = part
+        split_name = _SPLIT_PATH.match(part.path)
+        if split_name:
+            split_models.setdefault((split_name["stem"], int(split_name["all"])), {})[
+                int(split_name["nth"])
+            ] = part
         else:
-            whole.append(HubFile((part,)))
-    for (_, count), found_parts in split.items():
-        if sorted(found_parts) == list(range(1, count + 1)):
-            whole.append(HubFile(tuple(found_parts[nth] for nth in sorted(found_parts))))
-    return whole
+            files.append(HubFile((part,)))
+    for (_, count), model_parts in split_models.items():
+        if sorted(model_parts) == list(range(1, count + 1)):
+            files.append(HubFile(tuple(model_parts[nth] for nth in sorted(model_parts))))
+    return files

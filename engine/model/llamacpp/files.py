@@ -87,7 +87,7 @@ class MemoryNeed:
 
 
 def memory_need(path: Path, options: LoadOptions) -> MemoryNeed:
-    """What loading `path` with these options will take, from the metadata alone.
+    """Returns what loading `path` with these options will take, from the metadata alone.
 
     Raises:
         ModelFileError: The file is missing, damaged or of an architecture llama.cpp does not know.
@@ -123,7 +123,7 @@ def refuse_if_too_large(path: Path, options: LoadOptions) -> None:
 
 
 def metadata_of(model: Any) -> Callable[[str], str | None]:
-    """A look-up of a loaded model's metadata values as text."""
+    """Returns a look-up of a loaded model's metadata values as text."""
     buffer = ctypes.create_string_buffer(1 << 16)
 
     def value(key: str) -> str | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from engine.model.adapter_files import merge
 from engine.model.batched_replies import generate
 from engine.model.chat import Completion
-from engine.model.generation import alike
+from engine.model.generation import uniform_tasks
 from engine.model.llamacpp import LlamaModel, gpu_offload, memory_need, system_info
 from engine.model.log_windows import log_tokens
 from engine.model.memory_plan import with_layers_that_fit
@@ -84,7 +84,7 @@ def _generate(session: ModelSession, request: Generate) -> list[WrittenReply]:
         tokens, note = log_tokens(model, texts, leading_pieces, room)
         prompts.append([*prompt_frame.head, *tokens, *prompt_frame.tail])
         notes.append(note)
-    tasks = alike(
+    tasks = uniform_tasks(
         prompts,
         sampling=request.sampling,
         max_tokens=request.max_tokens,

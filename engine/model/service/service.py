@@ -245,7 +245,7 @@ class ModelService:
     def resume(self, name: str) -> None:
         """Resumes a pull that was paused or failed."""
         plan = self._pulls.plan(name)
-        self._pulls.begin(hub_of(plan.wanted.hub), plan)
+        self._pulls.begin(hub_of(plan.manifest.hub), plan)
 
     def pause(self, name: str) -> None:
         """Stops a pull; its partial files are kept."""

@@ -28,7 +28,7 @@ from engine.conversations.tables.conversations import imported
 from engine.project.project import Project
 from engine.project.sql import snapshot
 from engine.questions import calibration, example_probe
-from engine.questions.records.example_probes import (
+from engine.questions.records import (
     NOT,
     SUCCESS,
     ExampleProbe,
@@ -81,23 +81,24 @@ class ExampleProbeService:
     # Reading
 
     def success_in_force(self) -> ExampleProbe | None:
-        """Quick. The probe of success in force; None where there is none."""
+        """Quick. Returns the probe of success in force; None where there is none."""
         with self._project.reading() as conn:
             return store.get(conn, SUCCESS)
 
     def newest_success(self) -> ExampleProbe | None:
-        """Quick. The newest probe of success, in force or not, with however few verdicts; None before any."""
+        """Quick. Returns the newest probe of success, in force or not, with however few verdicts; None before any."""
         with self._project.reading() as conn:
             return store.newest(conn, SUCCESS)
 
     def change(self) -> ExampleProbeChange | None:
-        """What the verdicts since the last take-over would change about success; None where there is nothing."""
+        """Returns what the verdicts since the last take-over would change about success; None where there is
+        nothing."""
         with self._project.reading() as conn, snapshot(conn):
             return store.change(conn, SUCCESS)
 
     def next(self, subject: str, count: int) -> list[Proposed]:
-        """At most `count` conversations that are no examples yet, the most informative for a subject first; by its
-        newest probe, and empty before there are examples of both kinds."""
+        """Returns at most `count` conversations that are no examples yet, the most informative for a subject first; by
+        its newest probe, and empty before there are examples of both kinds."""
         with self._project.reading() as conn, snapshot(conn):
             newest, given = store.newest(conn, subject), store.examples(conn, subject)
             if newest is None:
@@ -268,7 +269,7 @@ class ExampleProbeService:
         return found
 
     def _groups(self, known: _Known, marked: Sequence[int]) -> Ints:
-        """A group for each example, which nearly equal ones share.
+        """Returns a group for each example, which nearly equal ones share.
 
         They are compared among others as well: among a few alone, what all conversations have in common, such as the
         prompt of an agent, would make them nearly equal.
@@ -284,7 +285,7 @@ class ExampleProbeService:
 
 
 def _is_due(newest: ExampleProbe | None, marks: int) -> bool:
-    """Whether enough examples are new since the newest fit; the first ones are."""
+    """Returns whether enough examples are new since the newest fit; the first ones are."""
     return abs(marks - (0 if newest is None else newest.marks)) >= example_probe.EXAMPLES_PER_FIT
 
 

@@ -15,11 +15,11 @@ from typing import Any
 from engine.base.conversation import Verdict
 from engine.base.statistics.intervals import Interval, Share
 from engine.project.sql import chunks, placeholders, to_json
-from engine.questions.records.calibration import CompletionRate
-from engine.questions.records.example_probes import (
+from engine.questions.records import (
     CHANCE,
     NOT,
     SUCCESS,
+    CompletionRate,
     ExampleProbe,
     ExampleProbeChange,
     ExampleProbeTest,
@@ -32,7 +32,7 @@ Value = tuple[int, float | None, int | None]
 
 
 def examples(conn: sqlite3.Connection, subject: str) -> dict[int, bool]:
-    """What a person said: whether a conversation succeeded, or deserves a tag, in the order of ids.
+    """Returns what a person said: whether a conversation succeeded, or deserves a tag, in the order of ids.
 
     A verdict "complete" or "incomplete" is an example of success. A tag is a positive example of itself. Its negative
     examples are the tag `not-TAG`, and a verdict that was given after the tag was first used, without the tag: the
@@ -103,7 +103,7 @@ def take_over(conn: sqlite3.Connection, subject: str) -> None:
 
 
 def get(conn: sqlite3.Connection, subject: str, in_force: bool = True) -> ExampleProbe | None:
-    """The probe in force of a subject, or the newer one; None where there is none."""
+    """Returns the probe in force of a subject, or the newer one; None where there is none."""
     row = conn.execute(
         "SELECT threshold, marks, figures FROM taught WHERE subject = ? AND in_force = ?",
         (subject, int(in_force)),
@@ -112,12 +112,12 @@ def get(conn: sqlite3.Connection, subject: str, in_force: bool = True) -> Exampl
 
 
 def newest(conn: sqlite3.Connection, subject: str) -> ExampleProbe | None:
-    """The newer probe of a subject, otherwise the one in force."""
+    """Returns the newer probe of a subject, otherwise the one in force."""
     return get(conn, subject, in_force=False) or get(conn, subject)
 
 
 def change(conn: sqlite3.Connection, subject: str) -> ExampleProbeChange | None:
-    """What the newer probe of a subject would change; None where there is none, or none is in force."""
+    """Returns what the newer probe of a subject would change; None where there is none, or none is in force."""
     now, then = get(conn, subject), get(conn, subject, in_force=False)
     if now is None or then is None or then.test is None:
         return None
@@ -151,7 +151,8 @@ examples given since."""
 
 
 def success_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, float]:
-    """Probability of success of these conversations under the probe in force; those without one are left out."""
+    """Returns the probability of success of these conversations under the probe in force; those without one are left
+    out."""
     found: dict[int, float] = {}
     for keys in chunks(wanted):
         found.update(
@@ -165,7 +166,7 @@ def success_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, flo
 
 
 def in_order(conn: sqlite3.Connection, subject: str) -> Iterator[tuple[int, float | None]]:
-    """(conversation, probability) of what is no example of the newest probe, the most informative first."""
+    """Returns (conversation, probability) of what is no example of the newest probe, the most informative first."""
     return conn.execute(
         "SELECT conversation_id, p FROM taught_value WHERE taught_id ="
         " (SELECT id FROM taught WHERE subject = ? ORDER BY in_force LIMIT 1)"
@@ -175,7 +176,8 @@ def in_order(conn: sqlite3.Connection, subject: str) -> Iterator[tuple[int, floa
 
 
 def unranked(conn: sqlite3.Connection, subject: str) -> set[int]:
-    """Conversations that were examples when the newest probe was fitted, and so have no place in its order."""
+    """Returns the conversations that were examples when the newest probe was fitted, and so have no place in its
+    order."""
     rows = conn.execute(
         "SELECT conversation_id FROM taught_value WHERE taught_id ="
         " (SELECT id FROM taught WHERE subject = ? ORDER BY in_force LIMIT 1) AND place IS NULL",
@@ -187,7 +189,7 @@ def unranked(conn: sqlite3.Connection, subject: str) -> set[int]:
 def proposals(
     conn: sqlite3.Connection, subject: str, wanted: Sequence[int] | None = None
 ) -> Iterator[Proposed]:
-    """Every imported id with a probability under the probe in force of a subject, in the order of ids.
+    """Yields every imported id with a probability under the probe in force of a subject, in the order of ids.
 
     Args:
         wanted: Ids of the conversations that may be in it; None for all.
@@ -210,7 +212,7 @@ def proposals(
 
 
 def subjects(conn: sqlite3.Connection) -> list[str]:
-    """The subjects that have a probe in force, in alphabetical order."""
+    """Returns the subjects that have a probe in force, in alphabetical order."""
     rows = conn.execute("SELECT subject FROM taught WHERE in_force = 1 ORDER BY subject")
     return [row[0] for row in rows]
 

@@ -38,8 +38,7 @@ from engine.conversations.tables import selecting
 from engine.project import settings
 from engine.project.idset import IdSet, read_ids
 from engine.project.sql import chunks, placeholders, snapshot
-from engine.questions.records.example_probes import SUCCESS
-from engine.questions.records.triage import NO_NAME, QueueOrder, TriageItem, TriagePage
+from engine.questions.records import NO_NAME, SUCCESS, QueueOrder, TriageItem, TriagePage
 from engine.questions.tables import example_probes, second_verdicts
 from engine.questions.tables.verdicts import CURRENT_VERDICTS, scored_values
 from engine.trees import tables as trees
@@ -62,7 +61,7 @@ def queue(
     page: int = PAGE,
     only: Collection[int] | None = None,
 ) -> TriagePage:
-    """The first `page` conversations without a verdict in an order, and the number of all of them.
+    """Returns the first `page` conversations without a verdict in an order, and the number of all of them.
 
     Args:
         query: Its filter selects conversations, its sort order is that of `list`; None takes all.
@@ -118,7 +117,7 @@ def queue(
 def _nearest(
     conn: sqlite3.Connection, rule: DecisionRule, config: str | None
 ) -> Iterator[tuple[int, float]]:
-    """(id, score) of all scored conversations by distance of the score from the threshold."""
+    """Returns (id, score) of all scored conversations by distance of the score from the threshold."""
     below = conn.execute(
         f"{_SCORED} AND p_end_normalised < ? ORDER BY p_end_normalised DESC, conversation_id",
         (config, rule.threshold),
@@ -154,7 +153,7 @@ def _why(p: float, rule: DecisionRule) -> str:
 def _unscored(
     conn: sqlite3.Connection, config: str | None, waiting: array[int], scored: set[int], room: int
 ) -> list[TriageItem]:
-    """The waiting conversations without a score, in id order, with the reason."""
+    """Returns the waiting conversations without a score, in id order, with the reason."""
     keys: list[int] = []
     for key in waiting:
         if len(keys) == room:
@@ -193,7 +192,7 @@ def _as_listed(
 def _disagreeing(
     conn: sqlite3.Connection, rule: DecisionRule, config: str | None, among: IdSet, page: int
 ) -> tuple[list[TriageItem], int]:
-    """Every conversation once, with the configuration that differs most from the one that is shown."""
+    """Returns every conversation once, with the configuration that differs most from the one that is shown."""
     sets = {
         one.config_hash: (number, one) for number, one in enumerate(score_sets.configs(conn), 1)
     }
@@ -228,7 +227,7 @@ def _disagreeing(
 
 
 def _names(*both: tuple[int, ScoreConfig]) -> list[str]:
-    """What tells two numbered sets of scores apart: their models, modes or adapters, else their numbers."""
+    """Returns what tells two numbered sets of scores apart: their models, modes or adapters, else their numbers."""
     by_model = len({one.mode for _, one in both}) == 1
     names = [one.model if by_model or one.mode == "outside" else one.mode for _, one in both]
     if len(set(names)) == 1:
@@ -239,7 +238,8 @@ def _names(*both: tuple[int, ScoreConfig]) -> list[str]:
 
 
 def _unsure(conn: sqlite3.Connection, among: IdSet, page: int) -> tuple[list[TriageItem], int]:
-    """Every conversation that has a tree; the tenths are of all of them, judged or not, so the order never changes."""
+    """Returns every conversation that has a tree; the tenths are of all of them, judged or not, so the order never
+    changes."""
     found = trees.unsure(conn)
     many, unlikely = _ranks([row[1] for row in found]), _ranks([-row[2] for row in found])
     top = -(-len(found) // 10)
@@ -283,7 +283,8 @@ def _informative_why(p: float | None) -> str:
 
 
 def _ranks(values: list[float]) -> list[int]:
-    """For each value how many are at least as high, so that equal ones lie in a tenth together or not at all."""
+    """Returns for each value how many are at least as high, so that equal ones lie in a tenth together or not at
+    all."""
     ascending = sorted(values)
     return [len(values) - bisect_left(ascending, value) for value in values]
 
@@ -300,7 +301,7 @@ def _unsure_why(leaves: int, in_most: bool, in_least: bool) -> str:
 
 
 def _sample(conn: sqlite3.Connection, waiting: IdSet, page: int) -> tuple[list[TriageItem], int]:
-    """One conversation of each group per round; a judged one keeps its place, so the order never changes."""
+    """Returns one conversation of each group per round; a judged one keeps its place, so the order never changes."""
     ids, _ = scored_values(conn)
     judged = read_ids(conn, f"SELECT conversation_id FROM ({CURRENT_VERDICTS})")
     drawable = (waiting | IdSet.every(conn).of(judged)).flags

@@ -26,7 +26,7 @@ from engine.base.text import display_safe
 from engine.completeness.tables import score_sets
 from engine.conversations.tables.earlier_states import GIVEN_TO_THIS_TEXT, IS_IN_FORCE
 from engine.project.sql import chunks, placeholders, utc_now
-from engine.questions.records.triage import EarlierActs, VerdictKind, VerdictRow
+from engine.questions.records import EarlierActs, VerdictKind, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def _tagging(
 
 
 def _later_than_newest(conn: sqlite3.Connection) -> str:
-    """The current time, but later than the newest row: acts are distinguished by their times."""
+    """Returns the current time, but later than the newest row: acts are distinguished by their times."""
     newest = conn.execute("SELECT given_at FROM verdict ORDER BY id DESC LIMIT 1").fetchone()
     now = utc_now()
     while newest is not None and now == newest[0]:
@@ -219,7 +219,8 @@ def _undo_or_redo(
 
 
 def current(conn: sqlite3.Connection, conversation_id: int) -> VerdictRow | None:
-    """The newest verdict, the newest note and the tags in force, with the id and time of the newest row of them."""
+    """Returns the newest verdict, the newest note and the tags in force, with the id and time of the newest row of
+    them."""
     rows = conn.execute(
         f"SELECT {_COLUMNS} FROM verdict AS v WHERE v.conversation_id = ?"
         f" AND v.kind IN ('give', 'note', 'tag', 'untag') AND {IS_IN_FORCE} ORDER BY v.id DESC",
@@ -258,7 +259,7 @@ def _earlier(
     noted: tuple[Any, ...] | None,
     tagged: Sequence[tuple[Any, ...]],
 ) -> EarlierActs | None:
-    """Those of the newest verdict, the newest note and the tags in force that were given to an earlier text."""
+    """Returns those of the newest verdict, the newest note and the tags in force that were given to an earlier text."""
     states: list[tuple[int, int]] = conn.execute(
         "SELECT verdict_id, messages FROM earlier_state WHERE conversation_id = ? ORDER BY id",
         (conversation_id,),
@@ -277,7 +278,7 @@ def _earlier(
 
 
 def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
-    """(conversation, verdict in force) of everything that has one, in id order."""
+    """Returns (conversation, verdict in force) of everything that has one, in id order."""
     rows = conn.execute(
         f"SELECT conversation_id, verdict FROM ({CURRENT_VERDICTS}) ORDER BY conversation_id"
     )
@@ -285,7 +286,8 @@ def in_force(conn: sqlite3.Connection) -> list[tuple[int, Verdict]]:
 
 
 def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | None]]:
-    """(conversation, current verdict, current normalised score) of everything that has a verdict, in id order."""
+    """Returns (conversation, current verdict, current normalised score) of everything that has a verdict, in id
+    order."""
     return [
         (row[0], Verdict(row[1]), row[2])
         for row in conn.execute(
@@ -299,7 +301,7 @@ def judged_pairs(conn: sqlite3.Connection) -> list[tuple[int, Verdict, float | N
 
 
 def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
-    """Ids and current normalised scores of all scored conversations, by rising score."""
+    """Returns the ids and current normalised scores of all scored conversations, by rising score."""
     ids, values = array("q"), array("d")
     cursor = conn.execute(
         "SELECT conversation_id, p_end_normalised FROM score WHERE config_hash = ?"
@@ -314,7 +316,7 @@ def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
 
 
 def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
-    """Number of conversations with each verdict; every verdict is a key."""
+    """Returns the number of conversations with each verdict; every verdict is a key."""
     found = dict(
         conn.execute(
             f"SELECT verdict, count(*) FROM ({CURRENT_VERDICTS}) GROUP BY verdict"
@@ -351,14 +353,15 @@ def _row(row: tuple[Any, ...], count: int) -> VerdictRow:
 
 
 def tags(conn: sqlite3.Connection) -> list[tuple[str, int]]:
-    """Tags in force in alphabetical order, each with its number of conversations."""
+    """Returns the tags in force in alphabetical order, each with its number of conversations."""
     return conn.execute(
         f"SELECT tag, count(*) FROM ({CURRENT_TAGS}) GROUP BY tag ORDER BY tag"
     ).fetchall()
 
 
 def tags_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    """Tags in force of these conversations, in alphabetical order; conversations without any are left out."""
+    """Returns the tags in force of these conversations, in alphabetical order; conversations without any are left
+    out."""
     found: dict[int, tuple[str, ...]] = {}
     for keys in chunks(wanted):
         for key, tag in conn.execute(

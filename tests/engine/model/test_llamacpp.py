@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.base.errors import Cancelled, ModelError, ModelFileError
-from engine.model.batched_replies import STEP
+from engine.model.batched_replies import CELL_MULTIPLE
 from engine.model.interface import LoadOptions, Logits, Span
 from engine.model.llamacpp import LlamaModel
 from engine.model.prompt_files import frame, opening_tokens, parse_prompt, prompt_text
@@ -222,7 +222,7 @@ class TestFiles:
     def test_memory_estimate(self, model: LlamaModel, exact_weights: Path) -> None:
         """The estimate is at least the weights and the cells of the largest layout, and little more."""
         per_token = 30 * 3 * 64 * 2 * 4  # layers, key-value heads, width, key and value, bytes
-        cells = (model.widest(STEP) + 1) * STEP
+        cells = (model.widest(CELL_MULTIPLE) + 1) * CELL_MULTIPLE
         assert cells > model.capacity.cells
         weights = exact_weights.stat().st_size
         assert weights * 0.95 < model.memory_bytes < weights * 1.05 + per_token * cells

@@ -25,7 +25,7 @@ from engine.conversations.filters import ListQuery, Term, parse_filter
 from engine.opener.conversations import ConversationService
 from engine.project.idset import IdSet
 from engine.project.project import Project
-from engine.questions.records.example_probes import SUCCESS, ExampleProbe
+from engine.questions.records import SUCCESS, ExampleProbe
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import example_probes
 from tests.engine.project.support import fill, give_scores, mark, talk

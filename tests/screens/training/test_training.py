@@ -8,7 +8,7 @@ import os
 import pytest
 
 from engine.base.errors import WorkbenchError
-from engine.model.service.run_setup import adapter_in_use
+from engine.model.service.adapter_in_use import adapter_in_use
 from engine.training import process
 from engine.training.records import TrainingRun
 from engine.training.run_files import HiddenRun

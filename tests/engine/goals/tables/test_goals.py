@@ -21,7 +21,7 @@ from engine.goals.tables.decisions import AnswerEntry
 from engine.goals.tables.texts import NO_SUMMARY, NOTHING_WRITTEN, GoalEntry
 from engine.goals.tables.vectors import VectorConfig
 from engine.project.project import Project
-from engine.trees.tree import TreeOptions
+from engine.trees.options import TreeOptions
 from tests.engine.goals.clustered import (
     VECTORS,
     clustering,

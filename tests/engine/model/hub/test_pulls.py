@@ -146,11 +146,11 @@ class TestInterrupted:
     ) -> None:
         """A pull from an unavailable hub ends and keeps what has arrived; the next pull resumes there."""
         server.faults.append(FaultyAnswer(cut=1234))
-        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
         with pytest.raises(ModelError, match="have arrived and are kept"):
             pulled(server, tmp_path)
         (plan,) = unfinished(tmp_path)
-        assert (plan.done, plan.wanted.size) == (1234, len(content))
+        assert (plan.done, plan.manifest.size) == (1234, len(content))
         assert pulled_models(tmp_path) == []
 
         carry_out(Hub(server.url), plan, threading.Event(), lambda _: None)
@@ -232,7 +232,7 @@ class TestInterrupted:
     def test_given_up(self, server: HubServer, tmp_path: Path) -> None:
         """Discarding a pull deletes what had arrived."""
         server.faults.append(FaultyAnswer(cut=1234))
-        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
         with pytest.raises(ModelError):
             pulled(server, tmp_path)
         forget(unfinished(tmp_path)[0])
@@ -270,7 +270,7 @@ class TestRefused:
         self, server: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Too little disk space is an error before the first request, and nothing is left on disk."""
-        monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE + 1000)
+        monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE_BYTES + 1000)
         with pytest.raises(ModelError, match=r"GB have to stay free") as caught:
             pulled(server, tmp_path)
         assert str(tmp_path) in caught.value.message
@@ -282,10 +282,10 @@ class TestRefused:
     ) -> None:
         """A resumed pull needs disk space for the rest only."""
         server.faults.append(FaultyAnswer(cut=len(content) - 100))
-        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
+        server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
         with pytest.raises(ModelError):
             pulled(server, tmp_path)
-        monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE + 100)
+        monkeypatch.setattr(pulls, "free_space", lambda folder: pulls.SPARE_BYTES + 100)
         (plan,) = unfinished(tmp_path)
         carry_out(Hub(server.url), plan, threading.Event(), lambda _: None)
 
@@ -395,7 +395,7 @@ def test_no_token_on_disk(server: HubServer, tmp_path: Path) -> None:
     """Plan and manifest contain no token, nor does the printed form of a hub."""
     server.repositories[NAME].gated = True
     server.faults.append(FaultyAnswer(cut=100))
-    server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
+    server.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
     with pytest.raises(ModelError):
         pulled(server, tmp_path, token=TOKEN)
     (plan,) = unfinished(tmp_path)

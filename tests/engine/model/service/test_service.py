@@ -178,7 +178,7 @@ class TestPulls:
     def test_failure_is_kept(self, bench: Bench, hub: HubServer) -> None:
         """The reason of a failed pull is in its row; it can be tried again, or discarded."""
         hub.faults.append(FaultyAnswer(cut=100))
-        hub.faults.extend(FaultyAnswer(cut=0) for _ in range(download.ATTEMPTS))
+        hub.faults.extend(FaultyAnswer(cut=0) for _ in range(download.MAX_ATTEMPTS))
         bench.models.pull(NAME, "f32")
         until(came_to(bench, "failed"))
         assert "cannot be reached" in pull_row(bench).problem
