@@ -24,10 +24,12 @@ FEWEST = 10
 _COLUMNS = (
     ReportColumn("conversation", "text"),
     ReportColumn("step", "count"),
-    ReportColumn("branches", "count", means="Leaves of the tree."),
-    ReportColumn("max logprob", "number", means="Log-probability of the most probable response."),
-    ReportColumn("completed", "text", means="By the completeness scores in force."),
-    ReportColumn("goal", "text", means="Group of the clustering that is shown."),
+    ReportColumn("branches", "count", description="Leaves of the tree."),
+    ReportColumn(
+        "max logprob", "number", description="Log-probability of the most probable response."
+    ),
+    ReportColumn("completed", "text", description="By the completeness scores in force."),
+    ReportColumn("goal", "text", description="Group of the clustering that is shown."),
 )
 _LONGEST_NAME = 40
 

@@ -28,7 +28,7 @@ from screens.shell.run_form import FORM_KEYS, RunForm, field_line
 from screens.simulation import formatting
 from screens.widgets.controls import Cycle, LineInput
 
-LINES = (
+KIND_FIELDS = (
     "instructions", "conditions", "user_temperature", "checks", "forms", "variants", "profile", "free_replies",
     "tasks", "language", "turns",
 )  # fmt: skip
@@ -105,7 +105,7 @@ class SimulationRunForm(RunForm[SimulationRequest, PlayEstimate]):
 
     def update_lines(self) -> None:
         """Each kind has its own lines."""
-        for name in LINES:
+        for name in KIND_FIELDS:
             self.query_one(f"#field-{name}").display = name in FIELDS[self._kind]
         self.query_one("#field-judge_model").display = self._kind in JUDGED
 
