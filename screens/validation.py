@@ -31,16 +31,16 @@ from screens.widgets.row_table import ItemTable, RowTable
 
 POLL_SECONDS = 0.2
 """Seconds between two updates of the progress that is shown."""
-WHOLE = Scale(0.0, 1.0)
+UNIT_SCALE = Scale(0.0, 1.0)
 """The horizontal axis of both plots."""
 
 OTHER_LINES = 10
 """Lines of title, summary, footer, jobs bar and the smallest curves: the table gets the others."""
-LEAST_LINES = 5
-"""Fewest lines of the table, however low the terminal is."""
-LONGEST = 400
-"""Most characters that are shown of a sentence."""
-LONGEST_NAME = 60
+MIN_TABLE_LINES = 5
+"""Fewest lines of the table."""
+MAX_SENTENCE_CHARS = 400
+"""Most characters of a conclusion or note."""
+MAX_NAME_CHARS = 60
 """Most characters of the name of a row or table."""
 
 METRICS = {
@@ -195,7 +195,7 @@ class ValidationScreen(WorkbenchScreen[None]):
     def _fit(self) -> None:
         """Gives the table as many lines as it has rows, and leaves room for curves and conclusions."""
         if self._table_here is not None:
-            room = max(LEAST_LINES, (self.size.height - OTHER_LINES) // 2)
+            room = max(MIN_TABLE_LINES, (self.size.height - OTHER_LINES) // 2)
             self.table.styles.height = min(len(self._table_here.rows) + 1, room)
 
     def on_resize(self) -> None:
@@ -272,7 +272,7 @@ class ValidationScreen(WorkbenchScreen[None]):
                 Line(tuple(other), "tone--muted"),
                 Line(tuple(curve), "tone--accent"),
             ],
-            WHOLE,
+            UNIT_SCALE,
             1.0,
             empty="no curve",
             across=one_line(plot.x_title, 40),
@@ -319,7 +319,7 @@ def summary(report: ValidationReport, page: int) -> Content:
     return Content.assemble(
         (f"◂ {place} ▸ ", "$tone-accent"),
         (METRICS[table.metric or ""], "bold"),
-        "" if table.metric == "goals" else f" against {one_line(table.title, LONGEST_NAME)}",
+        "" if table.metric == "goals" else f" against {one_line(table.title, MAX_NAME_CHARS)}",
         (f" · {one_line('; '.join(table.notes[:2]), 300)}", "$tone-muted"),
     )
 
@@ -339,16 +339,18 @@ def conclusions_content(
     """
     lines: list[Content] = []
     if row is not None:
-        means = f": {one_line(row.means, 200)}" if row.means else ""
-        lines.append(Content.assemble((name_of(row), "bold $tone-bright"), (means, "$tone-muted")))
+        description = f": {one_line(row.description, 200)}" if row.description else ""
+        lines.append(
+            Content.assemble((name_of(row), "bold $tone-bright"), (description, "$tone-muted"))
+        )
         if compared is not None and row.curves:
             lines.append(
                 Content.styled(f"drawn faintly: {name_of(compared)}, and chance", "$tone-muted")
             )
-        lines += [Content(one_line(sentence, LONGEST)) for sentence in row.conclusions]
+        lines += [Content(one_line(sentence, MAX_SENTENCE_CHARS)) for sentence in row.conclusions]
     if table.conclusions:
         lines.append(Content.styled("all rows", "bold"))
-        lines += [Content(one_line(sentence, LONGEST)) for sentence in table.conclusions]
+        lines += [Content(one_line(sentence, MAX_SENTENCE_CHARS)) for sentence in table.conclusions]
     by_chance = [
         f"{column.title} {signed(column.chance)}"
         for column in table.columns
@@ -356,22 +358,28 @@ def conclusions_content(
     ]
     if by_chance:
         lines.append(Content.styled(f"by chance: {', '.join(by_chance)}", "$tone-muted"))
-    lines += [Content.styled(one_line(note, LONGEST), "$tone-muted") for note in table.notes]
+    lines += [
+        Content.styled(one_line(note, MAX_SENTENCE_CHARS), "$tone-muted") for note in table.notes
+    ]
     return Content("\n").join(lines)
 
 
 def name_of(row: ReportRow) -> str:
     """Returns the name of a row, display-safe."""
-    return one_line(row.name, LONGEST_NAME)
+    return one_line(row.name, MAX_NAME_CHARS)
 
 
 def missing_content(missing: Sequence[Missing]) -> Content:
     """Returns what is missing for more tables, and the commands that produce it."""
     lines = []
     for gap in missing:
-        lines.append(Content.assemble((gap.metric, "bold"), f"  {one_line(gap.what, LONGEST)}"))
+        lines.append(
+            Content.assemble((gap.metric, "bold"), f"  {one_line(gap.what, MAX_SENTENCE_CHARS)}")
+        )
         if gap.how:
-            lines.append(Content.styled(f"  {one_line(gap.how, LONGEST)}", "$tone-accent"))
+            lines.append(
+                Content.styled(f"  {one_line(gap.how, MAX_SENTENCE_CHARS)}", "$tone-accent")
+            )
     return Content("\n").join(lines)
 
 

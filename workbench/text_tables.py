@@ -52,7 +52,7 @@ def table_lines(
         if index == 0:
             texts = [one_line(name, max_name_length) for name in texts]
         text_columns.append(_aligned([column.text_title or column.title, *texts], column))
-        if column.has_intervals and column.text_ends:
+        if column.has_intervals and column.ends_in_text:
             text_columns.append(_aligned(["95%", *map(_interval_text, cells)], column))
     notes = ["", *(row.note for row in rows)]  # The line of titles has no note.
     return [

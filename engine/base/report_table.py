@@ -34,28 +34,28 @@ class ReportColumn:
     """One column of a table.
 
     Attributes:
-        title: What stands above it.
-        kind: The format of its cells.
-        key: Its name in JSON.
-        means: Describes its cells, in one sentence.
+        title: Stands above the column.
+        kind: The format of the cells.
+        key: Name of the column in JSON.
+        description: Describes the cells of the column, in one sentence.
         chance: The value that guessing gives; None if unknown.
-        on_screen: Whether screens show it; text and JSON always do.
-        text_title: Its title in tables that are rendered as text; empty for `title`.
-        text_ends: Whether tables in text show the ends of its intervals; screens and JSON always do.
+        on_screen: Whether screens show the column; text and JSON always do.
+        text_title: Title in tables that are rendered as text; empty for `title`.
+        ends_in_text: Whether tables in text show the ends of intervals; screens and JSON always do.
     """
 
     title: str
     kind: CellKind
     key: str = ""
-    means: str = ""
+    description: str = ""
     chance: float | None = None
     on_screen: bool = True
     text_title: str = ""
-    text_ends: bool = True
+    ends_in_text: bool = True
 
     @property
     def has_intervals(self) -> bool:
-        """Whether its cells are figures with an interval."""
+        """Whether the cells are figures with an interval."""
         return self.kind in ("interval", "difference")
 
 
@@ -66,10 +66,11 @@ class ReportRow:
     Attributes:
         cells: One for each column; the first of them is the name of the row.
         kind: What the row is in a comparison.
-        means: Describes the row, in a few words.
-        note: A remark that is needed to read it, a few words.
+        description: Describes the row, in a few words.
+        note: A remark that is needed to read the row, a few words.
         conclusions: Conclusions about this row, a sentence each.
-        p: p-value of the hypothesis that the row is no better than chance, corrected for all rows; None if not tested.
+        p_value: p value of the hypothesis that the row is no better than chance, corrected for all rows; None if it
+            was not tested.
         curves: The curves of the row, one for each plot of the table.
         plays: Ids of the simulated conversations (plays) that are counted in the row.
         details: Further values for JSON, by name.
@@ -77,10 +78,10 @@ class ReportRow:
 
     cells: tuple[Cell, ...]
     kind: RowKind = "method"
-    means: str = ""
+    description: str = ""
     note: str = ""
     conclusions: tuple[str, ...] = ()
-    p: float | None = None
+    p_value: float | None = None
     curves: tuple[Curve, ...] = ()
     plays: tuple[int, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -114,7 +115,7 @@ class ReportTable:
         title: The subject of the table, or what the rows are compared with, e.g. `reward 0`.
         columns: The columns. The first one names the rows; rows are compared by the first column of intervals.
         rows: The rows, in the order in which they are shown.
-        notes: Remarks that are needed to read it, a sentence each.
+        notes: Remarks that are needed to read the table, a sentence each.
         conclusions: Conclusions about all rows, a sentence each.
         metric: What the table validates; None in a table of simulations.
         plots: The axes in which the curves of the rows are plotted.
@@ -173,7 +174,7 @@ def tab_separated(table: ReportTable, rows: Sequence[ReportRow]) -> str:
         for row in rows
     ]
     if table.metric is not None:
-        p_values = ["p", *("" if row.p is None else f"{row.p:.4f}" for row in rows)]
+        p_values = ["p", *("" if row.p_value is None else f"{row.p_value:.4f}" for row in rows)]
         lines = [[*line, p] for line, p in zip(lines, p_values, strict=True)]
     conclusions = (*table.conclusions, *(sentence for row in rows for sentence in row.conclusions))
     return "\n".join(

@@ -35,17 +35,17 @@ class Log:
 
 
 def logs_of(project: Project, ids: Sequence[int]) -> list[Log]:
-    """The logs of these conversations, in their order."""
+    """Returns the logs of these conversations, in their order."""
     with project.reading() as conn:
-        found = conversations.conversations_for(conn, ids)
-    logs = [(conversation_id, render_log(messages)) for conversation_id, messages in found]
+        rows = conversations.conversations_for(conn, ids)
+    logs = [(conversation_id, render_log(messages)) for conversation_id, messages in rows]
     return [Log(conversation_id, pieces, log_item(pieces)) for conversation_id, pieces in logs]
 
 
 def measured_noise(
     project: Project, work: ModelWork, ids: Sequence[int], measured: Measured | None
 ) -> float | None:
-    """The batch noise of a loaded model; it is measured on the first of these conversations if it never was.
+    """Returns the batch noise of a loaded model; it is measured on the first of these conversations if it never was.
 
     The speed is measured with it, and again by each longer run while the machine is idle: where it is no longer what it
     was when the format of the weights was chosen, the next run chooses again (`Catalog.drift`).

@@ -287,14 +287,14 @@ class Packer:
         self._retained_cells = 0
 
     def _has_room_to_retain(self, writer: InlineWriter, member: Member) -> bool:
-        """Whether a batch of cells would be left if this member and all finished ones were retained."""
+        """Returns whether a batch of cells would be left if this member and all finished ones were retained."""
         members = [*(finished for finished, _ in self._finished), member]
         cells = sum(self._cells_if_retained(writer, each) for each in members)
         used = self._shared + self._retained_cells + cells
         return used + self._capacity.batch <= self._capacity.cells
 
     def _has_room_to_save(self, member: Member) -> bool:
-        """Whether all cells of a member that was kept fit beside those that wait for the next decode."""
+        """Returns whether all cells of a member that was kept fit beside those that wait for the next decode."""
         before = 0 if member.start.log is None else len(member.start.log.tokens)
         waiting = sum(len(finished.tokens) for finished, _ in self._finished)
         return waiting + max(before, len(member.tokens)) <= self._capacity.cells

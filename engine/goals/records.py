@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from engine.base.conversation import State
 from engine.completeness.records import StateCounts
-from engine.questions.records.calibration import Agreement
+from engine.questions.records import Agreement
 
 if TYPE_CHECKING:
     import numpy as np

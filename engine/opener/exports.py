@@ -23,8 +23,7 @@ from engine.conversations.text_checks import Redactor
 from engine.formats.records import Imported
 from engine.opener.conversation_forms import message_line
 from engine.project.project import Project
-from engine.questions.records.example_probes import Proposed
-from engine.questions.records.triage import Judged
+from engine.questions.records import Judged, Proposed
 from engine.questions.tables import example_probes, second_verdicts
 from engine.trees import tables as trees
 
@@ -114,7 +113,7 @@ def export_lines(
         for one, row, frame in trees.export_trees(conn, wanted):
             yield {**one.names(), **stored_tree_line(one.external_id, row, frame)}
     elif kind in ("clusters", "assignments", "decisions"):
-        from engine.goals.service import exports as goal_exports
+        from engine.goals.service import results as goal_exports
 
         if kind == "clusters":
             yield from goal_exports.cluster_lines(conn)

@@ -1,4 +1,7 @@
-"""`python -m engine.opener.model_process`: the model process, which answers the requests of all subjects."""
+"""Puts together what answers the requests of all subjects, in the model process and at endpoints.
+
+`python -m engine.opener.model_process` is the model process.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ import logging
 import os
 import signal
 import sys
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from engine.base import network_guard
+
+if TYPE_CHECKING:
+    from engine.model.endpoints.model import EndpointHandlers
 
 PR_SET_PDEATHSIG = 1
 """Option of `prctl` from `linux/prctl.h`: sets the signal that this process gets when the thread that started it
@@ -44,6 +50,14 @@ def take_over_output() -> BinaryIO:
     )
     network_guard.install_in_child()
     return answers
+
+
+def endpoint_handlers() -> EndpointHandlers:
+    """Returns the handlers of the subjects for endpoints; those of `engine.model` itself are in every client."""
+    from engine.completeness import endpoint_scoring
+    from engine.trees import endpoint_growth
+
+    return {**endpoint_scoring.ENDPOINT_HANDLERS, **endpoint_growth.ENDPOINT_HANDLERS}
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from engine.conversations.text_checks import KIND_NAMES, KINDS
 from engine.opener.conversations import ConversationService
 from engine.opener.open_project import OpenProject
 from engine.project.records import RunRow
-from engine.questions.records.calibration import CompletionRate
+from engine.questions.records import CompletionRate
 from engine.results.comparison.formatting import (
     breakdown_blocks,
     breakdown_tables,
@@ -31,6 +31,7 @@ from engine.results.comparison.formatting import (
 from engine.results.comparison.measured import Measured
 from engine.results.comparison.records import Breakdown, Comparison
 from engine.results.document import (
+    Bar,
     Bars,
     Block,
     Columns,
@@ -256,7 +257,7 @@ class _Report:
         yield Bars(
             "Completion by goal, the lowest first",
             tuple(
-                (label, above / scored, f"{above / scored:.0%} of {scored:,}")
+                Bar(label, above / scored, f"{above / scored:.0%} of {scored:,}")
                 for label, above, scored in self._by_completion[:15]
             ),
         )

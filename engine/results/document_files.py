@@ -131,7 +131,7 @@ def _html_block(block: Block) -> str:
     elif (
         isinstance(block, Plot) and not block.lines
     ):  # a plot with lines has their names in the picture
-        caption = f"{block.title}. {block.says}"
+        caption = f"{block.title}. {block.description}"
     else:
         caption = block.title
     return f"<figure>{svg.svg_element(block)}<figcaption>{escape(caption)}</figcaption></figure>"
@@ -195,15 +195,17 @@ def _markdown_block(block: Block) -> list[str]:
     if isinstance(block, ReportTable):
         return _markdown_table(block)
     if isinstance(block, Bars):
-        rows = tuple((label, text) for label, _, text in block.values)
+        rows = tuple((bar.label, bar.text) for bar in block.values)
         return _markdown_table(text_table(block.title, ("", ""), rows, (1,)))
     if isinstance(block, Columns):
         rows = tuple((label, f"{count:,}") for label, count in block.values)
         return _markdown_table(text_table(block.title, ("", block.of), rows, (1,)))
     if isinstance(block, Ranges):
         return []  # its figures are in the table before it
-    says = block.says if isinstance(block, Plot) else "; ".join(svg.key_of(block))
-    return [f"{_markdown(block.title)} (the picture is in the HTML report): {_markdown(says)}"]
+    description = block.description if isinstance(block, Plot) else "; ".join(svg.key_of(block))
+    return [
+        f"{_markdown(block.title)} (the picture is in the HTML report): {_markdown(description)}"
+    ]
 
 
 def _markdown_table(table: ReportTable) -> list[str]:

@@ -17,7 +17,7 @@ from engine.base.text import one_line
 from engine.goals.clusters.validation import DISSOLVED, STABLE
 from engine.goals.tables.measurements import Measurements
 from engine.results.comparison.measured import Floats, Measured
-from engine.results.document import Bars, Block, Columns, Paragraph, Plot
+from engine.results.document import Bar, Bars, Block, Columns, Paragraph, Plot
 from engine.trees.records import TreeItem
 
 MAX_GOALS = 10
@@ -56,7 +56,7 @@ def largest_goals(sizes: Sequence[tuple[str, int]], total: int) -> Bars:
     return Bars(
         "The ten largest goals (Figures 3 and 5 of Soroka et al.): share of the conversations",
         tuple(
-            (label, size / total, f"{size:,} ({size / total:.0%})")
+            Bar(label, size / total, f"{size:,} ({size / total:.0%})")
             for label, size in sizes[:MAX_GOALS]
         ),
     )
@@ -103,7 +103,7 @@ def _stability(measurements: Measurements) -> Iterator[Block]:
     yield Bars(
         "Clusters before merges, the least stable first: mean Jaccard similarity over bootstraps",
         tuple(
-            (one_line(cluster.name, 60), value, f"{value:.2f} {_stability_word(value)}".strip())
+            Bar(one_line(cluster.name, 60), value, f"{value:.2f} {_stability_word(value)}".strip())
             for cluster, value in measured_clusters[:MAX_CLUSTERS]
         ),
     )

@@ -86,7 +86,7 @@ class TruthTable:
     """Comparison of all rows with one claim that should go with a low value, such as `not complete` or `reward 0`.
 
     Attributes:
-        means: Description of the claim.
+        description: Description of the claim.
         holds, fails: Number of conversations that every row has scored for which the claim holds and fails.
         known: Number of the conversations asked for whose truth is known, scored or not.
         rows: Empty if the claim has the same value for all conversations.
@@ -94,7 +94,7 @@ class TruthTable:
     """
 
     claim: str
-    means: str
+    description: str
     holds: int
     fails: int
     known: int

@@ -29,7 +29,7 @@ _NAME = re.compile(r"(?<![.!?:\"]\s)(?<!^)(?<!\n)\b[A-Z][a-z]{2,}\b")
 _MARKS = re.compile(r"[{}\[\]<>\n]")
 """Signs that a small model adds when it writes more than a sentence."""
 
-_FEW = 3
+_MAX_JOINED_WORDS = 3
 """Most words of a gap that joins a neighbouring piece instead of becoming a piece."""
 
 
@@ -125,7 +125,7 @@ def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:
     for piece in [*pieces, Piece(len(text), len(text))]:
         gap = _trimmed(Piece(end, piece.start), text)
         words = _WORD.findall(gap.of(text))
-        joins = 0 < len(words) <= _FEW
+        joins = 0 < len(words) <= _MAX_JOINED_WORDS
         if words and not joins:
             filled_up.append(gap)
         elif joins and filled_up:
@@ -139,7 +139,7 @@ def _filled_up(pieces: Sequence[Piece], text: str) -> list[Piece]:
 
 
 State = Literal["proposed", "approved", "rejected"]
-HOLDS = 0.8
+MIN_SCORE_RATIO = 0.8
 """Least ratio of the scores of CONCAT and FULL; below it the shards have lost information."""
 
 KEY = "sharding"
@@ -188,9 +188,9 @@ class Draft:
 
     @property
     def holds(self) -> bool:
-        """Whether the mean score of CONCAT is at least `HOLDS` of that of FULL: the shards then keep the information.
-        False without a check."""
-        return bool(self.check) and self.check["concat"] >= HOLDS * self.check["full"]
+        """Whether the mean score of CONCAT is at least `MIN_SCORE_RATIO` of that of FULL: the shards then keep the
+        information. False without a check."""
+        return bool(self.check) and self.check["concat"] >= MIN_SCORE_RATIO * self.check["full"]
 
     @property
     def lost(self) -> list[str]:

@@ -21,7 +21,6 @@ class PlaySetting:
         models: Label of the model of each role.
         played: Number of plays that ended.
         broken: Number of plays that broke off.
-        can_go_on: Whether the request of the set is stored, so that the rest can be played.
     """
 
     config_hash: str
@@ -30,7 +29,6 @@ class PlaySetting:
     models: Mapping[str, str]
     played: int = 0
     broken: int = 0
-    can_go_on: bool = False
 
     @property
     def source(self) -> str:
@@ -185,7 +183,6 @@ class SessionState:
         question: The question that waits for an answer, or None.
         asked: The fields that the question asks for, if a module named them.
         over: The result as a sentence; None while the form is being filled.
-        play_id: Id of the play, once it is stored.
         conversation_id: Id of the conversation of the play, if one was stored.
     """
 
@@ -194,7 +191,6 @@ class SessionState:
     question: str | None
     asked: tuple[AskedField, ...] = ()
     over: str | None = None
-    play_id: int | None = None
     conversation_id: int | None = None
 
 

@@ -13,7 +13,6 @@ from engine.base.request_options import (
     Option,
     check,
     declared,
-    defaults_of,
     one_of,
     options_of,
     read_values,
@@ -314,9 +313,6 @@ class SimulationOffers:
 
 OPTIONS: Mapping[str, Option] = options_of(SimulationRequest)
 """How each field of a request is asked for, by its name."""
-
-DEFAULTS: Mapping[str, Any] = defaults_of(SimulationRequest)
-"""The default of each field that has one."""
 
 
 COMMON: tuple[str, ...] = tuple(options_of(SimulationOptions))

@@ -46,7 +46,7 @@ PERSON = "a person"
 BY_PERSON = "person"
 """Reason of the end of a play that the person ended."""
 
-AT_ONCE = 64
+CALLS_PER_REQUEST = 64
 """Calls in one request; their replies are committed together."""
 
 
@@ -123,8 +123,8 @@ class Answering:
         unknown = {key: call for key, call in zip(keys, calls, strict=True) if key not in known}
         self.known += len(calls) - len(unknown)
         missing = list(unknown)
-        for start in range(0, len(missing), AT_ONCE):
-            block = missing[start : start + AT_ONCE]
+        for start in range(0, len(missing), CALLS_PER_REQUEST):
+            block = missing[start : start + CALLS_PER_REQUEST]
             replies: list[Completion | FailedCall] = []
             yield from self._ask(work, [unknown[key] for key in block], replies.extend)
             new = dict(zip(block, replies, strict=True))

@@ -29,15 +29,11 @@ from engine.trees import tables as trees
 from engine.trees.compare import TreeComparison, compare
 from engine.trees.endpoint_growth import refuse_trees
 from engine.trees.guarantee import OverConversations, guarantee, parse_predicate
-from engine.trees.meaning import AnswerMeanings
+from engine.trees.meaning import AnswerMeanings, GroupedAnswers
 from engine.trees.measures import Answer, answers, subtree_mass
-from engine.trees.places import At
-from engine.trees.record import TreeRecord, restore
 from engine.trees.records import (
-    AnswerRow,
-    GroupedAnswers,
+    At,
     NodeColumns,
-    NodeKind,
     OpenTree,
     PropertyBounds,
     TreeConfig,
@@ -47,7 +43,7 @@ from engine.trees.records import (
 )
 from engine.trees.reports import stored_tree_line
 from engine.trees.stages import Below, GrowOnStage, TreeStage
-from engine.trees.tree import ROOT, Tree
+from engine.trees.tree import ROOT, Tree, TreeRecord, restore
 
 
 class TreeRuns:
@@ -115,8 +111,6 @@ class TreeRuns:
         )
 
 
-NODE_KINDS: tuple[NodeKind, ...] = ("frontier", "inner", "ended", "cut", "long")
-"""The names of the kinds of nodes, by the value of `engine.trees.tree.Kind`."""
 MAX_CACHED_TREES = 3
 """Trees that are kept in memory, so that the answers and properties of an open tree need no second decoding."""
 
@@ -189,25 +183,17 @@ class TreeService:
         item = TreeItem(row, external_ids.get(conversation_id, ""))
         return OpenTree(item, columns(*self._tree(row)))
 
-    def answers(self, conversation_id: int, step: int, config_hash: str) -> list[AnswerRow]:
+    def answers(self, conversation_id: int, step: int, config_hash: str) -> list[Answer]:
         """Returns the texts of a tree's leaves, most probable first; only those of kind `ended` are whole answers."""
         tree, _ = self._find(conversation_id, step, config_hash)
-        return [answer_row(answer) for answer in answers(tree)]
+        return answers(tree)
 
     def meanings(
         self, conversation_id: int, step: int, config_hash: str, threshold: float
     ) -> GroupedAnswers:
         """Returns the texts of a tree's leaves grouped by meaning; raises UsageError where texts cannot be compared."""
         tree, _ = self._find(conversation_id, step, config_hash)
-        answers_by_p, grouping = self._meanings.of(tree, threshold)
-        rows = [
-            answer_row(answers_by_p[index], number)
-            for number, group in enumerate(grouping.groups)
-            for index in group.answers
-        ]
-        return GroupedAnswers(
-            rows, threshold, grouping.entropy_low, grouping.entropy_high, self._meanings.by
-        )
+        return self._meanings.of(tree, threshold)
 
     def compare(self, conversation_id: int, step: int, first: str, second: str) -> TreeComparison:
         """Returns the comparison of the trees of two configurations at one step; raises UsageError when one of them is
@@ -385,18 +371,6 @@ def _row(rows: Sequence[TreeRow], step: int) -> TreeRow:
     raise NotFound("There is no tree here.", next((r.reason for r in rows if r.reason), "") or "")
 
 
-def answer_row(answer: Answer, group: int | None = None) -> AnswerRow:
-    """Returns an answer as a row for screens; `group` as in `AnswerRow`."""
-    return AnswerRow(
-        answer.text,
-        answer.probability,
-        len(answer.leaves),
-        answer.leaves[0],
-        NODE_KINDS[answer.end],
-        group,
-    )
-
-
 def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
     """Returns the columns of a tree, and the path of the recorded answer's tokens as far as it is in the tree."""
     nodes = tree.nodes
@@ -415,7 +389,7 @@ def columns(tree: Tree, answer: Sequence[int]) -> NodeColumns:
         log_p=[n.log_p for n in nodes],
         path=[n.path for n in nodes],
         below=subtree_mass(tree),
-        kind=[NODE_KINDS[n.kind] for n in nodes],
+        kind=[n.kind for n in nodes],
         entropy=[n.entropy for n in nodes],
         recorded=recorded,
     )

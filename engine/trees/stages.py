@@ -22,12 +22,11 @@ from engine.project.project import Project
 from engine.trees import tables as trees
 from engine.trees.growth import Budget, Work
 from engine.trees.measures import measure
-from engine.trees.model_requests import Grow, GrownTree, GrowOn
-from engine.trees.places import At, Place, places
-from engine.trees.record import TreeRecord, options_frame, record
-from engine.trees.records import TreeConfig, TreeRow
+from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place, places
+from engine.trees.options import TreeOptions, options_frame
+from engine.trees.records import At, TreeConfig, TreeRow
 from engine.trees.tables import TreeEntry
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.tree import Tree, TreeRecord, record
 
 ANSWER_KEYS = ("answer", "answer_log_probs")
 """Keys of the recorded answer in a stored tree; trees of older versions have the first one only."""

@@ -20,7 +20,7 @@ from engine.conversations.shared_text import NOTHING_SHARED, SharedText
 from engine.goals.records import ClusteringSummary, GoalGroup, LowestGoal
 from engine.opener.conversations import Counts
 from engine.opener.open_project import OpenProject
-from engine.questions.records.calibration import Agreement, CalibrationReport
+from engine.questions.records import Agreement, CalibrationReport
 from engine.training.process import missing_libraries
 from screens.shell.workbench_screen import Figure
 from screens.widgets.curve import BINS
@@ -28,7 +28,7 @@ from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 from screens.widgets.groups import label_of
 
 Piece = str | tuple[str, str]
-MOST_PARTS = 24
+MAX_PARTS = 24
 """Most parts that are counted; each count takes a second on a million conversations."""
 
 
@@ -87,14 +87,14 @@ class Part:
 
 
 def load_parts(services: OpenProject) -> list[Part]:
-    """Returns the saved filters and, where there are several, the sources, at most `MOST_PARTS`; one count for each."""
+    """Returns the saved filters and, where there are several, the sources, at most `MAX_PARTS`; one count for each."""
     filters = [(name, _saved(text)) for name, text in services.saved.filters().items()]
     sources = services.conversations.sources()
     if len(sources) > 1:
         filters += [(name, Filter().with_choice("source", name)) for name in sources]
     return [
         Part(name, filter, services.conversations.counts(ListQuery(filter)))
-        for name, filter in filters[:MOST_PARTS]
+        for name, filter in filters[:MAX_PARTS]
         if filter is not None
     ]
 
@@ -177,7 +177,7 @@ def _only(field: str, value: str) -> Filter:
     return Filter().with_choice(field, value)
 
 
-MOST_GOALS = 40
+MAX_GOALS = 40
 """Most goals that are listed on the card."""
 
 
@@ -287,7 +287,7 @@ def goals_content(goals: GoalsOverview, *, brief: bool) -> Content:
             )
         )
     most = max((group.share for group in goals.groups), default=0.0)
-    for group in goals.groups[:MOST_GOALS]:
+    for group in goals.groups[:MAX_GOALS]:
         parts += [
             ("\n" + number_format.bar(group.share / most if most else 0.0), "$tone-accent"),
             (f" {group.size:>6,}  ", "bold"),

@@ -16,7 +16,7 @@ from engine.completeness.records import ScoreSet
 from engine.goals.records import LowestGoal
 from engine.opener.conversations import Counts
 from engine.project.records import Estimate, RunRow
-from engine.questions.records.calibration import MIN_VERDICTS, Proposal
+from engine.questions.records import MIN_VERDICTS, Proposal
 from screens.widgets.jobs import stage_name, work_of
 
 Kind = Literal[

@@ -25,7 +25,7 @@ from engine.conversations.text_checks import replaced_text
 from engine.goals.records import ReviewProgress
 from engine.opener.open_project import OpenProject
 from engine.project.records import Estimate
-from engine.questions.records.calibration import CalibrationReport
+from engine.questions.records import CalibrationReport
 from screens.overview.facts import (
     GoalsOverview,
     Overview,

@@ -32,14 +32,14 @@ from screens.widgets.messages import wrap
 POLL_SECONDS = 0.2
 """Seconds between two reads of the state."""
 
-LONGEST = 2_000
-"""Characters of a message that are shown."""
-KEPT = 200
-"""Replies of modules that are shown."""
-WHO = 6
+MAX_MESSAGE_CHARS = 2_000
+"""Most characters of a message that are shown."""
+MAX_REPLIES = 200
+"""Most replies of modules that are shown."""
+SPEAKER_WIDTH = 6
 """Width of the speaker's name."""
-FIELDS = 6
-"""Fields of a question that are named."""
+MAX_FIELDS = 6
+"""Most fields of a question that are named."""
 OTHER_FORM = "another: a JSON file"
 """The choice of a form of one's own."""
 
@@ -170,7 +170,7 @@ class FormScreen(WorkbenchScreen[None]):
         width = self.query_one("#modules").content_size.width - 2
         lines = [
             formatting.line_content(line.module, line.role, line.text, width)
-            for line in state.lines[-KEPT:]
+            for line in state.lines[-MAX_REPLIES:]
         ]
         calls.update(Content("\n").join(lines))
         self.query_one("#state", Static).update(state_content(state))
@@ -238,9 +238,9 @@ def dialogue_content(state: SessionState, width: int) -> Content:
             question = question_of(line) or question
     if state.question is not None:
         parts.append(("asks", state.question, "bold $tone-bright"))
-        parts += [("for", format_field(field), "$tone-muted") for field in state.asked[:FIELDS]]
-        if len(state.asked) > FIELDS:
-            parts.append(("", f"and {len(state.asked) - FIELDS} more", "$tone-muted"))
+        parts += [("for", format_field(field), "$tone-muted") for field in state.asked[:MAX_FIELDS]]
+        if len(state.asked) > MAX_FIELDS:
+            parts.append(("", f"and {len(state.asked) - MAX_FIELDS} more", "$tone-muted"))
     return Content("\n").join(_message(*part, width) for part in parts)
 
 
@@ -263,9 +263,9 @@ def question_of(line: LiveLine) -> str:
 
 def _message(who: str, text: str, style: str, width: int) -> Content:
     """Returns a message beside the name of its speaker."""
-    lines = wrap(display_safe(text[:LONGEST]), width - WHO)
-    text = f"\n{' ' * WHO}".join(lines)
-    return Content.assemble((who.ljust(WHO), "$tone-muted"), (text, style))
+    lines = wrap(display_safe(text[:MAX_MESSAGE_CHARS]), width - SPEAKER_WIDTH)
+    text = f"\n{' ' * SPEAKER_WIDTH}".join(lines)
+    return Content.assemble((who.ljust(SPEAKER_WIDTH), "$tone-muted"), (text, style))
 
 
 def state_content(state: SessionState) -> Content:

@@ -16,7 +16,7 @@ from screens.widgets.row_table import Column, Piece, ordered_by
 
 Called = tuple[int, TranscriptLine]
 """The place of a call in its play, and the call."""
-LONGEST_NAME = 60
+MAX_NAME_CHARS = 60
 """Most characters of the key of a running play."""
 
 KINDS = {
@@ -118,14 +118,14 @@ def _sort_key(cell: Cell) -> float | str | None:
 
 def note(table: ReportTable, by: int | None) -> Content:
     """Returns how to read a table: the meaning of the column that it is sorted by, and the notes of the table."""
-    parts = [] if by is None else [f"{table.columns[by].title}: {table.columns[by].means}"]
+    parts = [] if by is None else [f"{table.columns[by].title}: {table.columns[by].description}"]
     return Content.styled(one_line(" ".join([*parts, *table.notes]), 400), "$tone-muted")
 
 
 def column_content(column: ReportColumn) -> Content:
     """Returns a column to choose: its name, and what it holds."""
     name = f"{one_line(column.title, 16):<17}"
-    return Content.assemble((name, "bold"), (one_line(column.means, 80), "$tone-muted"))
+    return Content.assemble((name, "bold"), (one_line(column.description, 80), "$tone-muted"))
 
 
 NOTHING_PLAYED = EmptyState(
@@ -181,7 +181,7 @@ def live_content(plays: Sequence[LivePlay], lines: int, width: int) -> Content:
         head = number_format.counted(play.replies, "call")
         parts.append(
             Content.assemble(
-                (one_line(play.key, LONGEST_NAME), "bold"), (f"  {head}", "$tone-muted")
+                (one_line(play.key, MAX_NAME_CHARS), "bold"), (f"  {head}", "$tone-muted")
             )
         )
         parts += [

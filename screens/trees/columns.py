@@ -12,8 +12,9 @@ from engine.base import number_format
 from engine.base.text import one_line
 from engine.trees.compare import TreeComparison
 from engine.trees.guarantee import MIN_USELESS_WIDTH
-from engine.trees.records import NodeKind, PropertyBounds, TreeConfig, TreeItem, TreeRow
+from engine.trees.records import PropertyBounds, TreeConfig, TreeItem, TreeRow
 from engine.trees.reports import Deciles
+from engine.trees.tree import Kind
 from screens.widgets.curve import block_rows, spread
 from screens.widgets.row_table import Column, Piece, ordered_by
 
@@ -223,22 +224,22 @@ def format_bounds(bounds: PropertyBounds) -> str:
     return f"P({text}) in {number_format.ends(bounds.low, bounds.high)}"
 
 
-def format_leaves(leaves: int, kinds: Sequence[NodeKind]) -> str:
+def format_leaves(leaves: int, kinds: Sequence[Kind]) -> str:
     """Returns the number of leaves, and how many are whole answers; the others only begin one.
 
     Args:
         kinds: The kinds of all nodes.
     """
-    return f"{leaf_count(leaves)}, {whole_count(kinds.count('ended'))}"
+    return f"{leaf_count(leaves)}, {whole_count(kinds.count(Kind.ENDED))}"
 
 
 def leaf_count(number: int) -> str:
-    """`1 leaf`, `9 leaves`."""
+    """Returns `1 leaf`, `9 leaves`."""
     return number_format.counted(number, "leaf").replace("leafs", "leaves")
 
 
 def whole_count(number: int) -> str:
-    """`no whole answer`, `1 whole answer`, `3 whole answers`."""
+    """Returns `no whole answer`, `1 whole answer`, `3 whole answers`."""
     return number_format.counted(number, "whole answer") if number else "no whole answer"
 
 

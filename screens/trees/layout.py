@@ -14,7 +14,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.trees.records import LEAF_KINDS, NodeColumns, NodeKind
+from engine.trees.records import NodeColumns
+from engine.trees.tree import LEAVES, Kind
 
 OPEN_LINES = 60
 """Lines of a new tree that are unfolded: the most probable branches, and the recorded answer."""
@@ -45,7 +46,7 @@ class Segment:
     end: int
     leaves: int
     text: str
-    kind: NodeKind
+    kind: Kind
     probability: float
     below: float
     entropy: float | None
@@ -60,7 +61,7 @@ class Segment:
     @property
     def forks(self) -> bool:
         """Whether branches go on from its end."""
-        return self.kind == "inner"
+        return self.kind == Kind.INNER
 
 
 class TreeLayout:
@@ -102,7 +103,7 @@ class TreeLayout:
             drafts.append((nodes, parent, depth, text))
             waiting.extend((node, number, depth + 1, state) for node in reversed(below))
         ends = list(range(1, len(drafts) + 1))
-        leaves = [int(columns.kind[nodes[-1]] in LEAF_KINDS) for nodes, _, _, _ in drafts]
+        leaves = [int(columns.kind[nodes[-1]] in LEAVES) for nodes, _, _, _ in drafts]
         for number in range(len(drafts) - 1, -1, -1):
             parent = drafts[number][1]
             if parent >= 0:
@@ -120,7 +121,7 @@ class TreeLayout:
                     leaves=leaves[number],
                     text=text,
                     # the last token of a segment may be one that was not read yet
-                    kind="inner" if self._children[last] else columns.kind[last],
+                    kind=Kind.INNER if self._children[last] else columns.kind[last],
                     probability=math.exp(columns.path[nodes[0]]),
                     below=columns.below[nodes[0]],
                     entropy=columns.entropy[last],
@@ -185,7 +186,7 @@ class TreeLayout:
 
     def best_leaf(self) -> int | None:
         """Returns the most probable leaf; None in a tree without a leaf."""
-        leaves = [at for at, segment in enumerate(self.segments) if segment.kind in LEAF_KINDS]
+        leaves = [at for at, segment in enumerate(self.segments) if segment.kind in LEAVES]
         return max(leaves, key=lambda at: (self.segments[at].below, -at), default=None)
 
     def recorded_end(self) -> int | None:
@@ -202,7 +203,7 @@ class TreeLayout:
         for number, segment in enumerate(self.segments):
             del path_texts[segment.depth :]
             path_texts.append(segment.text)
-            if segment.kind in LEAF_KINDS and folded_text in "".join(path_texts).casefold():
+            if segment.kind in LEAVES and folded_text in "".join(path_texts).casefold():
                 leaves.append(number)
         return leaves
 

@@ -16,7 +16,8 @@ from textual.widgets import Static
 
 from engine.base import number_format
 from engine.base.text import one_line
-from engine.trees.records import NodeKind, OpenTree, PropertyBounds, TreeRow
+from engine.trees.records import OpenTree, PropertyBounds, TreeRow
+from engine.trees.tree import Kind
 from screens.trees.columns import (
     MEASURES,
     format_bounds,
@@ -103,9 +104,7 @@ def account_content(row: TreeRow) -> Content:
     )
 
 
-def measures_content(
-    row: TreeRow, kinds: Sequence[NodeKind], bounds: PropertyBounds | None
-) -> Content:
+def measures_content(row: TreeRow, kinds: Sequence[Kind], bounds: PropertyBounds | None) -> Content:
     """Returns the figures of the tree on one line, given the kinds of its nodes; bounds on a property come first."""
     proved: list[Content | tuple[str, str] | str] = []
     if bounds is not None:

@@ -16,17 +16,18 @@ from textual.strip import Strip
 from engine.base import number_format
 from engine.base.text import display_safe
 from engine.trees.compare import NodeMatches
-from engine.trees.records import NodeColumns, NodeKind
+from engine.trees.records import NodeColumns
+from engine.trees.tree import Kind
 from screens.trees.layout import Folding, Segment, TreeLayout
 from screens.widgets.formatting import TONES
 from screens.widgets.keyed import Keyed, movement
 
-KIND_LOOKS: dict[NodeKind, tuple[str, str, str]] = {
-    "ended": ("●", "tone--complete", "ended"),
-    "cut": ("✂", "tone--unscored", "cut: no next token reaches alpha"),
-    "long": ("…", "tone--borderline", "at the longest"),
-    "frontier": ("▹", "tone--accent", "not read yet"),
-    "inner": (" ", "", ""),
+KIND_LOOKS: dict[Kind, tuple[str, str, str]] = {
+    Kind.ENDED: ("●", "tone--complete", "ended"),
+    Kind.CUT: ("✂", "tone--unscored", "cut: no next token reaches alpha"),
+    Kind.LONG: ("…", "tone--borderline", "at the longest"),
+    Kind.FRONTIER: ("▹", "tone--accent", "not read yet"),
+    Kind.INNER: (" ", "", ""),
 }
 """Glyph, tone and word for how a segment ends."""
 
@@ -353,7 +354,7 @@ class TreeView(Keyed, ScrollView, can_focus=True, inherit_bindings=False):
         text = shown_text(segment.text)
         style = base + self._tone("tone--found", at) if number in self._found else base
         if not text:
-            text, style = ("end" if segment.kind == "ended" else "·"), muted
+            text, style = ("end" if segment.kind == Kind.ENDED else "·"), muted
         left = room - Strip([*head, *tail]).cell_length
         body = Strip([Piece(text, style)])
         if body.cell_length > left:

@@ -12,14 +12,16 @@ from engine.base import number_format
 from engine.base.conversation import Verdict
 from engine.base.statistics.intervals import Interval, Share
 from engine.base.text import one_line
-from engine.questions.records.calibration import (
+from engine.questions.records import (
+    LEAST_OF_EACH,
     MIN_OF_EACH,
     MIN_VERDICTS,
     CalibrationReport,
     CompletionRate,
+    ExampleProbe,
+    ExampleProbeChange,
     ReliabilityBin,
 )
-from engine.questions.records.example_probes import LEAST_OF_EACH, ExampleProbe, ExampleProbeChange
 from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.formatting import VERDICT_LOOKS, format_agreement
 
@@ -36,7 +38,7 @@ def format_threshold(value: float) -> str:
 
 
 def format_estimate(estimate: Interval | None) -> str:
-    """`92% (81–97)`, a dash for none."""
+    """Returns `92% (81–97)`, a dash for none."""
     if estimate is None:
         return "–"
     low, high = 100 * estimate.low, 100 * estimate.high
@@ -44,7 +46,7 @@ def format_estimate(estimate: Interval | None) -> str:
 
 
 def format_share(share: Share | None) -> str:
-    """`23 of 25`, a dash for none."""
+    """Returns `23 of 25`, a dash for none."""
     return "–" if share is None else f"{share.part} of {share.of}"
 
 

@@ -17,7 +17,7 @@ from engine.base.text import one_line
 from engine.completeness.records import DecisionRule
 from engine.conversations.filters import Filter, ListQuery, parse_filter
 from engine.opener.open_project import OpenProject
-from engine.questions.records.calibration import CalibrationReport
+from engine.questions.records import CalibrationReport
 from screens.shell.dialogs import TextDialog
 from screens.shell.title_line import TitleLine
 from screens.shell.workbench_screen import Figure, WorkbenchScreen, choose_figure

@@ -11,9 +11,13 @@ from engine.base import number_format
 from engine.base.conversation import Verdict
 from engine.base.text import one_line
 from engine.opener.conversations import ConversationRow
-from engine.questions.records.calibration import Agreement
-from engine.questions.records.example_probes import ExampleProbe, ExampleProbeChange
-from engine.questions.records.triage import QueueOrder, VerdictRow
+from engine.questions.records import (
+    Agreement,
+    ExampleProbe,
+    ExampleProbeChange,
+    QueueOrder,
+    VerdictRow,
+)
 from screens.widgets.empty_state import SCORE, EmptyState
 from screens.widgets.formatting import VERDICT_LOOKS, format_agreement
 

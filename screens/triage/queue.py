@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from engine.conversations.filters import Filter, ListQuery
 from engine.opener.open_project import OpenProject
-from engine.questions.records.triage import QueueOrder, TriageItem, TriagePage
+from engine.questions.records import QueueOrder, TriageItem, TriagePage
 from screens.triage.formatting import TriageStatus
 
 FEW_LEFT = 100

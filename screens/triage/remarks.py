@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.base.text import display_safe
-from engine.questions.records.triage import VerdictRow
+from engine.questions.records import VerdictRow
 from screens.shell.dialogs import TextDialog
 from screens.shell.marking import TagDialog
 from screens.shell.workbench_screen import WorkbenchScreen

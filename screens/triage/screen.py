@@ -18,8 +18,7 @@ from engine.base.events import DataChanged, Event
 from engine.base.text import one_line
 from engine.conversations.filters import Filter, parse_filter
 from engine.opener.open_project import OpenProject
-from engine.questions.records.calibration import Agreement
-from engine.questions.records.triage import QueueOrder, TriagePlace, VerdictRow
+from engine.questions.records import Agreement, QueueOrder, TriagePlace, VerdictRow
 from screens.shell.app_interface import NamedConversations
 from screens.shell.dialogs import ChoiceDialog, ask_which_first
 from screens.shell.exporting import copy

@@ -17,7 +17,7 @@ from engine.base.number_format import counted
 from engine.base.text import one_line
 from engine.opener.open_project import OpenProject
 from engine.results.watch.chart import Chart
-from engine.results.watch.service import MOST_EVENTS, LiveEvent, RulesInForce, WatchRequest
+from engine.results.watch.service import MAX_EVENTS, LiveEvent, RulesInForce, WatchRequest
 from engine.results.watch.signals import PRECISION
 from screens.shell.dialogs import Dialog, TextDialog, ask, hint_line
 from screens.shell.importing import PathSuggester
@@ -68,7 +68,7 @@ class WatchScreen(WorkbenchScreen[None]):
 
     def __init__(self, services: OpenProject, feed: EngineFeed, mode: str) -> None:
         super().__init__(services, feed, mode)
-        self._events: deque[LiveEvent] = deque(maxlen=MOST_EVENTS)
+        self._events: deque[LiveEvent] = deque(maxlen=MAX_EVENTS)
         self._listed: list[LiveEvent] = []
         self._read = 0
         self._paused = False
@@ -285,7 +285,7 @@ class WatchScreen(WorkbenchScreen[None]):
         self.call_after_refresh(lambda: self._show_chart(self._chart))
 
 
-IDLE = 10.0
+DEFAULT_IDLE_MINUTES = 10.0
 """Minutes without growth after which a conversation has ended, at first."""
 HELP = "New conversations of these logs, and new turns of old ones, are imported, scored and listed as they come."
 """What a watch does, for the dialog."""
@@ -314,7 +314,7 @@ class WatchDialog(Dialog[tuple[str, WatchRequest] | None]):
             yield Static(
                 "A conversation has ended after so many minutes without growth", classes="field"
             )
-            yield LineInput(f"{IDLE:g}", id="idle")
+            yield LineInput(f"{DEFAULT_IDLE_MINUTES:g}", id="idle")
             yield Static("Least precision of a signal on past conversations", classes="field")
             yield LineInput(f"{PRECISION:g}", id="precision")
             yield Static(Content.styled(HELP, "$tone-muted"), id="problem")

@@ -20,7 +20,7 @@ from engine.conversations.records import LeakRow, MessageRow
 from engine.goals.records import GoalOfConversation
 from engine.opener.conversations import ConversationRow
 from engine.opener.open_project import OpenProject
-from engine.questions.records.triage import EarlierActs, VerdictRow
+from engine.questions.records import EarlierActs, VerdictRow
 from screens.widgets.curve import Curve, CurveData
 from screens.widgets.formatting import STATE_LOOKS, VERDICT_LOOKS
 

@@ -10,7 +10,7 @@ from textual.content import Content
 from engine.base import number_format
 from engine.base.conversation import State, Verdict
 from engine.base.text import one_line
-from engine.questions.records.calibration import Agreement
+from engine.questions.records import Agreement
 
 TONES = {
     "tone--complete",

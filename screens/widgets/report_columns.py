@@ -37,7 +37,7 @@ def report_columns(table: ReportTable) -> list[Column[ReportRow]]:
     """
     shown = [(nth, column) for nth, column in enumerate(table.columns) if column.on_screen]
     columns = [_column(table, nth, column, place) for place, (nth, column) in enumerate(shown)]
-    if any(row.p is not None for row in table.rows):
+    if any(row.p_value is not None for row in table.rows):
         columns.append(Column("chance", "chance?", 7, _chance, keep=_MOST_IMPORTANT - 2))
     return columns
 
@@ -72,9 +72,9 @@ def _interval(cell: Cell) -> Sequence[Piece]:
 
 
 def _chance(row: ReportRow) -> Sequence[Piece]:
-    if row.p is None:
+    if row.p_value is None:
         return [("", "")]
-    if row.p >= LEVEL:
+    if row.p_value >= LEVEL:
         return [("no", "tone--muted")]
     above = first_figure(row) > 0.5
     return [("above", "tone--complete")] if above else [("below", "tone--incomplete")]

@@ -52,8 +52,8 @@ from engine.model.endpoints.probe import probe
 from engine.model.gguf_file import read_gguf
 from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.requests import Generate
-from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
 from engine.opener.exports import export_lines
+from engine.opener.model_process import endpoint_handlers
 from engine.opener.open_project import OpenProject
 from engine.project.project import Project
 from engine.questions.service.answers import import_answers
@@ -63,7 +63,7 @@ from engine.training.history import RunHistory
 from engine.training.run_files import runs_folder
 from engine.trees.growth import Budget
 from engine.trees.model_requests import Grow
-from engine.trees.tree import TreeOptions
+from engine.trees.options import TreeOptions
 from screens.training.dialogs import detail_content
 from screens.training.formatting import headline, summary_content
 from screens.training.run_pane import loss_lines, valid_lines
@@ -482,7 +482,7 @@ class Fuzz:
                 probe(address, end_text=choice.choice(("", NAMES[END])))
                 return
             model = EndpointModel(
-                "toy", Fleet([(asker, None)]), self.can[manner], ENDPOINT_HANDLERS
+                "toy", Fleet([(asker, None)]), self.can[manner], endpoint_handlers()
             )
             model.load(Path(), LoadOptions())
             if what == "score":

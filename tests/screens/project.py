@@ -36,7 +36,7 @@ from engine.opener.project_file import ProjectFileService
 from engine.opener.requests import RequestService
 from engine.project.network import NetworkService
 from engine.project.project import Project
-from engine.questions.records.triage import VerdictRow
+from engine.questions.records import VerdictRow
 from engine.questions.service.calibration import CalibrationService
 from engine.questions.service.example_probes import ExampleProbeService
 from engine.questions.service.triage import TriageService

@@ -12,7 +12,7 @@ TABLE = ReportTable(
         ReportColumn("", "text", text_title="figure"),
         ReportColumn("n", "count"),
         ReportColumn("AUROC", "interval", chance=0.5),
-        ReportColumn("accuracy", "interval", text_title="acc.", text_ends=False),
+        ReportColumn("accuracy", "interval", text_title="acc.", ends_in_text=False),
         ReportColumn("gain", "difference"),
     ),
     (

@@ -14,9 +14,9 @@ from engine.base.conversation import Conversation, Message
 from engine.conversations.tables import imports
 from engine.formats.records import Parsed
 from engine.project.project import Project
+from engine.trees.options import TreeOptions
 from engine.trees.records import TreeConfig
 from engine.trees.tables import TreeEntry
-from engine.trees.tree import TreeOptions
 from tests.screens.trees.tree_project import CONFIG, entry, grown, run_of, store
 from workbench.cli import main
 

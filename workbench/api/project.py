@@ -27,7 +27,7 @@ from engine.jobs.contract import Stage
 from engine.opener.exports import ExportKind, export_lines
 from engine.opener.open_project import OpenProject
 from engine.opener.table_export import table_lines
-from engine.questions.records.triage import VerdictRow
+from engine.questions.records import VerdictRow
 from engine.trees.records import TreeRequest
 from workbench.arguments import read_filter
 

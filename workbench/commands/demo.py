@@ -14,8 +14,8 @@ from engine.conversations.service import import_stages
 from engine.jobs.contract import Stage
 from engine.opener.open_project import OpenProject
 from engine.simulate.demo.samples import sample_conversations, write_jsonl
+from engine.trees.options import Transform, TreeOptions
 from engine.trees.records import STEP_STOP, TreeRequest
-from engine.trees.tree import Transform, TreeOptions
 from workbench.arguments import Argument, argument, number, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.commands import first_look

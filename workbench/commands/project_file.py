@@ -10,7 +10,8 @@ from pathlib import Path
 
 from engine.base.errors import UsageError
 from engine.base.number_format import counted, size
-from engine.opener.merging import Taken, merge
+from engine.conversations.records import MergeReport
+from engine.opener.merging import merge
 from engine.project.backups import BACKUPS_KEPT, Backup, back_up, backups_of, restore
 from engine.project.network import NetworkService
 from engine.project.project import Project
@@ -147,7 +148,7 @@ def merge_projects(arguments: argparse.Namespace) -> CommandResult:
     )
 
 
-def _merge_lines(part: Taken) -> list[str]:
+def _merge_lines(part: MergeReport) -> list[str]:
     lines = [f"{part.path}: {counted(part.known, 'conversation')} in common"]
     lines += [f"  added     {number:,} {title}" for title, number in part.added.items()]
     for title, conflict in part.conflicts.items():

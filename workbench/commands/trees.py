@@ -15,8 +15,8 @@ from engine.base.text import one_line
 from engine.conversations.filters import ListQuery
 from engine.opener.open_project import OpenProject
 from engine.trees import reports
+from engine.trees.options import Transform, TreeOptions
 from engine.trees.records import STEP_STOP, NodeColumns, TreeRequest
-from engine.trees.tree import Transform, TreeOptions
 from workbench.arguments import (
     FILTER,
     FORMULAS,

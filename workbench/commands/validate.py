@@ -162,18 +162,18 @@ def _completeness_lines(validation: CompletenessTable) -> list[str]:
         f"{'completeness':<15}{cut.notes[0]}",
         f"{'':<15}{cut.notes[1]}",
         "",
-        *table_lines(cut, max_name_length=completeness_report.LONGEST_NAME),
+        *table_lines(cut, max_name_length=completeness_report.MAX_NAME_CHARS),
         *_contrast_lines(completeness_report.main_contrasts(validation)),
     ]
     if validation.every_boundary:
         calibration = completeness_report.every_boundary_table(validation)
-        lines += ["", *table_lines(calibration, max_name_length=completeness_report.LONGEST_NAME)]
+        lines += ["", *table_lines(calibration, max_name_length=completeness_report.MAX_NAME_CHARS)]
     for table, truth in zip(against, validation.truths, strict=True):
         lines += ["", f"{table.title}: {table.notes[0]}", f"  {table.notes[1]}"]
         if not table.rows:
             lines.append(_ALL_EQUAL_TEXT)
             continue
-        head, *rows = table_lines(table, max_name_length=completeness_report.LONGEST_NAME)
+        head, *rows = table_lines(table, max_name_length=completeness_report.MAX_NAME_CHARS)
         chance = " and ".join(figure(missing.chance or 0.0) for missing in table.columns[1:])
         lines += [f"{head}  (by chance {chance})", *rows]
         lines += _contrast_lines(completeness_report.main_contrasts(validation, truth))
@@ -224,7 +224,7 @@ def _verdicts_lines(validation: VerdictValidation) -> list[str]:
         f"{'verdicts':<15}{first}",
         *(f"{'':<15}{note}" for note in others),
         "",
-        *table_lines(table, max_name_length=completeness_report.LONGEST_NAME),
+        *table_lines(table, max_name_length=completeness_report.MAX_NAME_CHARS),
         *_contrast_lines(validation.contrasts),
     ]
 

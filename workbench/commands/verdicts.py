@@ -14,17 +14,19 @@ from engine.base.statistics.intervals import Interval, Share
 from engine.base.text import one_line
 from engine.conversations.filters import ListQuery, Term
 from engine.opener.open_project import OpenProject
-from engine.questions.records.calibration import Agreement, CalibrationReport, CompletionRate
-from engine.questions.records.example_probes import (
+from engine.questions.records import (
     LEAST_OF_EACH,
     NOT,
     SUCCESS,
+    Agreement,
+    CalibrationReport,
+    CompletionRate,
     ExampleProbe,
     ExampleProbeChange,
     Proposed,
 )
-from engine.questions.service.agreement import PeopleAgreement, people_agreement
 from engine.questions.service.answers import import_answers
+from engine.questions.service.calibration import PeopleAgreement, people_agreement
 from workbench.arguments import (
     ANNOTATOR,
     DRY_RUN,

@@ -164,7 +164,8 @@ class FittingStage(CpuStage):
         )
 
     def waiting(self) -> int:
-        """Number of conversations that were read and have no scores of a probe fitted to all that were read."""
+        """Returns the number of conversations that were read and have no scores of a probe fitted to all that were
+        read."""
         key = self.config_hash
         with self._project.reading() as conn:
             if score_sets.is_stored(conn, key):
@@ -243,7 +244,7 @@ class FittingStage(CpuStage):
             score_sets.drop_provisional(conn)
 
     def summary(self) -> str:
-        """The result in one sentence, with the test of it."""
+        """Returns the result in one sentence, with the test of it."""
         if not self._scored:
             return "The scores of the probe are stored already."
         return f"Scored {counted(self._scored, 'conversation')} {self._summary}."

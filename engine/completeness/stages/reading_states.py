@@ -154,7 +154,7 @@ class ReadingStage(BlockStage[int, StateEntry]):
         return self._tokens / self._spent if self._tokens and self._spent > 0 else None
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         what = "the ends of " if self._ends else ""
         text = f"Read {what}{counted(self.read, 'conversation')} with {self._work.model.label}"
         if self.skipped:

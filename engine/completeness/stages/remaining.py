@@ -91,7 +91,7 @@ class RemainingStage(BlockStage[int, RemainingTasks]):
         yield from self._load_and_answer(run_id, blocks(candidates, chars), missing)
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Wrote the remaining tasks of {counted(self.written, 'conversation')}"
         text += f", the model named none for {self.empty:,}." if self.empty else "."
         return text + self._work.spent()

@@ -136,7 +136,7 @@ class ScoringStage(BlockStage[int, ScoreEntry]):
         )
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = f"Scored {counted(self.scored, 'conversation')} with {self._work.model.label}"
         if self.unscored:
             text += f", {self.unscored:,} have no honest score"

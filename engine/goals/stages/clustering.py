@@ -15,8 +15,15 @@ from engine.base.number_format import counted
 from engine.goals.clusters.clustering import Clusters, cluster
 from engine.goals.clusters.kmeans import propose_k
 from engine.goals.labels.phrase_labels import distinctive_words, phrase_labels
-from engine.goals.model_asker import ProcessAsker
-from engine.goals.questions import EXAMPLES, LABEL_GRAMMAR, Named, choose, label_body, read_label
+from engine.goals.questions import (
+    EXAMPLES,
+    LABEL_GRAMMAR,
+    LogProb,
+    Named,
+    choose,
+    label_body,
+    read_label,
+)
 from engine.goals.records import DEFAULT_TEXT, Clustering, Ids
 from engine.goals.stages.embedding import EmbedStage
 from engine.goals.tables import clusterings, vectors
@@ -34,7 +41,9 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.jobs.contract import CpuStage, OnProgress, Progress
 from engine.model.catalog import LoadableModel
 from engine.model.embedders.vectors import Vectors, blocks
+from engine.model.interface import Sampling
 from engine.model.process.process import ModelProcess
+from engine.model.process.requests import Generate, LogProbs, ModelClient
 from engine.model.prompt_files import Prompt
 from engine.model.stages import BlockStage
 from engine.project import runs
@@ -381,3 +390,32 @@ class LabelStage(OnClustering, BlockStage[int, LabelEntry]):
         nearest = np.argpartition(-cosines, few - 1)[:few]
         ordered = nearest[np.lexsort((nearest, -cosines[nearest]))]
         return [int(ids[at]) for at in ordered if not inside[at]]
+
+
+class ProcessAsker:
+    """An `engine.goals.questions.Asker`; each call is one request, so it is answered or cancelled as a whole."""
+
+    def __init__(self, process: ModelClient, progress: OnProgress | None = None) -> None:
+        self._process, self._progress = process, progress
+
+    def generate(
+        self, prompt: Prompt, bodies: Sequence[str], *, grammar: str | None = None
+    ) -> list[str]:
+        """Writes one greedy reply to each body inside the prompt; reports the number of replies done."""
+        request = Generate(
+            [((body,), 0) for body in bodies],
+            prompt,
+            Sampling(grammar=grammar),
+            prompt.max_tokens,
+            prompt.stop,
+        )
+        return [reply.text for reply in self._process.ask(request, self._progress)]
+
+    def log_probs(self, prompt: Prompt | None, pairs: Sequence[tuple[str, str]]) -> list[LogProb]:
+        """Log-probabilities of continuations; equal bodies are decoded once. Reports the number of tokens decoded."""
+        continuations: dict[str, list[str]] = {}
+        for body, continuation in pairs:
+            continuations.setdefault(body, []).append(continuation)
+        found = self._process.ask(LogProbs(list(continuations.items()), prompt), self._progress)
+        answers = {body: iter(each) for body, each in zip(continuations, found, strict=True)}
+        return [LogProb(*next(answers[body])) for body, _ in pairs]

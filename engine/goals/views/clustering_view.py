@@ -15,7 +15,6 @@ from engine.completeness.tables import score_sets
 from engine.goals.merges.merge_state import Group, MergeState
 from engine.goals.records import Clustering, ClusteringSummary, GoalGroup, Ids
 from engine.goals.tables import clusterings, decisions, measurements, vectors
-from engine.goals.tables import groups as goal_counts
 from engine.goals.tables.clusterings import Assignment, Cluster
 from engine.goals.tables.vectors import read_vectors
 from engine.model.embedders.vectors import Vectors, unit_rows
@@ -202,8 +201,8 @@ class GroupFigures:
         sizes = dict(enumerate(view.sizes.values(), 1))
         with snapshot(conn):
             return cls(
-                goal_counts.states(conn, view.map_of_groups, sizes),
-                goal_counts.leaves(conn, view.map_of_groups, trees.chosen(conn)),
+                measurements.states(conn, view.map_of_groups, sizes),
+                measurements.leaves(conn, view.map_of_groups, trees.chosen(conn)),
             )
 
 
@@ -214,9 +213,9 @@ def group_figures_version(conn: sqlite3.Connection) -> tuple[object, ...]:
         return (
             score_sets.rule(conn),
             config,
-            goal_counts.scored(conn, config),
+            measurements.scored(conn, config),
             trees.chosen(conn),
-            goal_counts.grown(conn, trees.chosen(conn)),
+            measurements.grown(conn, trees.chosen(conn)),
         )
 
 
@@ -249,8 +248,8 @@ def filtered_rows(
     with snapshot(conn):
         config = trees.chosen(conn)
         figures = GroupFigures(
-            goal_counts.states(conn, chosen.tobytes(), sizes),
-            goal_counts.leaves(conn, chosen.tobytes(), config),
+            measurements.states(conn, chosen.tobytes(), sizes),
+            measurements.leaves(conn, chosen.tobytes(), config),
         )
     rows = [
         replace(

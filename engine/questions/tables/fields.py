@@ -31,7 +31,7 @@ from engine.conversations.tables.fields import (
 )
 from engine.project.idset import IdSet
 from engine.project.sql import placeholders
-from engine.questions.records.example_probes import NOT, SUCCESS
+from engine.questions.records import NOT, SUCCESS
 from engine.questions.tables.example_probes import PROPOSED, VALUES_IN_FORCE
 from engine.questions.tables.second_verdicts import DISAGREEMENTS, NAMED_OPINIONS
 from engine.questions.tables.verdicts import CURRENT_NOTES, CURRENT_TAGS, CURRENT_VERDICTS

@@ -24,7 +24,7 @@ POWER = 0.8
 _Z_POWER = 0.8416212335729143
 """Quantile of the normal distribution at `POWER`."""
 
-_LEAST_EXPECTED = 5.0
+_MIN_EXPECTED_COUNT = 5.0
 """Least expected count of each kind for the score test; below it, the exact test is used."""
 
 
@@ -49,7 +49,7 @@ def shares_differ(part: int, of: int, other_part: int, other_of: int) -> float:
     """
     parts, cases = part + other_part, of + other_of
     rarer = min(parts, cases - parts)
-    if rarer * min(of, other_of) / cases < _LEAST_EXPECTED:
+    if rarer * min(of, other_of) / cases < _MIN_EXPECTED_COUNT:
         from scipy.stats import fisher_exact  # slow to import, and most comparisons do not need it
 
         table = [[part, of - part], [other_part, other_of - other_part]]
@@ -114,9 +114,9 @@ def least_difference(share: float, of: int, other_of: int) -> float:
     return (Z95 + _Z_POWER) * spread
 
 
-LEAST_MEMBERS = 10
+MIN_GOAL_MEMBERS = 10
 """Fewest conversations of a goal, both sides together, for a test of it."""
-MOST_EXAMPLES = 5
+MAX_EXAMPLES = 5
 """Most conversations that are named as examples of a difference."""
 
 _MEANS: tuple[Measure, ...] = ("success", "turns", "characters", "entropy", "leaves")
@@ -130,7 +130,7 @@ def compare(sides: tuple[Side, Side], first: Measured, second: Measured) -> Comp
     untested = 0
     for goal, label in enumerate(first.goals):
         members = first.part(first.goal == goal), second.part(second.goal == goal)
-        if len(members[0].ids) + len(members[1].ids) < LEAST_MEMBERS:
+        if len(members[0].ids) + len(members[1].ids) < MIN_GOAL_MEMBERS:
             untested += 1
             continue
         goals += _of_goal(label, (first, second), members)
@@ -196,7 +196,7 @@ def _of_goal(
     share = _share("share of goal", label, first, second)
     larger = int(share.change.value > 0)
     yield replace(share, examples=_least_complete(members[larger]), examples_in=larger)
-    if sum(part.counts()[1] for part in members) >= LEAST_MEMBERS:
+    if sum(part.counts()[1] for part in members) >= MIN_GOAL_MEMBERS:
         yield from _completion(*members, label)
 
 
@@ -229,5 +229,5 @@ def _means(first: Measured, second: Measured) -> Iterator[Difference]:
 
 def _least_complete(side: Measured) -> tuple[int, ...]:
     """Returns the ids of the conversations with the lowest scores; unscored ones come last."""
-    order = np.lexsort((side.ids, side.score))[:MOST_EXAMPLES]
+    order = np.lexsort((side.ids, side.score))[:MAX_EXAMPLES]
     return tuple(int(key) for key in side.ids[order])

@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.base.number_format import counted
 from engine.base.report_table import ReportTable, text_table
 from engine.base.text import one_line
-from engine.questions.records.calibration import CompletionRate
+from engine.questions.records import CompletionRate
 from engine.results.comparison.records import (
     Breakdown,
     ClusteringComparison,
@@ -18,15 +18,15 @@ from engine.results.comparison.records import (
     Part,
     Side,
 )
-from engine.results.document import Block, Paragraph, Ranges
+from engine.results.document import Block, Paragraph, Ranges, ValueRange
 
-MOST_GOALS = 8
-"""Goals that a text lists without a significant difference; those with one are all listed."""
-MOST_GOALS_IN_DOCUMENT = 12
+MAX_GOALS_IN_TEXT = 8
+"""Most differences of goals that a text lists, those without a significant one; significant ones are all listed."""
+MAX_GOALS_IN_DOCUMENT = 12
 """The same in a document."""
-MOST_EXAMPLES = 4
-"""Differences of which conversations are listed."""
-MOST_BARS = 20
+MAX_EXAMPLES = 4
+"""Most differences of which conversations are listed."""
+MAX_CHART_ROWS = 20
 """Most changes that a chart shows."""
 
 _SHARES: tuple[Measure, ...] = ("completion", "share of goal", "completion in goal")
@@ -170,7 +170,7 @@ def comparison_lines(comparison: Comparison) -> list[str]:
             "",
             f"{counted(len(significant), 'difference')} of goals found among {goals} tested",
         ]
-    listed = [*significant, *others[: max(0, MOST_GOALS - len(significant))]]
+    listed = [*significant, *others[: max(0, MAX_GOALS_IN_TEXT - len(significant))]]
     lines += map(_difference_line, listed)
     if goals > len(listed):
         lines.append(f"... {goals - len(listed)} more without one (all with --json)")
@@ -306,7 +306,7 @@ def comparison_blocks(comparison: Comparison, *, projects: bool) -> Iterator[Blo
         )
     overall, significant, others = _sorted_out(comparison)
     goals = len(significant) + len(others)
-    most = max(0, MOST_GOALS_IN_DOCUMENT - len(significant))
+    most = max(0, MAX_GOALS_IN_DOCUMENT - len(significant))
     listed = [*overall, *significant, *others[:most]]
     yield text_table(
         "What differs between A and B; changes of shares in points, p corrected for all tests",
@@ -378,7 +378,7 @@ def clear_examples(comparison: Comparison | Breakdown) -> list[tuple[str, Differ
         for label, difference in labelled
         if difference.significant and difference.examples
     ]
-    return sorted(clear, key=lambda labelled_difference: labelled_difference[1].p)[:MOST_EXAMPLES]
+    return sorted(clear, key=lambda labelled_difference: labelled_difference[1].p)[:MAX_EXAMPLES]
 
 
 def _table(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, ...]]) -> ReportTable:
@@ -397,13 +397,13 @@ def _chart(title: str, labelled: Iterable[tuple[str, Difference]]) -> Iterator[B
         yield Ranges(
             title,
             tuple(
-                (
+                ValueRange(
                     label,
                     100 * change.low,
                     100 * change.value,
                     100 * change.high,
                     _points(change.value),
                 )
-                for label, change in share_changes[:MOST_BARS]
+                for label, change in share_changes[:MAX_CHART_ROWS]
             ),
         )

@@ -20,7 +20,7 @@ from engine.conversations.tables.fields import SOURCES
 from engine.goals.records import NAMELESS
 from engine.goals.views.clustering_view import ClusteringView
 from engine.questions.calibration import Calibration, completion_rate, state_counts
-from engine.questions.records.calibration import CompletionRate
+from engine.questions.records import CompletionRate
 from engine.questions.service.calibration import CHOSEN_BY_SCORE, ScoredConversations
 from engine.questions.tables import example_probes
 from engine.questions.tables.verdicts import CURRENT_TAGS

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.base.statistics.intervals import Interval
-from engine.questions.records.calibration import CompletionRate
+from engine.questions.records import CompletionRate
 
 Measure = Literal[
     "completion",

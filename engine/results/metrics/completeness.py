@@ -157,9 +157,11 @@ def truth_tables(
         rows, contrasts = (
             _truth_rows(inverted, list(holds.values())) if has_both_answers else ((), ())
         )
-        means = truths.CLAIMS[claim]
+        description = truths.CLAIMS[claim]
         failing = len(holds) - positives
-        tables.append(TruthTable(claim, means, positives, failing, len(answers), rows, contrasts))
+        tables.append(
+            TruthTable(claim, description, positives, failing, len(answers), rows, contrasts)
+        )
     return tuple(tables)
 
 

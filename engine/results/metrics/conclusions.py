@@ -100,7 +100,7 @@ def _count_text(count: int) -> str:
     return "none" if count == 0 else str(count)
 
 
-_LONGEST = 400
+MAX_SENTENCE_CHARS = 400
 """Most characters of a sentence."""
 
 
@@ -109,7 +109,7 @@ def contrasts_about(name: str, contrasts: Sequence[Contrast]) -> tuple[str, ...]
     contrasts_of_row = [
         contrast for contrast in contrasts if name in (contrast.one, contrast.other)
     ]
-    return tuple(one_line(sentence, _LONGEST) for sentence in pairwise(contrasts_of_row))
+    return tuple(one_line(sentence, MAX_SENTENCE_CHARS) for sentence in pairwise(contrasts_of_row))
 
 
 def contrasts_json(contrasts: Sequence[Contrast]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from engine.results.records import CompletenessTable, SeparationRow, TruthTable
 FIGURES = tuple(one.name for one in fields(Classification))
 """Names of the metrics of a row."""
 
-LONGEST_NAME = 44
+MAX_NAME_CHARS = 44
 """Most characters of the name of a row."""
 
 DIAGONAL: Curve = ((0.0, 0.0), (1.0, 1.0))
@@ -42,20 +42,25 @@ _CUT_COLUMNS = (
         "same step",
         "interval",
         "matched",
-        means="AUROC of whole conversations against longer ones cut at the same boundary",
+        description="AUROC of whole conversations against longer ones cut at the same boundary",
         chance=0.5,
-        text_ends=False,
+        ends_in_text=False,
     ),
     ReportColumn("F1", "interval", "f1"),
     ReportColumn(
-        "accuracy", "interval", "accuracy", chance=0.5, text_title="acc.", text_ends=False
+        "accuracy", "interval", "accuracy", chance=0.5, text_title="acc.", ends_in_text=False
     ),
     ReportColumn(
-        "precision", "interval", "precision", on_screen=False, text_title="prec.", text_ends=False
+        "precision",
+        "interval",
+        "precision",
+        on_screen=False,
+        text_title="prec.",
+        ends_in_text=False,
     ),
-    ReportColumn("recall", "interval", "recall", on_screen=False, text_ends=False),
-    ReportColumn("AP", "interval", "ap", chance=0.5, text_ends=False),
-    ReportColumn("ECE", "interval", "ece", text_ends=False),
+    ReportColumn("recall", "interval", "recall", on_screen=False, ends_in_text=False),
+    ReportColumn("AP", "interval", "ap", chance=0.5, ends_in_text=False),
+    ReportColumn("ECE", "interval", "ece", ends_in_text=False),
 )
 """Columns of the truncation test; screens leave out two, text most intervals."""
 
@@ -92,7 +97,7 @@ def tested_on(table: CompletenessTable) -> str:
     """Returns whose conversations were tested, a few words that follow `conversations`."""
     if table.run is None:
         return "of the project"
-    name = one_line(table.run, LONGEST_NAME)
+    name = one_line(table.run, MAX_NAME_CHARS)
     # A run of an earlier version has no test part.
     return f"held out by {name}" if table.selected_on else f"of the test part of {name}"
 
@@ -102,7 +107,7 @@ def _truncation_row(row: SeparationRow, table: CompletenessTable) -> ReportRow:
     return ReportRow(
         (row.name, *(_figure(row, column.key) for column in _CUT_COLUMNS[1:])),
         kind="method" if row.kind == "scores" else "baseline",
-        means=_BASELINES.get(row.kind) or row.model or "",
+        description=_BASELINES.get(row.kind) or row.model or "",
         conclusions=contrasts_about(row.name, main_contrasts(table)),
         curves=(row.reliability, row.roc),
         details={
@@ -162,7 +167,7 @@ def _truth_table(table: TruthTable, completeness: CompletenessTable) -> ReportTa
             for row in table.rows
         ),
         (
-            table.means,
+            table.description,
             f"{table.holds:,} yes, {table.fails:,} no; scored by all rows {covered:,} of"
             f" {table.known:,} conversations of which it is known",
             "low values should find it",
@@ -188,12 +193,12 @@ def notes(table: CompletenessTable) -> list[str]:
             f"{table.selecting:,} conversations are left out because they selected the checkpoint of an adapter here."
         )
     lines += [
-        f"{count:,} of these conversations selected the checkpoint of {one_line(name, LONGEST_NAME)}: its run was made"
-        " by an earlier version, without a test part. Its figures are too good; a new run has a part of its own."
+        f"{count:,} of these conversations selected the checkpoint of {one_line(name, MAX_NAME_CHARS)}: its run was"
+        " made by an earlier version, without a test part. Its figures are too good; a new run has a part of its own."
         for name, count in table.selected_on
     ]
     lines += [
-        f"No row for {one_line(name, LONGEST_NAME)}: it covers {count:,} of {table.asked:,} conversations."
+        f"No row for {one_line(name, MAX_NAME_CHARS)}: it covers {count:,} of {table.asked:,} conversations."
         for name, count in table.left_out
     ]
     return lines
@@ -224,7 +229,7 @@ def as_json(completeness: CompletenessTable) -> dict[str, Any]:
             "truths": [
                 {
                     "claim": table.claim,
-                    "means": table.means,
+                    "means": table.description,
                     "holds": table.holds,
                     "fails": table.fails,
                     "known": table.known,
@@ -239,11 +244,11 @@ def as_json(completeness: CompletenessTable) -> dict[str, Any]:
 
 _BOUNDARY_COLUMNS = (
     ReportColumn("", "text", text_title="every boundary"),
-    ReportColumn("boundaries", "count", means="Places where a conversation could end."),
-    ReportColumn("ends", "share", means="Share of them at which it does."),
-    ReportColumn("mean score", "share", means="Of probabilities it would be that share."),
-    ReportColumn("ECE", "interval", means="Calibration error of the scores as they are."),
-    ReportColumn("ECE corrected", "interval", means="From even odds to the share of ends."),
+    ReportColumn("boundaries", "count", description="Places where a conversation could end."),
+    ReportColumn("ends", "share", description="Share of them at which it does."),
+    ReportColumn("mean score", "share", description="Of probabilities it would be that share."),
+    ReportColumn("ECE", "interval", description="Calibration error of the scores as they are."),
+    ReportColumn("ECE corrected", "interval", description="From even odds to the share of ends."),
 )
 """Columns of the calibration at every boundary."""
 

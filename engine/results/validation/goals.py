@@ -158,7 +158,7 @@ def goal_table(validation: GoalValidation) -> ReportTable:
                 agreement_of_row.homogeneity,
                 agreement_of_row.completeness,
             ),
-            means=counted(agreement_of_row.groups, "group"),
+            description=counted(agreement_of_row.groups, "group"),
             conclusions=contrasts_about(name, validation.contrasts),
             details={"nmi": agreement_of_row.v.value},
         )

@@ -29,8 +29,8 @@ from engine.results.metrics.uncertainty import (
 )
 from engine.results.validation.completeness_report import ROC, kept_accuracy_plot
 from engine.trees import tables as trees
-from engine.trees.record import leaf_log_probs
 from engine.trees.records import TreeConfig
+from engine.trees.tree import leaf_log_probs
 
 SHORT_HASH = 12
 """Characters of a config hash that are printed; a prefix of this length or more identifies it."""

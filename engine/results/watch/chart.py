@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-SIGMAS = 3.0
+CONTROL_SIGMAS = 3.0
 """Standard deviations from the middle to a limit; without a change one point of 370 lies outside."""
 MIN_IN_POINT, MAX_IN_POINT = 20, 100
 """Conversations behind a point. The normal approximation asks for 5 of either outcome."""
@@ -98,7 +98,7 @@ class Chart:
 def limits(past: Part, size: int) -> tuple[float, float]:
     """Returns the control limits of a share of `size` conversations, both in [0, 1]."""
     share = (past.part + 2) / (past.of + 4)
-    width = SIGMAS * math.sqrt(share * (1 - share) * (1 / size + 1 / max(past.of, 1)))
+    width = CONTROL_SIGMAS * math.sqrt(share * (1 - share) * (1 / size + 1 / max(past.of, 1)))
     return max(0.0, past.share - width), min(1.0, past.share + width)
 
 

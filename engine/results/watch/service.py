@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine.completeness.service.runs import ScoringRuns
     from engine.goals.service.runs import GoalStages
 
-MOST_EVENTS = 2_000
+MAX_EVENTS = 2_000
 """Events that are kept; older ones are forgotten."""
 
 
@@ -54,7 +54,7 @@ class LiveEvents:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._events: deque[LiveEvent] = deque(maxlen=MOST_EVENTS)
+        self._events: deque[LiveEvent] = deque(maxlen=MAX_EVENTS)
         self._count = 0
 
     def add(self, event: Event) -> None:

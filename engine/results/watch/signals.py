@@ -27,10 +27,10 @@ ENDED_INCOMPLETE: SignalName = "ended incomplete"
 PRECISION = 0.8
 """Least precision of a rule, by default."""
 
-LEAST_FIRED = 10
+MIN_FIRED = 10
 """Fewest conversations in which a rule fired, in either half, for its precision to be believed."""
 
-RISE = 0.05
+MIN_RISE = 0.05
 """Least rise of the probability that counts as one."""
 
 Curve = Sequence[float]
@@ -118,7 +118,7 @@ def stalled(turns: int) -> Test:
     def fires(curve: Curve) -> bool:
         if len(curve) <= turns or max(curve) >= 0.5:
             return False
-        return max(curve[-turns:]) < max(curve[:-turns]) + RISE
+        return max(curve[-turns:]) < max(curve[:-turns]) + MIN_RISE
 
     return fires
 
@@ -217,9 +217,9 @@ def _calibrated(
     tested."""
     of = " past conversations with a verdict" if name in BY_VERDICTS else " past conversations"
     counted = [(meaning, fires, *_count(chosen, name, fires)) for meaning, fires in candidates]
-    often = [candidate for candidate in counted if candidate[3] >= LEAST_FIRED]
+    often = [candidate for candidate in counted if candidate[3] >= MIN_FIRED]
     if not often:
-        return True, f"no rule fired in {LEAST_FIRED} of {len(chosen):,}{of}"
+        return True, f"no rule fired in {MIN_FIRED} of {len(chosen):,}{of}"
     incomplete = sum(conversation.incomplete for conversation in chosen)
     right = [candidate for candidate in often if candidate[2] >= least * candidate[3]]
     if not right:
@@ -230,7 +230,7 @@ def _calibrated(
         )
     meaning, fires, _, _ = max(right, key=lambda candidate: candidate[2])
     hits, fired = _count(tested, name, fires)
-    if fired < LEAST_FIRED:
+    if fired < MIN_FIRED:
         return True, f"in the half that tests, it fired in {fired} of {len(tested):,} only"
     if hits < least * fired:
         return False, f"in the half that tests, it was right in {hits} of {fired}"

@@ -35,7 +35,7 @@ from engine.jobs.contract import Lane, Progress, Stage
 from engine.project import runs
 from engine.project.project import Project
 from engine.project.sql import snapshot
-from engine.questions.records.example_probes import LEAST_OF_EACH, SUCCESS
+from engine.questions.records import LEAST_OF_EACH, SUCCESS
 from engine.questions.tables import example_probes
 from engine.results.watch.signals import ENDED_INCOMPLETE, Past, Rule, Rules, calibrate
 from engine.results.watch.watched_inputs import WatchedInput
@@ -90,8 +90,8 @@ def states_of(entry: StateEntry) -> States:
 Event = dict[str, Any]
 """What is reported of one turn, as JSON values; docs/watch.md has its keys."""
 
-CHUNK = 50
-"""Logs that are read at a time."""
+LOGS_PER_READ = 50
+"""Logs that are in memory at a time."""
 
 
 class WatchStage:
@@ -265,10 +265,10 @@ class WatchStage:
             )
         shingles: list[shingle_overlap.Shingles] = []
         ids = [entry.conversation_id for entry in past]
-        for first in range(0, len(ids), CHUNK):
+        for first in range(0, len(ids), LOGS_PER_READ):
             if self._interrupted.is_set():
                 raise Cancelled("The watch was ended.")
-            logs = logs_of(self._project, ids[first : first + CHUNK])
+            logs = logs_of(self._project, ids[first : first + LOGS_PER_READ])
             shingles.extend(shingle_overlap.log_shingles(log.pieces) for log in logs)
         counts = [len(entry.places) for entry in past]
         of_conversation = shingle_overlap.groups(shingles)
@@ -331,8 +331,8 @@ class WatchStage:
         rules: Rules,
     ) -> None:
         """Reports the new turns of conversations, and stores how far each was reported."""
-        for first in range(0, len(ids), CHUNK):
-            batch = ids[first : first + CHUNK]
+        for first in range(0, len(ids), LOGS_PER_READ):
+            batch = ids[first : first + LOGS_PER_READ]
             with self._project.reading() as conn:
                 entries = list(
                     hidden_states.entries_of_conversations(conn, self._reading.config_hash, batch)

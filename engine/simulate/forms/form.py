@@ -39,7 +39,7 @@ _REQUIRED_IN_PRINT: tuple[Path, ...] = (
 """Fields of `AS_PRINTED` that Figure 6 requires and the JSON of the runs does not."""
 
 
-DEEPEST = 20
+MAX_DEPTH = 20
 """Greatest nesting depth of sections, far more than real forms have."""
 
 
@@ -112,7 +112,7 @@ def read_form(name: str, topic: str, value: Any) -> Form:
     Raises:
         UsageError: The value is not a form; the message names the label.
     """
-    _check(value, (), DEEPEST)
+    _check(value, (), MAX_DEPTH)
     form = Form(name, topic, value)
     if is_field(value) or next(fields(value), None) is None:
         raise UsageError(f"The form `{name}` has no field.", "A field is an object with `answer`.")
@@ -160,7 +160,7 @@ def _check(node: Any, path: Path, deeper: int) -> None:
     if not isinstance(node, dict):
         raise UsageError(f"{where} is no object.", "A form is an object of labels.")
     if deeper == 0:
-        raise UsageError(f"{where} lies too deep.", f"Sections may be nested {DEEPEST} deep.")
+        raise UsageError(f"{where} lies too deep.", f"Sections may be nested {MAX_DEPTH} deep.")
     if is_field(node):
         _check_field(node, where)
         return
@@ -182,7 +182,7 @@ def _check_field(node: Mapping[str, Any], where: str) -> None:
         raise UsageError(f"{where}: `options` is no list of texts.")
 
 
-FACTS = 10
+MAX_FACTS = 10
 """Most facts in the prompt of a simulated user for one question."""
 
 PAPER_PEOPLE = "paper"
@@ -281,7 +281,7 @@ def facts_for(question: str, answers: Mapping[Path, str | Sequence[str]]) -> lis
         )
         for path, label_words in words.items()
     }
-    best = sorted(answers, key=lambda path: -weights[path])[:FACTS]
+    best = sorted(answers, key=lambda path: -weights[path])[:MAX_FACTS]
     if best and weights[best[0]]:
         best = [path for path in best if weights[path] * 3 >= weights[best[0]]]
     return [f"{labels[path]}: {_as_text(answers[path])}" for path in answers if path in set(best)]
@@ -331,7 +331,7 @@ def _is_answer(value: Any) -> bool:
     return isinstance(value, str)
 
 
-ENOUGH_WORDS = 0.75
+MIN_SHARE_OF_WORDS = 0.75
 """Least share of the words of a known answer that a free text must contain."""
 
 
@@ -342,8 +342,8 @@ def right_fields(
     known answer, unless both are empty.
 
     Case and punctuation are ignored. A field with options is right if it has exactly the options of the profile. A free
-    text is right if it has all numbers and at least `ENOUGH_WORDS` of the words of the known answer; if that is empty,
-    the field must be empty too.
+    text is right if it has all numbers and at least `MIN_SHARE_OF_WORDS` of the words of the known answer; if that is
+    empty, the field must be empty too.
     """
     right: dict[bool, list[bool]] = {True: [], False: []}
     for field in fields(filled):
@@ -363,9 +363,9 @@ def _is_right(given: Any, known: str | Sequence[str], of_options: bool) -> bool:
     known_words, given_words = _words(_text(known)), set(_words(_text(given)))
     numbers = [word for word in known_words if any(map(str.isdigit, word))]
     matching_words = sum(word in given_words for word in known_words)
-    return all(word in given_words for word in numbers) and matching_words >= ENOUGH_WORDS * len(
-        known_words
-    )
+    return all(
+        word in given_words for word in numbers
+    ) and matching_words >= MIN_SHARE_OF_WORDS * len(known_words)
 
 
 def _options(value: Any) -> set[str]:

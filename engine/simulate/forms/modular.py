@@ -22,7 +22,7 @@ from engine.simulate.forms.form import copy_answers
 from engine.simulate.forms.form_session import FormSession
 from engine.simulate.play import RunOver
 
-REMEMBERED = 6
+MAX_RECENT_ACTIONS = 6
 """Number of recent actions in a state, newest first."""
 
 DECISIONS_PER_TURN = 4
@@ -247,4 +247,4 @@ def _named_apart(groups: Sequence[tuple[str, list[str]]]) -> dict[str, list[str]
 def _remember(actions: list[str], action: str) -> None:
     """Puts an action first among the recent ones."""
     actions.insert(0, action)
-    del actions[REMEMBERED:]
+    del actions[MAX_RECENT_ACTIONS:]

@@ -34,13 +34,13 @@ EXTRACT, FOLLOW_UP, REPEAT = "information_extraction", "follow_up_question", "re
 OPEN_STATES = ("empty", "partially filled")
 """States in which the manager may work on a chunk."""
 
-LARGEST_GROUP = 5
+MAX_GROUP_LABELS = 5
 """Most labels of a group that a schema allows."""
 
-FALLBACK_GROUP = 4
+FALLBACK_GROUP_LABELS = 4
 """Labels of a group that a fallback makes."""
 
-MOST_TARGETS = 8
+MAX_TARGETS = 8
 """Most fields that one question can name as its targets."""
 OPTIONS_MARK = " Your Options are : "
 """Follows the label in a fallback question."""
@@ -148,16 +148,16 @@ def groups_of(session: FormSession, summaries: Mapping[str, str]) -> ObjectReply
     labels = list(summaries)
 
     def fallback() -> dict[str, Any]:
-        starts = range(0, len(labels), FALLBACK_GROUP)
+        starts = range(0, len(labels), FALLBACK_GROUP_LABELS)
         return {
-            f"Group {number}": labels[start : start + FALLBACK_GROUP]
+            f"Group {number}": labels[start : start + FALLBACK_GROUP_LABELS]
             for number, start in enumerate(starts, 1)
         }
 
     return session.ask(
         GROUPING,
         {"SUMMARIES": dumped(summaries)},
-        groups_schema(labels, LARGEST_GROUP),
+        groups_schema(labels, MAX_GROUP_LABELS),
         lambda reply: _is_grouping(reply, summaries),
         fallback,
     )
@@ -170,7 +170,7 @@ def better_groups(
     return session.ask(
         GROUPING_VALIDATOR,
         {"SUMMARIES": dumped(summaries), "GROUPING": dumped(groups)},
-        groups_schema(list(summaries), LARGEST_GROUP),
+        groups_schema(list(summaries), MAX_GROUP_LABELS),
         lambda reply: _is_grouping(reply, summaries),
         lambda: dict(groups),
     )
@@ -210,7 +210,7 @@ def question_about(session: FormSession, section: Content) -> ObjectReply:
     return session.ask(
         QUESTION,
         {"FORM": dumped(section)},
-        object_schema({"question": TEXT, "fields": some_of(labels, MOST_TARGETS)}),
+        object_schema({"question": TEXT, "fields": some_of(labels, MAX_TARGETS)}),
         lambda reply: _is_text(reply.get("question")) and _are_texts(reply.get("fields")),
         fallback,
     )

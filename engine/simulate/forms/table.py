@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.base.text import end_of_path
 from engine.formats.form_scores import FormScores
-from engine.results.document import Bars
+from engine.results.document import Bar, Bars
 from engine.results.svg import save_figures
 from engine.simulate.forms.form import TOPICS
 from engine.simulate.forms.run import BAD_OUTPUTS, VARIANTS
@@ -224,7 +224,7 @@ FIGURES = {
     "score": "Score",
 }
 """The figures with their titles. Figure 2a has Success, Efficiency and Score."""
-_LONGEST_NAME = 32
+_MAX_NAME_CHARS = 32
 """Most characters of the name of a model, of which the end is shown."""
 
 
@@ -247,7 +247,7 @@ def draw_forms(rows: Sequence[ModelRow], path: Path) -> None:
         series.setdefault((row.model, row.variant), []).append(row)
     several = len({variant for _, variant in series}) > 1
     by_label = {
-        end_of_path(model, _LONGEST_NAME) + (f", {variant}" if several else ""): of_model
+        end_of_path(model, _MAX_NAME_CHARS) + (f", {variant}" if several else ""): of_model
         for (model, variant), of_model in series.items()
     }
     figures = [
@@ -276,7 +276,7 @@ def _bars(title: str, values: Mapping[str, float | None], most: float) -> Bars:
     return Bars(
         title,
         tuple(
-            (label, (value or 0.0) / most, f"{value:.2g}" if value else "")
+            Bar(label, (value or 0.0) / most, f"{value:.2g}" if value else "")
             for label, value in values.items()
         ),
     )

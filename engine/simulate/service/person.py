@@ -131,7 +131,6 @@ class PersonSession:
             question=None,
             asked=(),
             over=_result_text(played),
-            play_id=None if row is None else row.id,
             conversation_id=None if row is None else row.conversation_id,
         )
 

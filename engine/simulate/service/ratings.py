@@ -57,7 +57,7 @@ PARTS: tuple[Part, ...] = ("ratings", "intents", "hallucination", "preferences")
 INTENTS = ("Planning", "Search", "Recommendation", "Search & Recommendation", "Others")
 """The intents of a message of the user, as RecLLMSim names them."""
 
-MOST_PREFERENCES = 12
+MAX_PREFERENCES = 12
 """Most entries in the summary of the user's preferences."""
 
 _TOKENS = 160
@@ -192,7 +192,7 @@ _LISTED = object_schema(
     preferences={
         "type": "array",
         "items": {"type": "string", "maxLength": 60},
-        "maxItems": MOST_PREFERENCES,
+        "maxItems": MAX_PREFERENCES,
     }
 )
 """Schema of the user's preferences."""
@@ -222,7 +222,7 @@ def _preferences(reply: Mapping[str, Any]) -> list[str] | None:
     listed = reply.get("preferences")
     if not isinstance(listed, list) or not all(isinstance(text, str) for text in listed):
         return None
-    return list(dict.fromkeys(text.strip() for text in listed if text.strip()))[:MOST_PREFERENCES]
+    return list(dict.fromkeys(text.strip() for text in listed if text.strip()))[:MAX_PREFERENCES]
 
 
 def rating_simulation(

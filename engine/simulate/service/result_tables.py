@@ -21,7 +21,7 @@ from engine.simulate.recsim.play import by_task
 from engine.simulate.service.sharded import replies_by_condition, scored
 from engine.simulate.sharded.scenario import ALL_CONDITIONS, CATEGORIES, ONE_TURN, place_of
 
-_LONGEST_NAME = 80
+_MAX_NAME_CHARS = 80
 """Most characters of the name of a row."""
 
 _DIGEST = re.compile(r"@[0-9a-f]{8}(?=/)")
@@ -56,21 +56,27 @@ def _row(cells: Iterable[Cell], plays: Sequence[PlayRow], **results: Any) -> Rep
 # Sharded conversations
 
 _OF_FULL, _A_OF_FULL, _U_OF_FULL = (
-    ReportColumn(title, "percent", means=f"{figure} as a share of that of the condition FULL.")
+    ReportColumn(
+        title, "percent", description=f"{figure} as a share of that of the condition FULL."
+    )
     for title, figure in (("of FULL", "P"), ("A of FULL", "A90"), ("U of FULL", "U90-10"))
 )
 _SHARES = (_OF_FULL, _A_OF_FULL, _U_OF_FULL)
 """The columns that compare a condition with FULL."""
 
 _APTITUDE = (
-    ReportColumn("runs", "count", means="Conversations, all instructions together."),
-    ReportColumn("P", "number", means="Averaged performance: the mean score, 0 to 100."),
+    ReportColumn("runs", "count", description="Conversations, all instructions together."),
+    ReportColumn("P", "number", description="Averaged performance: the mean score, 0 to 100."),
     _OF_FULL,
     ReportColumn(
-        "A90", "number", means="Aptitude: the 90th percentile of an instruction's scores, averaged."
+        "A90",
+        "number",
+        description="Aptitude: the 90th percentile of an instruction's scores, averaged.",
     ),
     ReportColumn(
-        "U90-10", "number", means="Unreliability: the 90th less the 10th percentile, averaged."
+        "U90-10",
+        "number",
+        description="Unreliability: the 90th less the 10th percentile, averaged.",
     ),
     _A_OF_FULL,
     _U_OF_FULL,
@@ -78,7 +84,7 @@ _APTITUDE = (
 """The columns of performance, aptitude and unreliability."""
 
 
-_CONDITION = ReportColumn("condition", "text", means="How the instruction was given.")
+_CONDITION = ReportColumn("condition", "text", description="How the instruction was given.")
 """The column of the condition."""
 
 
@@ -94,7 +100,7 @@ def aptitude_table(aptitudes: Sequence[Aptitude]) -> ReportTable:
     indices = [nth for nth, column in enumerate(columns) if full_by_key or column not in _SHARES]
     rows = []
     for row in aptitudes:
-        name = one_line(f"{row.task}, {row.condition}, {row.model}", _LONGEST_NAME)
+        name = one_line(f"{row.task}, {row.condition}, {row.model}", _MAX_NAME_CHARS)
         cells = (row.instructions, *_figures(row, full_by_key), name)
         rows.append(ReportRow(tuple(cells[nth] for nth in indices)))
     return ReportTable("by condition", tuple(columns[nth] for nth in indices), tuple(rows))
@@ -115,8 +121,8 @@ def _sharded(plays: Sequence[PlayRow]) -> list[ReportTable]:
     ]
     columns = (
         _CONDITION,
-        ReportColumn("task", "text", means="Kind of the instruction."),
-        ReportColumn("instr.", "count", means="Instructions."),
+        ReportColumn("task", "text", description="Kind of the instruction."),
+        ReportColumn("instr.", "count", description="Instructions."),
         *_APTITUDE,
     )
     is_played_once = any(row.fewest == 1 for row in rows)
@@ -154,7 +160,7 @@ def _by_instruction(plays: Sequence[PlayRow], notes: tuple[str, ...]) -> ReportT
             )
             for row in rows
         ]
-    head = ReportColumn("instruction", "text", means="Its id.")
+    head = ReportColumn("instruction", "text", description="Its id.")
     return ReportTable("by instruction", (head, _CONDITION, *_APTITUDE), tuple(table), notes)
 
 
@@ -167,14 +173,14 @@ def _categories(plays: Sequence[PlayRow]) -> list[ReportTable]:
     table = [_row([row[name] for name in names], plays, condition=row["condition"]) for row in rows]
     columns = (
         _CONDITION,
-        ReportColumn("turns", "count", means="Times that the user spoke."),
+        ReportColumn("turns", "count", description="Times that the user spoke."),
         ReportColumn(
             "stand-ins",
             "count",
-            means="Shards sent verbatim because the simulated user gave no usable reply.",
+            description="Shards sent verbatim because the simulated user gave no usable reply.",
         ),
         *(
-            ReportColumn(name.replace("_", " "), "count", means="Replies of this kind.")
+            ReportColumn(name.replace("_", " "), "count", description="Replies of this kind.")
             for name in CATEGORIES
         ),
     )
@@ -239,23 +245,25 @@ def _sharded_summary(result: Mapping[str, Any]) -> str:
 # Forms
 
 _FORM_COLUMNS = (
-    ReportColumn("form", "text", means="Which form."),
-    ReportColumn("variant", "text", means="By modules, or by one prompt for all."),
-    ReportColumn("runs", "count", means="How often it was filled."),
-    ReportColumn("length", "count", means="Fields of the form."),
-    ReportColumn("turns", "number", means="Questions that were answered, mean."),
+    ReportColumn("form", "text", description="Which form."),
+    ReportColumn("variant", "text", description="By modules, or by one prompt for all."),
+    ReportColumn("runs", "count", description="How often it was filled."),
+    ReportColumn("length", "count", description="Fields of the form."),
+    ReportColumn("turns", "number", description="Questions that were answered, mean."),
     ReportColumn(
-        "reps", "number", means="Questions that are letter for letter an earlier one, mean."
+        "reps", "number", description="Questions that are letter for letter an earlier one, mean."
     ),
-    ReportColumn("Filled", "share", means="Weighted share of the fields that are filled."),
+    ReportColumn("Filled", "share", description="Weighted share of the fields that are filled."),
     ReportColumn(
         "Success",
         "share",
-        means="Weighted share of the fields that are filled correctly, where the answers are known.",
+        description="Weighted share of the fields that are filled correctly, where the answers are known.",
     ),
-    ReportColumn("Efficiency", "share", means="1 at two fields a turn or more and no repetition."),
-    ReportColumn("Filled score", "share", means="Harmonic mean of Filled and Efficiency."),
-    ReportColumn("Score", "share", means="Harmonic mean of Success and Efficiency."),
+    ReportColumn(
+        "Efficiency", "share", description="1 at two fields a turn or more and no repetition."
+    ),
+    ReportColumn("Filled score", "share", description="Harmonic mean of Filled and Efficiency."),
+    ReportColumn("Score", "share", description="Harmonic mean of Success and Efficiency."),
 )
 """Columns of the table of Hakimov et al."""
 
@@ -279,14 +287,14 @@ def _forms(plays: Sequence[PlayRow]) -> list[ReportTable]:
     """Returns the tables of filled forms: by form and variant, and by module."""
     columns = (
         *_FORM_COLUMNS,
-        ReportColumn("complete", "count", means="Runs that filled all required fields."),
+        ReportColumn("complete", "count", description="Runs that filled all required fields."),
         ReportColumn(
             "right",
             "share",
-            means="Share of the fields that are right, where the answers are known.",
+            description="Share of the fields that are right, where the answers are known.",
         ),
         ReportColumn(
-            "fallbacks", "share", means="Share of the modules' replies that a fallback gave."
+            "fallbacks", "share", description="Share of the modules' replies that a fallback gave."
         ),
     )
     table = []
@@ -300,13 +308,13 @@ def _forms(plays: Sequence[PlayRow]) -> list[ReportTable]:
 def _modules(plays: Sequence[PlayRow]) -> ReportTable:
     """Returns how well each module followed its instructions."""
     columns = (
-        ReportColumn("module", "text", means="One prompt with one kind of reply."),
-        ReportColumn("replies", "count", means="How often it was used, fallbacks included."),
-        ReportColumn("asked again", "count", means="First replies that did not fit."),
+        ReportColumn("module", "text", description="One prompt with one kind of reply."),
+        ReportColumn("replies", "count", description="How often it was used, fallbacks included."),
+        ReportColumn("asked again", "count", description="First replies that did not fit."),
         ReportColumn(
             "failed",
             "count",
-            means="Times that no reply followed the instructions; a fallback replied.",
+            description="Times that no reply followed the instructions; a fallback replied.",
         ),
     )
     table = [
@@ -317,15 +325,15 @@ def _modules(plays: Sequence[PlayRow]) -> ReportTable:
 
 
 _MODEL_COLUMNS = (
-    ReportColumn("model", "text", means="Model of the assistant."),
-    ReportColumn("variant", "text", means="By modules, or by one prompt for all."),
-    ReportColumn("form", "text", means="Which form; `all` is the mean over forms."),
-    ReportColumn("runs", "count", means="How often it was filled."),
+    ReportColumn("model", "text", description="Model of the assistant."),
+    ReportColumn("variant", "text", description="By modules, or by one prompt for all."),
+    ReportColumn("form", "text", description="Which form; `all` is the mean over forms."),
+    ReportColumn("runs", "count", description="How often it was filled."),
     ReportColumn(
-        "failed", "count", means="Runs that ended because the instructions were not followed."
+        "failed", "count", description="Runs that ended because the instructions were not followed."
     ),
-    ReportColumn("fields", "number", means="Fields of the form."),
-    ReportColumn("turns", "number", means="Questions that were answered, mean."),
+    ReportColumn("fields", "number", description="Fields of the form."),
+    ReportColumn("turns", "number", description="Questions that were answered, mean."),
     *_FORM_COLUMNS[-5:],
 )
 """Columns of the table of models by form."""
@@ -340,7 +348,7 @@ def form_model_table(runs: Iterable[tuple[str, Mapping[str, Any]]]) -> ReportTab
     rows = [
         ReportRow(
             (
-                one_line(row.model, _LONGEST_NAME), row.variant, row.form or "all", row.runs,
+                one_line(row.model, _MAX_NAME_CHARS), row.variant, row.form or "all", row.runs,
                 row.failed, row.fields, row.turns, *_shares_of_form(row),
             )
         )
@@ -375,16 +383,16 @@ def _forms_summary(result: Mapping[str, Any]) -> str:
 # Users with profiles
 
 _TASK_COLUMNS = (
-    ReportColumn("task", "text", means="What is planned."),
-    ReportColumn("conversations", "count", means="Conversations."),
-    ReportColumn("turns", "number", means="Answers of the assistant, mean."),
-    ReportColumn("goodbye", "count", means="Conversations that the user ended."),
-    ReportColumn("user chars", "count", means="Characters of a message of the user, mean."),
+    ReportColumn("task", "text", description="What is planned."),
+    ReportColumn("conversations", "count", description="Conversations."),
+    ReportColumn("turns", "number", description="Answers of the assistant, mean."),
+    ReportColumn("goodbye", "count", description="Conversations that the user ended."),
+    ReportColumn("user chars", "count", description="Characters of a message of the user, mean."),
     ReportColumn(
-        "assistant chars", "count", means="Characters of a message of the assistant, mean."
+        "assistant chars", "count", description="Characters of a message of the assistant, mean."
     ),
     ReportColumn(
-        "stand-ins", "count", means="Fixed messages that replaced empty replies of a model."
+        "stand-ins", "count", description="Fixed messages that replaced empty replies of a model."
     ),
 )
 """Columns of the table of tasks."""
@@ -414,9 +422,9 @@ def _recsim(plays: Sequence[PlayRow]) -> list[ReportTable]:
         for row in by_turns((play.result["turns"], None) for play in plays)
     ]
     columns = (
-        ReportColumn("turns", "count", means="Times that the user spoke."),
-        ReportColumn("conversations", "count", means="Conversations of so many turns."),
-        ReportColumn("goodbye", "count", means="Of these, ended by the user."),
+        ReportColumn("turns", "count", description="Times that the user spoke."),
+        ReportColumn("conversations", "count", description="Conversations of so many turns."),
+        ReportColumn("goodbye", "count", description="Of these, ended by the user."),
     )
     note = "Ratings by turns: `workbench analyse turns`, for all conversations that have them."
     return [
@@ -434,13 +442,15 @@ def _recsim_summary(result: Mapping[str, Any]) -> str:
 # Shards
 
 _SHARD_COLUMNS = (
-    ReportColumn("instruction", "text", means="Its id."),
-    ReportColumn("task", "text", means="Kind of the instruction."),
-    ReportColumn("shards", "count", means="Shards that are proposed."),
-    ReportColumn("as in the text", "count", means="Shards that are in the words of the text."),
-    ReportColumn("lost", "count", means="Numbers and names that no shard contains."),
-    ReportColumn("FULL", "number", means="Mean score of the full instruction, 0 to 100."),
-    ReportColumn("CONCAT", "number", means="Mean score of the shards as a list, 0 to 100."),
+    ReportColumn("instruction", "text", description="Its id."),
+    ReportColumn("task", "text", description="Kind of the instruction."),
+    ReportColumn("shards", "count", description="Shards that are proposed."),
+    ReportColumn(
+        "as in the text", "count", description="Shards that are in the words of the text."
+    ),
+    ReportColumn("lost", "count", description="Numbers and names that no shard contains."),
+    ReportColumn("FULL", "number", description="Mean score of the full instruction, 0 to 100."),
+    ReportColumn("CONCAT", "number", description="Mean score of the shards as a list, 0 to 100."),
 )
 """Columns of the table of proposed shards."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Any, cast
 
@@ -137,11 +137,7 @@ class SimulationService:
 
     def sets(self) -> list[PlaySetting]:
         """Returns the settings of all sets of plays, the newest first."""
-        requests = self._stored_requests().get("sets", {})
-        return [
-            replace(setting, can_go_on=setting.config_hash in requests)
-            for setting in reversed(self._simulations.settings())
-        ]
+        return self._simulations.settings()[::-1]
 
     def results(self, config_hash: str) -> SetResults:
         """Returns the tables and the plays of a set."""

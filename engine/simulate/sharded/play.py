@@ -97,7 +97,8 @@ def find_quoted_part(answer: str, reply: str, *, allow_ellipsis: bool) -> str | 
     """Returns the part of the reply that an extracted answer quotes; None if the reply does not contain it.
 
     Args:
-        spans: Whether `start [...] end` quotes everything from the start to the last occurrence of the end after it.
+        allow_ellipsis: Whether `start [...] end` quotes everything from the start to the last occurrence of the end
+            after it.
     """
     answer = answer.strip()
     if not answer:

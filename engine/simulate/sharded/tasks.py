@@ -179,7 +179,7 @@ class TranslationTask(Task):
         return without_judge(Evaluation(bleu(answer, [self._english])))
 
 
-WORDS = 300
+MAX_WORDS = 300
 """Most words of a summary that are judged."""
 
 _CREDIT = {"NO_COVERAGE": 0.0, "PARTIAL_COVERAGE": 0.5, "FULL_COVERAGE": 1.0}
@@ -188,7 +188,7 @@ _CREDIT = {"NO_COVERAGE": 0.0, "PARTIAL_COVERAGE": 0.5, "FULL_COVERAGE": 1.0}
 _CITED = re.compile(r"\[([\d, ]+)\]")
 """Numbers of documents that a line cites."""
 
-_LONGEST = 64
+_MAX_JUDGE_TOKENS = 64
 """Longest reply of the judge, in tokens."""
 
 
@@ -213,7 +213,7 @@ class Verdict:
     line: int
 
 
-def cut(summary: str, words: int = WORDS) -> list[str]:
+def cut(summary: str, words: int = MAX_WORDS) -> list[str]:
     """Returns the lines of a summary. If it is too long, each line is cut by the same share, but keeps a word."""
     lines = summary.split("\n")
     total = sum(len(line.split()) for line in lines)
@@ -308,7 +308,7 @@ class SummaryTask(Task):
             module="summary judge",
             role="judge",
             messages=(ChatMessage("user", prompt),),
-            max_tokens=_LONGEST,
+            max_tokens=_MAX_JUDGE_TOKENS,
         )
         accept = partial(_verdict, numbered=numbered)
         return (yield from ask_json(call, schema, accept, TRIES[:2]))

@@ -35,7 +35,7 @@ from engine.jobs.runner import JobDone, JobRunner
 from engine.model.process.process import ModelProcess
 from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project.project import Project
-from engine.questions.records.triage import EarlierActs
+from engine.questions.records import EarlierActs
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import second_verdicts
 from engine.simulate.demo.samples import write_jsonl

@@ -13,11 +13,10 @@ from engine.jobs.runner import JobDone, JobRunner, RunOutcome
 from engine.model.process.process import ModelProcess
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.places import At
-from engine.trees.record import TreeRecord, restore
-from engine.trees.records import TreeRow
+from engine.trees.options import TreeOptions
+from engine.trees.records import At, TreeRow
 from engine.trees.stages import Below, GrowOnStage, TreeStage
-from engine.trees.tree import TreeOptions
+from engine.trees.tree import TreeRecord, restore
 from tests.engine.completeness import scored
 
 OPTIONS = TreeOptions(alpha=0.05, max_tokens=4)

@@ -195,7 +195,7 @@ class ScriptedSession(PersonSession):
     def stop(self) -> None:
         self.stopped = True
         self.now = replace(
-            self.now, question=None, over="Ended by you. Score .10.", play_id=8, conversation_id=3
+            self.now, question=None, over="Ended by you. Score .10.", conversation_id=3
         )
 
 

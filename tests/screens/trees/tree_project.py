@@ -13,14 +13,13 @@ from engine.formats.records import Parsed
 from engine.project import runs
 from engine.project.project import Project
 from engine.trees import tables as trees
-from engine.trees.growth import Budget, Grower
+from engine.trees.growth import Budget, Grower, Job
 from engine.trees.model_requests import GrownTree
-from engine.trees.record import record
+from engine.trees.options import TreeOptions
 from engine.trees.records import TreeConfig
-from engine.trees.roster import Job
 from engine.trees.stages import answer_frame, tree_row
 from engine.trees.tables import TreeEntry
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.tree import Tree, record
 from tests.engine.model.toy import ToyModel, next_logits
 
 STOPS = frozenset({0, 257})

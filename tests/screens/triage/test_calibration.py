@@ -6,7 +6,7 @@ import pytest
 
 from engine.base.conversation import Verdict
 from engine.base.statistics.intervals import Interval, wilson
-from engine.questions.records.calibration import ReliabilityBin
+from engine.questions.records import ReliabilityBin
 from screens.conversations.screen import ConversationsBehindScreen
 from screens.triage.calibration_formatting import (
     axis_line,

@@ -230,7 +230,7 @@ async def test_hostile_names(
 
     def hostile(text: str) -> ReportTable:
         rows = tuple(
-            replace(row, cells=(text, *row.cells[1:]), means=text, conclusions=(text,))
+            replace(row, cells=(text, *row.cells[1:]), description=text, conclusions=(text,))
             for row in (*trees.rows[:2], *trees.rows[-2:])
         )
         plots = tuple(replace(plot, title=text, x_title=text) for plot in trees.plots)

@@ -20,12 +20,12 @@ from engine.model.interface import LoadOptions, Sampling
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import Generate, ModelClient
 from engine.model.prompt_files import Prompt
-from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
+from engine.opener.model_process import endpoint_handlers
 from engine.simulate.demo.samples import sample_conversations
 from engine.trees.growth import Budget
-from engine.trees.model_requests import Grow
-from engine.trees.places import places
-from engine.trees.tree import Kind, Tree, TreeOptions
+from engine.trees.model_requests import Grow, places
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Kind, Tree
 from tests.engine.model.endpoints.peers import CONTEXT, llama_cpp_python, transformers_serve
 from tests.engine.model.tiny import SPECIAL
 
@@ -79,7 +79,7 @@ def over_http(llama: str, found: Capabilities) -> EndpointModel:
 
 def asking(url: str, can: Capabilities) -> EndpointModel:
     made = EndpointModel(
-        "peer", Fleet([(EndpointClient(parse_address(url)), None)]), can, ENDPOINT_HANDLERS
+        "peer", Fleet([(EndpointClient(parse_address(url)), None)]), can, endpoint_handlers()
     )
     made.load(Path(), OPTIONS)
     return made

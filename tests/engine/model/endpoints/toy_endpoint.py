@@ -13,7 +13,7 @@ from engine.model.endpoints.fleet import Fleet, Prices, Replies
 from engine.model.endpoints.model import EndpointModel
 from engine.model.endpoints.probe import probe
 from engine.model.interface import LoadOptions
-from engine.opener.endpoint_handlers import ENDPOINT_HANDLERS
+from engine.opener.model_process import endpoint_handlers
 from tests.engine.model.endpoints.toy_peer import NAMES, Manner, ToyPeer, running
 from tests.engine.model.toy import END
 
@@ -39,7 +39,7 @@ def client(
 ) -> EndpointModel:
     """A client for these servers, ready for requests."""
     askers = [(EndpointClient(parse_address(peer.url), sleep=at_once), prices) for peer in peers]
-    made = EndpointModel("toy", Fleet(askers, replies), can, ENDPOINT_HANDLERS)
+    made = EndpointModel("toy", Fleet(askers, replies), can, endpoint_handlers())
     made.load(Path(), LoadOptions(context=context))
     return made
 

@@ -21,10 +21,9 @@ from engine.model.process import protocol
 from engine.model.process.requests import Chat, CountTokens, Embed, Load, LogProbs
 from engine.model.prompt_files import parse_prompt, prompt_names, prompt_text
 from engine.trees.growth import Budget, Work
-from engine.trees.model_requests import Grow, GrownTree, GrowOn
-from engine.trees.places import Place
-from engine.trees.record import record
-from engine.trees.tree import Tree, TreeOptions
+from engine.trees.model_requests import Grow, GrownTree, GrowOn, Place
+from engine.trees.options import TreeOptions
+from engine.trees.tree import Tree, record
 
 probability = st.floats(0, 1)
 

@@ -22,9 +22,9 @@ from engine.model.interface import LoadOptions
 from engine.model.process.requests import Tune
 from engine.model.records import ModelRequest
 from engine.opener.open_project import OpenProject
+from engine.trees.options import TreeOptions
 from engine.trees.records import TreeRequest
 from engine.trees.stages import TreeStage
-from engine.trees.tree import TreeOptions
 from tests.command_line import data, workbench
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding

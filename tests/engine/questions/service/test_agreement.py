@@ -9,7 +9,7 @@ import pytest
 
 from engine.base.conversation import Verdict
 from engine.project.project import Project
-from engine.questions.service.agreement import people_agreement
+from engine.questions.service.calibration import people_agreement
 from engine.questions.service.triage import TriageService
 from tests.engine.project.support import fill, talk
 from workbench.cli import main

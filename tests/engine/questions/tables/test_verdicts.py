@@ -18,7 +18,7 @@ from engine.opener.conversations import ConversationRow, ConversationService
 from engine.project import settings as project_settings
 from engine.project.project import Project
 from engine.project.schema import migrate
-from engine.questions.records.triage import QueueOrder, TriagePlace, VerdictRow
+from engine.questions.records import QueueOrder, TriagePlace, VerdictRow
 from engine.questions.service.triage import TriageService
 from engine.questions.tables import second_verdicts, triage_queue, verdicts
 from tests.engine.project.support import content, fill, give_scores, talk

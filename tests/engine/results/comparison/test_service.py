@@ -16,7 +16,7 @@ from engine.goals.views.decision_log import DecisionLog
 from engine.goals.views.merge_queue import MergeQueueCache
 from engine.opener.conversations import ConversationService
 from engine.project.project import Project
-from engine.questions.records.example_probes import ExampleProbe
+from engine.questions.records import ExampleProbe
 from engine.questions.tables import example_probes
 from engine.results.comparison import measured
 from engine.results.comparison.differences import compare

@@ -57,7 +57,7 @@ def test_tables_tell_what_the_command_tells(path: Path, capsys: pytest.CaptureFi
         assert row.name == figure["figure"]
         assert figure_of(row, 1) == figure["auroc"]
         assert figure_of(row, 4) == figure["rejection_ratio"]
-        assert row.p == figure["p_corrected"]
+        assert row.p_value == figure["p_corrected"]
         assert len(row.curves) == len(sheet.plots) == 2
     assert set(table["conclusions"]) >= set(sheet.conclusions)
     kinds = {row.name: row.kind for row in sheet.rows}

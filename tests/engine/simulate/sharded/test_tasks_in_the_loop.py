@@ -205,11 +205,3 @@ def test_fixed_templates_ask_no_model_to_play_the_user(task: str) -> None:
     played, models = simulated(instruction, "sharded", right_from=99)
     assert not [call for call in models.asked if call.module == "user"]
     assert played.ending.result["revealed"] == len(instruction.shards)
-
-
-def test_two_plays_of_a_case_are_equal() -> None:
-    """Two plays of a scenario with the same replies have the same record."""
-    for instruction in ONE_OF_EACH:
-        first, second = (simulated(instruction, "snowball", right_from=3)[0] for _ in range(2))
-        assert first.ending == second.ending
-        assert first.transcript == second.transcript
