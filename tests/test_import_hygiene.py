@@ -127,4 +127,4 @@ def test_commands_that_only_read_import_what_they_print(tmp_path: Path) -> None:
 
 def test_the_doctor_runs_without_the_screens() -> None:
     """A broken Textual does not keep the doctor from saying so."""
-    assert not pulled_in("workbench.doctor") & {"textual", "rich", "llama_cpp"}
+    assert not pulled_in("engine.opener.doctor") & {"textual", "rich", "llama_cpp"}

@@ -37,8 +37,8 @@ class Log:
 def logs_of(project: Project, ids: Sequence[int]) -> list[Log]:
     """Returns the logs of these conversations, in their order."""
     with project.reading() as conn:
-        found = conversations.conversations_for(conn, ids)
-    logs = [(conversation_id, render_log(messages)) for conversation_id, messages in found]
+        rows = conversations.conversations_for(conn, ids)
+    logs = [(conversation_id, render_log(messages)) for conversation_id, messages in rows]
     return [Log(conversation_id, pieces, log_item(pieces)) for conversation_id, pieces in logs]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.base.statistics.intervals import Z95, Interval
-from engine.base.statistics.ranking import LEAST_GROUPS, area_interval
+from engine.base.statistics.ranking import MIN_GROUPS, area_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def matched(curves: Sequence[Floats]) -> tuple[Interval | None, int]:
     share = float(wins.sum() / 2 / total)
     highs = int((pairs > 0).sum())
     variance = float(np.square(wins - share * pairs).sum()) / total**2
-    few = highs < LEAST_GROUPS
+    few = highs < MIN_GROUPS
     return area_interval(share, None if few else variance, highs, highs), int(total)
 
 
@@ -163,7 +163,7 @@ def matched_difference(curves: Sequence[Floats], others: Sequence[Floats]) -> In
     """Returns the share of `matched` of one scoring minus that of another, over the same pairs.
 
     The interval is paired: the infinitesimal jackknife of the difference over conversations, as in `matched`, so that
-    what makes a conversation easy for both takes itself out. With fewer than `LEAST_GROUPS` conversations it is all of
+    what makes a conversation easy for both takes itself out. With fewer than `MIN_GROUPS` conversations it is all of
     -1 to 1.
 
     Args:
@@ -178,7 +178,7 @@ def matched_difference(curves: Sequence[Floats], others: Sequence[Floats]) -> In
         return None
     ahead = wins - other_wins
     difference = float(ahead.sum() / 2 / total)
-    if int((pairs > 0).sum()) < LEAST_GROUPS:
+    if int((pairs > 0).sum()) < MIN_GROUPS:
         return Interval(difference, -1.0, 1.0)
     half = Z95 * math.sqrt(float(np.square(ahead - difference * pairs).sum())) / float(total)
     return Interval(difference, max(-1.0, difference - half), min(1.0, difference + half))

@@ -113,7 +113,7 @@ def export_lines(
         for one, row, frame in trees.export_trees(conn, wanted):
             yield {**one.names(), **stored_tree_line(one.external_id, row, frame)}
     elif kind in ("clusters", "assignments", "decisions"):
-        from engine.goals.service import exports as goal_exports
+        from engine.goals.service import results as goal_exports
 
         if kind == "clusters":
             yield from goal_exports.cluster_lines(conn)

@@ -20,7 +20,7 @@ from engine.completeness.tables import fields as completeness_fields
 from engine.conversations.service import SavedViews
 from engine.conversations.tables import fields as conversation_fields
 from engine.conversations.tables import selecting
-from engine.goals.tables import fields as goal_fields
+from engine.goals.tables import groups as goal_groups
 from engine.jobs.runner import JobCancelled, JobFailed, JobRunner
 from engine.opener.conversations import ConversationService
 from engine.project.network import NetworkService
@@ -106,7 +106,7 @@ def hand_in_field_queries() -> None:
         conversation_fields,
         completeness_fields,
         question_fields,
-        goal_fields,
+        goal_groups,
         tree_tables,
     ):
         selecting.FIELD_QUERIES.update(subject.FIELD_QUERIES)

@@ -167,10 +167,10 @@ class Grower:
             raise
         self._tokens += sum(len(span.tokens) for span in spans)
         self._decodes += 1
-        at = 0
+        first_row = 0
         for reading in readings:
-            rows = logits[at : at + reading.rows]
-            at += reading.rows
+            rows = logits[first_row : first_row + reading.rows]
+            first_row += reading.rows
             if reading.node is None:
                 self._score_answer(reading, rows)
             else:
@@ -182,8 +182,8 @@ class Grower:
         ready = [growing for growing in self._roster.growing_trees if growing.prefilled]
         while len(readings) < most:
             paths = [
-                (path, -at)
-                for at, growing in enumerate(ready)
+                (path, -index)
+                for index, growing in enumerate(ready)
                 if (path := growing.job.tree.next_path) is not None
             ]
             if not paths:
@@ -394,13 +394,13 @@ class Roster:
 
     def _evict(self) -> None:
         holders = [
-            (growing.job.tree.nodes[node].path, -node, at)
-            for at, growing in enumerate(self.growing_trees)
+            (growing.job.tree.nodes[node].path, -node, index)
+            for index, growing in enumerate(self.growing_trees)
             for node in growing.sequence_by_node
         ]
         if holders:
-            _, negative, at = min(holders)
-            self.release(self.growing_trees[at].sequence_by_node.pop(-negative))
+            _, negative, index = min(holders)
+            self.release(self.growing_trees[index].sequence_by_node.pop(-negative))
 
     def take(self) -> int | None:
         """Returns a free sequence for a path; None when none is free or the cache would overflow."""
@@ -443,12 +443,12 @@ class Roster:
 
     def _most_alike(self, job: Job) -> tuple[GrowingTree | None, int]:
         """Returns the growing tree with the longest common prefix with a job's prompt, and its length in tokens."""
-        found: tuple[GrowingTree | None, int] = (None, 0)
+        best: tuple[GrowingTree | None, int] = (None, 0)
         for growing in self.growing_trees:
             common = _common(growing, job)
-            if common > found[1]:
-                found = growing, common
-        return found
+            if common > best[1]:
+                best = growing, common
+        return best
 
     def _hand_over_cells(self, leaving: GrowingTree) -> None:
         """Makes the tree that shares most cells with a leaving one the origin of the others that share them."""

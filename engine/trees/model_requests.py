@@ -166,15 +166,15 @@ def places(pieces: Sequence[LogPiece], at: At) -> list[Place]:
     kept = int(pieces[0].role in ("system", "developer"))
     if at == "end":
         return [Place(tuple(piece.text for piece in pieces), kept, pieces[-1].step, "")]
-    found = [
+    answer_places = [
         _before(pieces, index, kept) for index, p in enumerate(pieces) if _answers(pieces, index)
     ]
-    if not found:
+    if not answer_places:
         raise UsageError(
             "The conversation has no assistant step that follows another step.",
             "Grow the tree at its end.",
         )
-    return found if at == "every" else found[-1:]
+    return answer_places if at == "every" else answer_places[-1:]
 
 
 def _answers(pieces: Sequence[LogPiece], index: int) -> bool:

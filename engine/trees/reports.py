@@ -85,7 +85,7 @@ class UnusualTree:
 def unusual(items: Sequence[TreeItem]) -> list[UnusualTree]:
     """Returns the trees of a list that stand out by both figures, those with the most leaves first."""
     deciles = Deciles.of(items)
-    found = [
+    trees = [
         UnusualTree(
             item.name,
             item.row.step,
@@ -97,23 +97,23 @@ def unusual(items: Sequence[TreeItem]) -> list[UnusualTree]:
         for item in items
         if deciles.both(item.row) and item.row.max_log_prob is not None
     ]
-    return sorted(found, key=lambda one: (-one.branches, one.max_logprob))
+    return sorted(trees, key=lambda tree: (-tree.branches, tree.max_logprob))
 
 
-def table(found: Sequence[UnusualTree], trees: int) -> ReportTable:
+def table(unusual_trees: Sequence[UnusualTree], trees: int) -> ReportTable:
     """Returns the rows as a table; `trees` is the number of trees that they are of."""
     rows = [
         ReportRow(
             (
-                one_line(one.conversation, _LONGEST_NAME),
-                one.step,
-                one.branches,
-                one.max_logprob,
-                one.completed.value,
-                one_line(one.goal, _LONGEST_NAME) or "–",
+                one_line(tree.conversation, _LONGEST_NAME),
+                tree.step,
+                tree.branches,
+                tree.max_logprob,
+                tree.completed.value,
+                one_line(tree.goal, _LONGEST_NAME) or "–",
             )
         )
-        for one in found
+        for tree in unusual_trees
     ]
     note = f"Of {counted(trees, 'tree')} those in the top tenth of branches and of −max logprob."
     if trees < FEWEST:
@@ -121,18 +121,18 @@ def table(found: Sequence[UnusualTree], trees: int) -> ReportTable:
     return ReportTable("unusual trees", _COLUMNS, tuple(rows), (note,))
 
 
-def lines(found: Sequence[UnusualTree]) -> list[dict[str, Any]]:
+def lines(unusual_trees: Sequence[UnusualTree]) -> list[dict[str, Any]]:
     """Returns the rows as JSON values, for exports."""
     return [
         {
-            "id": one.conversation,
-            "step": one.step,
-            "branches": one.branches,
-            "max_logprob": one.max_logprob,
-            "completed": one.completed.value,
-            "goal": one.goal or None,
+            "id": tree.conversation,
+            "step": tree.step,
+            "branches": tree.branches,
+            "max_logprob": tree.max_logprob,
+            "completed": tree.completed.value,
+            "goal": tree.goal or None,
         }
-        for one in found
+        for tree in unusual_trees
     ]
 
 

@@ -129,12 +129,12 @@ def frame(
 
 
 def export_trees(
-    conn: sqlite3.Connection, wanted: Sequence[int] | None = None
+    conn: sqlite3.Connection, ids: Sequence[int] | None = None
 ) -> Iterator[tuple[Imported, TreeRow, dict[str, Any] | None]]:
     """Yields (conversation, row, frame) of every tree that is shown, of what is wanted or of everything in id order."""
     with snapshot(conn):
         config = chosen(conn)
-        ids = wanted
+        ids = ids
         if ids is None:
             ids = [
                 row[0]
@@ -144,9 +144,9 @@ def export_trees(
                     (config,),
                 )
             ]
-        for one in imported(conn, ids):
-            for row in trees(conn, one.conversation_id):
-                yield one, row, frame(conn, one.conversation_id, row.step)
+        for conversation in imported(conn, ids):
+            for row in trees(conn, conversation.conversation_id):
+                yield conversation, row, frame(conn, conversation.conversation_id, row.step)
 
 
 def measures(conn: sqlite3.Connection, config_hash: str | None = None) -> list[TreeRow]:

@@ -433,41 +433,41 @@ def record(tree: Tree) -> TreeRecord:
 def leaf_log_probs(columns: Mapping[str, list[Any]]) -> list[float]:
     """Natural log-probabilities of the paths to a recorded tree's leaves, in order of their ids."""
     paths: list[float] = []
-    for at, parent in enumerate(columns["parent"]):
-        paths.append(paths[parent] + columns["log_p"][at] if at else 0.0)
+    for node_id, parent in enumerate(columns["parent"]):
+        paths.append(paths[parent] + columns["log_p"][node_id] if node_id else 0.0)
     return [path for path, kind in zip(paths, columns["kind"], strict=True) if kind in LEAVES]
 
 
-def restore(kept: TreeRecord) -> Tree:
+def restore(recorded: TreeRecord) -> Tree:
     """Returns the tree that was recorded; it can be read, measured and grown further."""
-    spellings = {int(token): bytes.fromhex(text) for token, text in kept.spellings.items()}
+    spellings = {int(token): bytes.fromhex(text) for token, text in recorded.spellings.items()}
     tree = Tree(
-        options_from(kept.options),
-        frozenset(kept.stop_tokens),
+        options_from(recorded.options),
+        frozenset(recorded.stop_tokens),
         lambda token: spellings.get(token, b""),
     )
-    columns = kept.columns
+    columns = recorded.columns
     nodes: list[Node] = []
-    for at, parent in enumerate(columns["parent"]):
-        above = nodes[parent] if at else None
-        log_p = columns["log_p"][at]
-        far = columns["complete_to"][at]
+    for node_id, parent in enumerate(columns["parent"]):
+        parent_node = nodes[parent] if node_id else None
+        log_p = columns["log_p"][node_id]
+        complete_to = columns["complete_to"][node_id]
         nodes.append(
             Node(
                 parent,
-                columns["token"][at],
+                columns["token"][node_id],
                 log_p,
-                above.path + log_p if above else 0.0,
-                above.depth + 1 if above else 0,
-                Kind(columns["kind"][at]),
-                pruned=columns["pruned"][at],
-                pruned_entropy=columns["pruned_entropy"][at],
-                entropy=columns["entropy"][at],
-                reserve=[(token, value) for token, value in columns["reserve"][at]],
-                complete_to=math.inf if far is None else far,
+                parent_node.path + log_p if parent_node else 0.0,
+                parent_node.depth + 1 if parent_node else 0,
+                Kind(columns["kind"][node_id]),
+                pruned=columns["pruned"][node_id],
+                pruned_entropy=columns["pruned_entropy"][node_id],
+                entropy=columns["entropy"][node_id],
+                reserve=[(token, value) for token, value in columns["reserve"][node_id]],
+                complete_to=math.inf if complete_to is None else complete_to,
             )
         )
-        if above:
-            above.children.append(at)
+        if parent_node:
+            parent_node.children.append(node_id)
     tree.put(nodes)
     return tree

@@ -62,27 +62,30 @@ class DecisionScreen(WorkbenchScreen[None]):
 
     def action_undo(self) -> None:
         """Undoes the newest act."""
-        if self.may_write():
-            self.write(self.services.merge_review.undo, self._notify_undone)
+        self._write_and_notify(self.services.merge_review.undo, "undo", "Undone", self.undone)
 
     def action_redo(self) -> None:
         """Does again what the newest undo took back."""
+        self._write_and_notify(self.services.merge_review.redo, "redo", "Done again", self.redone)
+
+    def _write_and_notify(
+        self,
+        work: Callable[[], GoalDecision | None],
+        verb: str,
+        done: str,
+        then: Callable[[GoalDecision], None],
+    ) -> None:
+        """Undoes or redoes an act, and notifies of it; `verb` and `done` say so, `then` gets the decision."""
+
+        def notify(decision: GoalDecision | None) -> None:
+            if decision is None:
+                self.notify(f"There is nothing to {verb}.", markup=False)
+            else:
+                self.notify(f"{done}: {decision_text(decision)}.", markup=False)
+                then(decision)
+
         if self.may_write():
-            self.write(self.services.merge_review.redo, self._notify_redone)
-
-    def _notify_undone(self, decision: GoalDecision | None) -> None:
-        if decision is None:
-            self.notify("There is nothing to undo.", markup=False)
-        else:
-            self.notify(f"Undone: {decision_text(decision)}.", markup=False)
-            self.undone(decision)
-
-    def _notify_redone(self, decision: GoalDecision | None) -> None:
-        if decision is None:
-            self.notify("There is nothing to redo.", markup=False)
-        else:
-            self.notify(f"Done again: {decision_text(decision)}.", markup=False)
-            self.redone(decision)
+            self.write(work, notify)
 
     def undone(self, decision: GoalDecision) -> None:
         """Called after a decision was undone, before the data is read again."""

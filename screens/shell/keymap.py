@@ -18,7 +18,7 @@ import screens
 from screens.shell.title_line import MODES
 from screens.widgets.keyed import Keyed, place_of, shown_key
 
-_FIRST = ("app", *(name for name, _, _ in MODES), "reader")
+_FIRST = ("app", *(mode.name for mode in MODES), "reader")
 _MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
 _NAMED = {key.value for key in Keys}
 _OTHER_NAMES = {

@@ -24,7 +24,7 @@ from screens.shell.dialogs import Dialog, TextDialog, hint_line
 from screens.shell.run_form import refusal_content
 from screens.shell.workbench_screen import WorkbenchScreen
 from screens.trees.layout import Segment
-from screens.trees.run_form import estimate_content, parse_alpha
+from screens.trees.run_form import estimate_content
 from screens.widgets.background import background
 from screens.widgets.controls import Choices, LineInput
 from screens.widgets.jobs import EngineFeed
@@ -301,3 +301,12 @@ class GrowthLine(Static):
                 (f" stops it; {self._kept}", "$tone-muted"),
             )
         )
+
+
+def parse_alpha(text: str, maximum: float = 1.0) -> float | None:
+    """Returns the alpha that a text says; None if the text is not a number above 0 and at most `maximum`."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 < value <= maximum else None

@@ -31,8 +31,8 @@ from engine.goals.labels.word_kinds import (
     stem,
     stems,
 )
-from engine.goals.model_asker import ProcessAsker
 from engine.goals.questions import EXAMPLES, LABEL_GRAMMAR, choose, label_body, read_label
+from engine.goals.stages.clustering import ProcessAsker
 from engine.goals.tables.clusterings import word_label
 from engine.model.catalog import Catalog
 from engine.model.embedders.embedder import Embedder, embedder_for

@@ -334,4 +334,4 @@ def test_flags_and_dialog_have_the_declared_defaults() -> None:
     """Without flags the request is the default one, and the dialog proposes the default share."""
     arguments = build_parser().parse_args(["train", "start", "p.wb"])
     assert read_request(TrainingRequest, arguments) == TrainingRequest()
-    assert float(HELD_OUT[0]) == DEFAULTS["held_out"]
+    assert float(next(iter(HELD_OUT))) == DEFAULTS["held_out"]

@@ -13,7 +13,7 @@ from engine.base.request_options import options_of
 from engine.base.text import one_line
 from engine.goals.records import SplitProposal
 from engine.goals.requests import ClusteringRequest
-from engine.goals.service.run_results import (
+from engine.goals.service.results import (
     assignment_result,
     clustering_result,
     gold_goals,

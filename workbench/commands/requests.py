@@ -256,7 +256,7 @@ def second_goals(arguments: argparse.Namespace) -> CommandResult:
             return _undo_second_goal(workspace, arguments.annotator)
         if arguments.conversation is None:
             raise UsageError("No conversation is named.", "Name one by its id.")
-        key = _conversation_named(workspace, arguments.conversation)
+        key = conversation(workspace, arguments.conversation)
         for judgement in ("confirm", "remove"):
             label = getattr(arguments, judgement)
             if label is not None:
@@ -289,15 +289,6 @@ def _undo_second_goal(workspace: OpenProject, annotator: str) -> CommandResult:
     done = "confirmed" if undone.kind == "confirm" else "removed"
     hint = f"“{one_line(undone.label)}” is no longer {done}."
     return CommandResult([], {"undone": asdict(undone)}, hints=[hint])
-
-
-def _conversation_named(workspace: OpenProject, name: str) -> int:
-    keys = workspace.conversations.named(name)
-    if not keys:
-        raise NotFound(
-            f"There is no conversation “{one_line(name)}”.", "`workbench list` has their ids."
-        )
-    return keys[0]
 
 
 def _second_goal_named(goals: Sequence[SecondGoal], label: str) -> SecondGoal:

@@ -13,7 +13,7 @@ from engine.base.text import display_safe
 from engine.opener.open_project import OpenProject
 from workbench.arguments import PROJECT, argument, switch, takes
 from workbench.command_result import EXIT_DONE, EXIT_FAILED, CommandResult
-from workbench.narration import narrate, print_json
+from workbench.narration import narrate
 
 MARKS = {"ok": "✓", "warn": "!", "bad": "✗"}
 
@@ -148,25 +148,25 @@ def _takes_text(action: argparse.Action) -> bool:
 
 
 @takes(argument("project", nargs="?", help="also check this project"))
-def doctor(arguments: argparse.Namespace) -> int:
-    """Prints what this machine can do and what is wrong, with the fix; exits with 1 when a check is bad."""
-    from rich.console import Console
+def doctor(arguments: argparse.Namespace) -> CommandResult:
+    """Says what this machine can do and what is wrong, with the fix; exits with 1 when a check is bad."""
     from rich.table import Table
     from rich.text import Text
 
-    from workbench.doctor import check_network, run_checks
+    from engine.opener.doctor import check_network, run_checks
 
     project = Path(arguments.project) if arguments.project else None
     data = folders.data_dir()
     checks = [*run_checks(data, folders.cache_dir(), project), *check_network(data, project)]
-    if arguments.json:
-        print_json({"checks": [asdict(check) for check in checks]})
-    else:
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-        for check in checks:
-            answer = Text(display_safe(check.found))
-            if check.fix:
-                answer.append(f"\n→ {display_safe(check.fix)}", style="bold")
-            table.add_row(Text(MARKS[check.status]), Text(check.name), answer)
-        Console(highlight=False).print(table)
-    return EXIT_FAILED if any(check.status == "bad" for check in checks) else EXIT_DONE
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for check in checks:
+        answer = Text(display_safe(check.found))
+        if check.fix:
+            answer.append(f"\n→ {display_safe(check.fix)}", style="bold")
+        table.add_row(Text(MARKS[check.status]), Text(check.name), answer)
+    return CommandResult(
+        [],
+        {"checks": [asdict(check) for check in checks]},
+        EXIT_FAILED if any(check.status == "bad" for check in checks) else EXIT_DONE,
+        drawing=table,
+    )

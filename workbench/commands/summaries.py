@@ -11,15 +11,15 @@ from engine.base.number_format import counted, probability
 from engine.completeness.records import DecisionRule, ScoreSet
 from engine.completeness.service.sets import ScoreSets, in_force, name_of, reliability
 from engine.opener.conversations import Counts
-from engine.questions.service.answers import AnswerReport
-from engine.trees.records import TreeConfig
 from workbench.command_result import EXIT_DONE, EXIT_INCOMPLETE, CommandResult
 from workbench.narration import narrate
 
 if TYPE_CHECKING:
     from engine.completeness.service.outside import OutsideReport
+    from engine.questions.service.answers import AnswerReport
+    from engine.trees.records import TreeConfig
 
-AnySet = TypeVar("AnySet", ScoreSet, TreeConfig)
+AnySet = TypeVar("AnySet", "ScoreSet", "TreeConfig")
 
 
 def headline(counts: Counts, rule: DecisionRule) -> str:

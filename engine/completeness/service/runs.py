@@ -82,29 +82,29 @@ def estimate_scoring(
     """
     model, prompt = run.model, run.question.prompt
     with project.reading() as conn:
-        left = sorted(run.reading.waiting(conn))
-        chars_left = conversations.chars(conn, left)
-        stride = max(1, len(left) // SAMPLE)
-        sample = conversations.conversations_for(conn, left[::stride][:SAMPLE])
-    if not left:
+        waiting_ids = sorted(run.reading.waiting(conn))
+        chars_left = conversations.chars(conn, waiting_ids)
+        stride = max(1, len(waiting_ids) // SAMPLE)
+        sample = conversations.conversations_for(conn, waiting_ids[::stride][:SAMPLE])
+    if not waiting_ids:
         # Nothing is left to read, but a fit may be: it was cancelled or refused, or other conversations were read.
         fits = run.scored.waiting() if isinstance(run.scored, FittingStage) else 0
         return Estimate(fits, 0, model.tokens_per_s, 0.0, model.label)
     client = process.client_for(model)
     loaded = client.load(model.path, model.options, model.adapter, model.merged)
     logs = [render_log(messages) for _, messages in sample]
-    counted = sum(client.ask(CountTokens([[piece.text for piece in log] for log in logs])))
-    counted_chars = sum(len(piece.text) for log in logs for piece in log)
-    asked = sum(len(boundaries(log)) for log in logs) / len(logs)
+    sample_tokens = sum(client.ask(CountTokens([[piece.text for piece in log] for log in logs])))
+    sample_chars = sum(len(piece.text) for log in logs for piece in log)
+    boundaries_per_log = sum(len(boundaries(log)) for log in logs) / len(logs)
     chars = len(prompt.question + prompt.reply + prompt.end + prompt.continuation) if prompt else 0
     # A stored character count leaves out headers and calls, so the sample also gives log characters per stored one.
-    overhead = counted_chars / max(1, sum(chars_left[::stride][:SAMPLE]))
-    per_char = counted / max(1, counted_chars)
+    overhead = sample_chars / max(1, sum(chars_left[::stride][:SAMPLE]))
+    per_char = sample_tokens / max(1, sample_chars)
     lengths = [number * overhead * per_char for number in chars_left]
-    tokens = sum(lengths) + asked * chars * len(left) * per_char
+    tokens = sum(lengths) + boundaries_per_log * chars * len(waiting_ids) * per_char
     speed = model.tokens_per_s
     if speed is None:
-        return Estimate(len(left), round(tokens), None, None, model.label)
+        return Estimate(len(waiting_ids), round(tokens), None, None, model.label)
     long = model.long
     if long is None and sum(n * n for n in lengths) > LONG * sum(lengths):
         long = client.ask(MeasureLong("".join(piece.text for log in logs for piece in log)))
@@ -112,7 +112,7 @@ def estimate_scoring(
     seconds = tokens / speed
     if long is not None:
         seconds += _attention(lengths, speed, long, int(loaded["context"]))
-    return Estimate(len(left), round(tokens), tokens / seconds, seconds, model.label)
+    return Estimate(len(waiting_ids), round(tokens), tokens / seconds, seconds, model.label)
 
 
 def _attention(
@@ -279,11 +279,11 @@ class ScoringRuns:
         selection = Selection(request.filter, self._held_out(request.held_out_by), request.limit)
         with project.reading() as conn:
             ids = selection.ids(conn)[:LOOKED_AT]
-        found = 0
+        count = 0
         for first in range(0, len(ids), MIN_CONVERSATIONS_FOR_PROBE):
             logs = logs_of(project, ids[first : first + MIN_CONVERSATIONS_FOR_PROBE])
-            found += sum(len(log.item.boundaries) > 1 for log in logs)
-            if found >= MIN_CONVERSATIONS_FOR_PROBE:
+            count += sum(len(log.item.boundaries) > 1 for log in logs)
+            if count >= MIN_CONVERSATIONS_FOR_PROBE:
                 return True
         return False
 

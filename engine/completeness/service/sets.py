@@ -44,14 +44,19 @@ class ScoreSets:
     def name_in_force(self) -> str:
         """Returns the mode, model and adapter of the set in force; empty before any scoring. Quick."""
         with self._project.reading() as conn:
-            now = score_sets.config_in_force(conn)
-        return "" if now is None else name_of(now)
+            config = score_sets.config_in_force(conn)
+        return "" if config is None else name_of(config)
 
     def as_generated(self, config_hash: str) -> GeneratedDecisions:
         """Returns how many conversations are complete by what the model of a set writes after them."""
         with self._project.reading() as conn:
             model = next(
-                (one.model for one in score_sets.sets(conn) if one.config_hash == config_hash), ""
+                (
+                    score_set.model
+                    for score_set in score_sets.sets(conn)
+                    if score_set.config_hash == config_hash
+                ),
+                "",
             )
             return GeneratedDecisions(model, *scores.generated_counts(conn, config_hash))
 
@@ -71,14 +76,14 @@ class ScoreSets:
 
 def in_force(sets: Sequence[ScoreSet]) -> ScoreSet | None:
     """Returns the set in force, or None."""
-    return next((one for one in sets if one.in_force), None)
+    return next((score_set for score_set in sets if score_set.in_force), None)
 
 
-def name_of(one: ScoreSet | ScoreConfig) -> str:
+def name_of(score_set: ScoreSet | ScoreConfig) -> str:
     """Returns the mode, model and adapter of a set, `probe · smollm2-135m (bf16)`, and whether it is provisional; of
     one from outside its name."""
-    parts = [one.mode, one.model, *([one.adapter] if one.adapter else [])]
-    if isinstance(one, ScoreSet) and one.provisional:
+    parts = [score_set.mode, score_set.model, *([score_set.adapter] if score_set.adapter else [])]
+    if isinstance(score_set, ScoreSet) and score_set.provisional:
         parts.append("provisional")
     return " · ".join(one_line(part, 40) for part in parts)
 
@@ -106,26 +111,28 @@ class Reliability:
     better: ScoreSet | None = None
 
 
-def reliability(one: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
+def reliability(score_set: ScoreSet, sets: Sequence[ScoreSet]) -> Reliability:
     """Returns how far a set can be relied on; `sets` are all sets of the project, one of which may be better."""
-    better = [other for other in sets if other is not one and other.test and not _doubt(other)]
+    better = [
+        other for other in sets if other is not score_set and other.test and not _doubt(other)
+    ]
     best = max(better, key=lambda other: (other.scored, other.number), default=None)
-    if one.test is None:
-        if one.mode == "outside":
+    if score_set.test is None:
+        if score_set.mode == "outside":
             remedy = "`workbench validate PROJECT verdicts` compares them with your verdicts"
         elif best is not None:
             remedy = f"choose set {best.number}, which is tested: {name_of(best)}"
-        elif one.mode == "probe":
+        elif score_set.mode == "probe":
             remedy = _MORE
         else:
             remedy = "`run complete --mode probe` makes scores that are tested"
         return Reliability("not tested on these conversations", remedy=remedy, better=best)
-    words = _test_in_words(one.test)
-    doubt = _doubt(one)
+    words = _test_in_words(score_set.test)
+    doubt = _doubt(score_set)
     if not doubt:
         return Reliability(words)
     remedy = "more conversations, a larger model, or an adapter trained on them (`workbench train`)"
-    if one.mode == "probe" and one.adapter == BUNDLED_PROBE_ADAPTER:
+    if score_set.mode == "probe" and score_set.adapter == BUNDLED_PROBE_ADAPTER:
         remedy = _MORE
     if best is not None:
         remedy = f"choose set {best.number}, which does better: {name_of(best)}"
@@ -150,14 +157,14 @@ def _test_in_words(test: EndingTest) -> str:
     return words
 
 
-def _doubt(one: ScoreSet) -> str:
+def _doubt(score_set: ScoreSet) -> str:
     """Returns why the test says that the scores mean little; empty where it does not.
 
     Cuts at random make whole conversations longer than cut ones, so that position tells them apart on many logs. So the
     scores are compared with position and keywords at the same step; at random cuts only where no two conversations can
     be compared there.
     """
-    test = one.test
+    test = score_set.test
     if test is None:
         return ""
     if test.auroc.low <= 0.5:

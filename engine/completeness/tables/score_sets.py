@@ -107,8 +107,8 @@ def is_stored(conn: sqlite3.Connection, config_hash: str) -> bool:
 
 def config_in_force(conn: sqlite3.Connection) -> ScoreConfig | None:
     """Returns the configuration of the scores that are shown; None before any scoring."""
-    now = score_config(conn)
-    return None if now is None else _registered(conn, now)
+    config_hash = score_config(conn)
+    return None if config_hash is None else _registered(conn, config_hash)
 
 
 def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | None:
@@ -122,7 +122,7 @@ def _registered(conn: sqlite3.Connection, config_hash: str) -> ScoreConfig | Non
 
 def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
     """Returns all sets of scores, in the order in which they were first made."""
-    now = score_config(conn)
+    hash_in_force = score_config(conn)
     provisional = settings.get(conn, PROVISIONAL)
     return [
         ScoreSet(
@@ -133,7 +133,7 @@ def sets(conn: sqlite3.Connection) -> list[ScoreSet]:
             adapter=config.adapter,
             scored=_scored(conn, config.config_hash),
             test=config.test,
-            in_force=config.config_hash == now,
+            in_force=config.config_hash == hash_in_force,
             provisional=config.config_hash == provisional,
         )
         for number, config in enumerate(configs(conn), 1)
@@ -152,18 +152,18 @@ def put_in_force_unless_another_is(
     Args:
         finished: Whether all conversations that its run was to score were reached, and it is not provisional itself.
     """
-    now, new = config_in_force(conn), _registered(conn, config_hash)
+    current, new = config_in_force(conn), _registered(conn, config_hash)
     if new is None:
         return
-    if now is None or not is_stored(conn, now.config_hash):
+    if current is None or not is_stored(conn, current.config_hash):
         put_score_config(conn, config_hash)
         return
-    provisional = now.config_hash == settings.get(conn, PROVISIONAL)
+    provisional = current.config_hash == settings.get(conn, PROVISIONAL)
     scored = _scored(conn, config_hash)
     if (provisional and finished and scored) or (
-        _kind(now) == _kind(new) and scored >= _scored(conn, now.config_hash)
+        _kind(current) == _kind(new) and scored >= _scored(conn, current.config_hash)
     ):
-        if now.mode == new.mode:
+        if current.mode == new.mode:
             put_score_config(conn, config_hash)
         else:  # the threshold of the one mode says nothing of the other
             switch_score_config(conn, config_hash)
@@ -208,8 +208,8 @@ def _scored(conn: sqlite3.Connection, config_hash: str) -> int:
 
 def _config(row: tuple[Any, ...]) -> ScoreConfig:
     key, mode, model, adapter, noise, test = row
-    found = None if test is None else _test(json.loads(test))
-    return ScoreConfig(key, mode, model, adapter, noise, found)
+    ending_test = None if test is None else _test(json.loads(test))
+    return ScoreConfig(key, mode, model, adapter, noise, ending_test)
 
 
 def _test(value: dict[str, Any]) -> EndingTest:

@@ -29,7 +29,7 @@ from engine.goals.records import (
     SecondGoalJudgement,
     UndoneJudgement,
 )
-from engine.goals.tables import clusterings, groups, measurements, second_goals
+from engine.goals.tables import clusterings, measurements, second_goals
 from engine.goals.tables.clusterings import source_of, stored_clustering
 from engine.goals.tables.measurements import Measurements
 from engine.goals.views.clustering_view import (
@@ -266,7 +266,7 @@ class GoalService:
             raise UsageError(f"There are no periods by {by}.", "Ask by month or by import.")
         view = self.view()
         with self._project.reading() as conn:
-            counts = groups.periods(conn, view.map_of_groups, PERIODS[by])
+            counts = measurements.periods(conn, view.map_of_groups, PERIODS[by])
         totals: dict[str, int] = {}
         for period, rank, size, _ in counts:
             if rank:  # 0 are conversations that the clustering does not know

@@ -14,7 +14,6 @@ import numpy as np
 
 from engine.base.number_format import counted
 from engine.goals.merges.merge_state import MergeState
-from engine.goals.model_asker import ProcessAsker
 from engine.goals.questions import (
     EXAMPLES,
     REASON_GRAMMAR,
@@ -29,7 +28,7 @@ from engine.goals.questions import (
     read_reason,
 )
 from engine.goals.records import Pair, PairAnswer
-from engine.goals.stages.clustering import ClusterStage, OnClustering
+from engine.goals.stages.clustering import ClusterStage, OnClustering, ProcessAsker
 from engine.goals.tables import decisions
 from engine.goals.tables.clusterings import source_of
 from engine.goals.tables.decisions import AnswerEntry

@@ -100,10 +100,10 @@ class AnswerReport:
     def sentences(self) -> list[str]:
         """Returns the report in sentences, one for each thing that happened."""
         sentences = []
-        for outcome, (one, many) in _OUTCOME_WORDS.items():
+        for outcome, (singular, plural) in _OUTCOME_WORDS.items():
             if count := self.outcomes[outcome]:
                 ids = f" ({', '.join(self.examples[outcome])})" if outcome in self.examples else ""
-                sentences.append(f"{count:,} {one if count == 1 else many}{ids}.")
+                sentences.append(f"{count:,} {singular if count == 1 else plural}{ids}.")
         if self.tags:
             sentences.append(f"{counted(self.tags, 'tag')} given.")
         if self.annotators:

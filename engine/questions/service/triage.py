@@ -113,9 +113,9 @@ class TriageService:
                 acts.append(Act(key, "repeat" if blind else "give", verdict))
             if note is not None and note != ("" if now is None else now.note):
                 acts.append(Act(key, "note", text=note))
-            present = set(() if now is None else now.tags)
-            added = {" ".join(name.split()) for name in tags} - {""} - present
-            removed = {" ".join(name.split()) for name in untags} & present
+            tags_in_force = set(() if now is None else now.tags)
+            added = {" ".join(name.split()) for name in tags} - {""} - tags_in_force
+            removed = {" ".join(name.split()) for name in untags} & tags_in_force
             acts += [Act(key, "tag", text=name) for name in sorted(added)]
             acts += [Act(key, "untag", text=name) for name in sorted(removed)]
         acts = [replace(act, annotator=self.annotator) for act in acts]
@@ -165,14 +165,14 @@ class TriageService:
         """Returns the stored place of the person in the queue; where there is none, the beginning of the order that
         suits the project: the most informative first where hidden states are kept."""
         with self._project.reading() as conn:
-            kept = settings.get(conn, PLACE)
-            if kept is None and hidden_states.config_with_most_states(conn) is not None:
+            stored = settings.get(conn, PLACE)
+            if stored is None and hidden_states.config_with_most_states(conn) is not None:
                 # measured in docs/lab/verdicts.md: near the threshold takes twice as many verdicts
                 return TriagePlace("informative")
-            kept = kept or {}
-        if kept.get("order") == FORMER_INFORMATIVE:
-            kept = {**kept, "order": "informative"}
-        return TriagePlace(**{**kept, "skipped": tuple(kept.get("skipped", ()))})
+            stored = stored or {}
+        if stored.get("order") == FORMER_INFORMATIVE:
+            stored = {**stored, "order": "informative"}
+        return TriagePlace(**{**stored, "skipped": tuple(stored.get("skipped", ()))})
 
     def keep_place(self, place: TriagePlace) -> None:
         """Stores the place of the person in the queue."""

@@ -52,10 +52,10 @@ def opinions(conn: sqlite3.Connection) -> list[tuple[int, Opinion]]:
 
 def opinions_on(conn: sqlite3.Connection, conversation_id: int) -> list[Opinion]:
     """Returns the opinion of each person on a conversation, by name."""
-    one = OPINIONS.replace(" WHERE v.kind", " WHERE v.conversation_id = ? AND v.kind")
+    query = OPINIONS.replace(" WHERE v.kind", " WHERE v.conversation_id = ? AND v.kind")
     return [
         Opinion(row[1], Verdict(row[2]))
-        for row in conn.execute(f"{one} ORDER BY annotator", (conversation_id,))
+        for row in conn.execute(f"{query} ORDER BY annotator", (conversation_id,))
     ]
 
 
@@ -142,20 +142,22 @@ def export_verdicts(
                 "SELECT DISTINCT conversation_id FROM verdict ORDER BY conversation_id"
             )
         ]
-        differing = frozenset(disagreements(conn))
+        disputed_ids = frozenset(disagreements(conn))
         if wanted is not None:
             judged = set(ids)
             ids = [key for key in wanted if key in judged]
         for conversation_id in ids:
-            found = verdicts.current(conn, conversation_id)
-            verdict = found or VerdictRow(0, conversation_id, None, "", "")
+            current = verdicts.current(conn, conversation_id)
+            verdict = current or VerdictRow(0, conversation_id, None, "", "")
             others = tuple(
-                one
-                for one in opinions_on(conn, conversation_id)
-                if one.annotator != verdict.annotator
+                opinion
+                for opinion in opinions_on(conn, conversation_id)
+                if opinion.annotator != verdict.annotator
             )
-            if found is None and not others:
+            if current is None and not others:
                 continue
-            again = repeats(conn, conversation_id, verdict.annotator)
-            for one in imported(conn, [conversation_id]):
-                yield Judged(one, verdict, again, others, conversation_id in differing)
+            repeated = repeats(conn, conversation_id, verdict.annotator)
+            for conversation in imported(conn, [conversation_id]):
+                yield Judged(
+                    conversation, verdict, repeated, others, conversation_id in disputed_ids
+                )

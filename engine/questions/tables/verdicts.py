@@ -89,16 +89,16 @@ def give_all(conn: sqlite3.Connection, acts: Sequence[Act]) -> None:
     Raises:
         UsageError: A text cannot be stored.
     """
-    for one in acts:
-        _check_text(one.text)
-        _check_text(one.annotator)
-    now = _later_than_newest(conn)
+    for act in acts:
+        _check_text(act.text)
+        _check_text(act.annotator)
+    time = _later_than_newest(conn)
     conn.executemany(
         "INSERT INTO verdict (conversation_id, kind, verdict, note, given_at, annotator)"
         " VALUES (?, ?, ?, ?, ?, ?)",
         (
-            (one.conversation_id, one.kind, one.verdict, one.text, now, one.annotator)
-            for one in acts
+            (act.conversation_id, act.kind, act.verdict, act.text, time, act.annotator)
+            for act in acts
         ),
     )
 
@@ -146,9 +146,9 @@ def _tagging(
     name = " ".join(name.split())
     if not name:
         raise UsageError("A tag needs a name.", "Write a word or two.")
-    have: set[int] = set()
+    tagged_ids: set[int] = set()
     for keys in chunks(ids):
-        have.update(
+        tagged_ids.update(
             row[0]
             for row in conn.execute(
                 f"SELECT conversation_id FROM ({CURRENT_TAGS}) WHERE tag = ?"
@@ -156,18 +156,18 @@ def _tagging(
                 (name, *keys),
             )
         )
-    wanted = [key for key in dict.fromkeys(ids) if (key in have) == (kind == "untag")]
-    give_all(conn, [Act(key, kind, None, name, annotator) for key in wanted])
-    return len(wanted)
+    changed_ids = [key for key in dict.fromkeys(ids) if (key in tagged_ids) == (kind == "untag")]
+    give_all(conn, [Act(key, kind, None, name, annotator) for key in changed_ids])
+    return len(changed_ids)
 
 
 def _later_than_newest(conn: sqlite3.Connection) -> str:
     """Returns the current time, but later than the newest row: acts are distinguished by their times."""
     newest = conn.execute("SELECT given_at FROM verdict ORDER BY id DESC LIMIT 1").fetchone()
-    now = utc_now()
-    while newest is not None and now == newest[0]:
-        now = utc_now()
-    return now
+    time = utc_now()
+    while newest is not None and time == newest[0]:
+        time = utc_now()
+    return time
 
 
 def undo(conn: sqlite3.Connection) -> VerdictRow | None:
@@ -228,36 +228,38 @@ def current(conn: sqlite3.Connection, conversation_id: int) -> VerdictRow | None
     ).fetchall()
     if not rows:
         return None
-    given = next((row for row in rows if row[2] is not None), None)
+    verdict_row = next((row for row in rows if row[2] is not None), None)
     with_text = [row for row in rows if row[5] in ("give", "note")]
-    text = next((row for row in with_text if row[3] or row[5] == "note"), None)
+    text_row = next((row for row in with_text if row[3] or row[5] == "note"), None)
     newest: dict[str, Any] = {}
     for row in rows:
         if row[5] in ("tag", "untag"):
             newest.setdefault(row[3], row)
     tags = sorted(name for name, row in newest.items() if row[5] == "tag")
-    noted = text if text is not None and text[3] else None
-    earlier = _earlier(conn, conversation_id, given, noted, [newest[name] for name in tags])
+    note_row = text_row if text_row is not None and text_row[3] else None
+    earlier = _earlier(
+        conn, conversation_id, verdict_row, note_row, [newest[name] for name in tags]
+    )
     if earlier is not None and earlier.verdict is not None:
-        given = None
+        verdict_row = None
     return VerdictRow(
         rows[0][0],
         conversation_id,
-        None if given is None else Verdict(given[2]),
-        "" if text is None else text[3],
+        None if verdict_row is None else Verdict(verdict_row[2]),
+        "" if text_row is None else text_row[3],
         rows[0][4],
         tuple(tags),
         earlier=earlier,
-        annotator="" if given is None else given[6],
+        annotator="" if verdict_row is None else verdict_row[6],
     )
 
 
 def _earlier(
     conn: sqlite3.Connection,
     conversation_id: int,
-    given: tuple[Any, ...] | None,
-    noted: tuple[Any, ...] | None,
-    tagged: Sequence[tuple[Any, ...]],
+    verdict_row: tuple[Any, ...] | None,
+    note_row: tuple[Any, ...] | None,
+    tag_rows: Sequence[tuple[Any, ...]],
 ) -> EarlierActs | None:
     """Returns those of the newest verdict, the newest note and the tags in force that were given to an earlier text."""
     states: list[tuple[int, int]] = conn.execute(
@@ -265,15 +267,19 @@ def _earlier(
         (conversation_id,),
     ).fetchall()
     last = states[-1][0] if states else 0
-    said = [row for row in (given, noted, *tagged) if row is not None and row[0] <= last]
-    if not said:
+    earlier_rows = [
+        row for row in (verdict_row, note_row, *tag_rows) if row is not None and row[0] <= last
+    ]
+    if not earlier_rows:
         return None
-    newest = max(row[0] for row in said)
+    newest = max(row[0] for row in earlier_rows)
     return EarlierActs(
         messages=next(count for verdict_id, count in states if newest <= verdict_id),
-        verdict=Verdict(given[2]) if given is not None and given in said else None,
-        note=noted in said,
-        tags=tuple(row[3] for row in tagged if row in said),
+        verdict=Verdict(verdict_row[2])
+        if verdict_row is not None and verdict_row in earlier_rows
+        else None,
+        note=note_row in earlier_rows,
+        tags=tuple(row[3] for row in tag_rows if row in earlier_rows),
     )
 
 
@@ -317,12 +323,12 @@ def scored_values(conn: sqlite3.Connection) -> tuple[array[int], array[float]]:
 
 def tally(conn: sqlite3.Connection) -> dict[Verdict, int]:
     """Returns the number of conversations with each verdict; every verdict is a key."""
-    found = dict(
+    counts = dict(
         conn.execute(
             f"SELECT verdict, count(*) FROM ({CURRENT_VERDICTS}) GROUP BY verdict"
         ).fetchall()
     )
-    return {verdict: found.get(verdict.value, 0) for verdict in Verdict}
+    return {verdict: counts.get(verdict.value, 0) for verdict in Verdict}
 
 
 def _check_text(text: object) -> None:
@@ -359,15 +365,15 @@ def tags(conn: sqlite3.Connection) -> list[tuple[str, int]]:
     ).fetchall()
 
 
-def tags_of(conn: sqlite3.Connection, wanted: Sequence[int]) -> dict[int, tuple[str, ...]]:
+def tags_of(conn: sqlite3.Connection, ids: Sequence[int]) -> dict[int, tuple[str, ...]]:
     """Returns the tags in force of these conversations, in alphabetical order; conversations without any are left
     out."""
-    found: dict[int, tuple[str, ...]] = {}
-    for keys in chunks(wanted):
+    tags_by_id: dict[int, tuple[str, ...]] = {}
+    for keys in chunks(ids):
         for key, tag in conn.execute(
             f"SELECT conversation_id, tag FROM ({CURRENT_TAGS})"
             f" WHERE conversation_id IN ({placeholders(keys)}) ORDER BY tag",
             keys,
         ):
-            found[key] = (*found.get(key, ()), tag)
-    return found
+            tags_by_id[key] = (*tags_by_id.get(key, ()), tag)
+    return tags_by_id

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import Any
 
 from engine.base.errors import UsageError
-from engine.formats.form_scores import Count, Field, Path, fields, is_field
+from engine.formats.form_runs import Count, Field, Path, fields, is_field
 
 TOPICS = {
     "ss5": "social security card application",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from engine.formats.form_scores import Field, fields, is_field
+from engine.formats.form_runs import Field, fields, is_field
 from engine.model import chat
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from engine.base.number_format import counted
-from engine.formats.form_scores import FormScores
+from engine.formats.form_runs import FormScores
 from engine.jobs.runner import JobRunner
 from engine.model.chat import Role, parsed_object
 from engine.simulate.forms.form import Form, fields_under, known_profiles

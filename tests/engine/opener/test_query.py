@@ -225,7 +225,7 @@ def make(
     odd = [(key, it.proposed, key) for key, it in enumerate(made, start=1)]
     for subject, values in ((SUCCESS, success), ("odd", odd)):
         found = ExampleProbe(subject, 0.5, 2, None)
-        project.write(partial(example_probes.put, found=found, values=values, in_force=True))
+        project.write(partial(example_probes.put, probe=found, values=values, in_force=True))
     return made
 
 

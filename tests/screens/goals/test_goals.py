@@ -392,7 +392,7 @@ class TestRuns:
         support = clustered()
         async with opened(support, mode="5") as pilot:
             await press(pilot, "r", "down", "down", *"many", "enter")
-            await until(pilot, lambda: "clusters: a whole number from 2 on" in text(pilot))
+            await until(pilot, lambda: "it must be a whole number from 1 on" in text(pilot))
             await press(pilot, *["backspace"] * 4, "up", *"nowhere")
             await until(pilot, lambda: "There is no embedder 'nowhere'." in text(pilot))
             await press(pilot, "enter", "escape")

@@ -10,7 +10,7 @@ import pytest
 
 from engine.base.errors import Cancelled, ModelCrashed
 from engine.conversations.selection import Selection
-from engine.goals.service.run_results import paper_result
+from engine.goals.service.results import paper_result
 from engine.goals.service.runs import PAPER_PROMPTS
 from engine.goals.stages.as_paper import PaperMeasurements, PaperStage
 from engine.goals.stages.embedding import EmbedStage, SummariseStage

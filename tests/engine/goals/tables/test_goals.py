@@ -14,7 +14,6 @@ from engine.goals.records import GoalDecision, PairAnswer
 from engine.goals.tables import clusterings, measurements, second_goals, vectors
 from engine.goals.tables import decisions as goal_answers
 from engine.goals.tables import decisions as goal_decisions
-from engine.goals.tables import groups as goal_counts
 from engine.goals.tables import groups as goal_groups
 from engine.goals.tables import texts as goals
 from engine.goals.tables.clusterings import Assignment, LabelEntry
@@ -328,12 +327,12 @@ class TestFigures:
         give_scores(project, {1: 0.9, 2: 0.1, 3: 0.52, 4: 0.9, 5: None})
         groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 0, 2, 1])
         with project.reading() as conn:
-            found = goal_counts.states(conn, groups, {1: 3, 2: 2})
+            found = measurements.states(conn, groups, {1: 3, 2: 2})
             assert found == {
                 1: StateCounts(1, 1, 0, 1, above=1),
                 2: StateCounts(0, 0, 1, 1, above=1),
             }
-            assert goal_counts.scored(conn, "config-a") == 5
+            assert measurements.scored(conn, "config-a") == 5
 
     def test_periods(self, project: Project) -> None:
         """Sizes are by month, or by import in the order of imports; a conversation beyond the end of the map is in no
@@ -344,12 +343,12 @@ class TestFigures:
         give_scores(project, {1: 0.9})
         groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 1])
         with project.reading() as conn:
-            assert goal_counts.periods(conn, groups, "month") == [
+            assert measurements.periods(conn, groups, "month") == [
                 ("2026-01", 2, 1, StateCounts(unscored=1)),
                 ("2026-02", 1, 2, StateCounts(complete=1, unscored=1, above=1)),
                 ("2026-03", 1, 1, StateCounts(unscored=1)),
             ]
-            by_import = goal_counts.periods(conn, groups, "import")
+            by_import = measurements.periods(conn, groups, "import")
             assert [found[:3] for found in by_import] == [
                 ("a.jsonl", 1, 3),
                 ("a.jsonl", 2, 1),
@@ -368,6 +367,6 @@ class TestFigures:
         leaves = {e.row.conversation_id: e.row.leaves for e in trees_of}
         groups = b"".join(n.to_bytes(2, "big") for n in [0, 1, 1, 2, 1])
         with project.reading() as conn:
-            found = goal_counts.leaves(conn, groups, CONFIG.config_hash)
-            assert goal_counts.grown(conn, CONFIG.config_hash) == 3
+            found = measurements.leaves(conn, groups, CONFIG.config_hash)
+            assert measurements.grown(conn, CONFIG.config_hash) == 3
         assert found == {1: (leaves[1] + leaves[2]) / 2, 2: float(leaves[3])}

@@ -10,7 +10,7 @@ import pytest
 from engine.base.errors import UsageError
 from engine.conversations.filters import ListQuery, parse_filter
 from engine.goals.records import SecondGoal
-from engine.goals.service.exports import assignment_lines
+from engine.goals.service.results import assignment_lines
 from engine.goals.tables import clusterings
 from engine.goals.tables.clusterings import Cluster, Member
 from engine.goals.views.decision_log import DecisionLog

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.base.errors import Cancelled, WorkbenchError
-from engine.goals.model_asker import ProcessAsker
+from engine.goals.stages.clustering import ProcessAsker
 from engine.model.interface import LoadOptions
 from engine.model.process.process import ModelProcess
 from engine.model.process.requests import LogProbs

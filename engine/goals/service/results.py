@@ -1,29 +1,221 @@
-"""Results of runs on goals as JSON values: the clustering that is shown, later assignments, stability, and the goals as
-in the paper with their agreement with gold goals."""
+"""The clustering that is shown as JSON values: the lines of exports, and the results of runs on goals."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from statistics import mean
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.base.statistics.agreement import OUTSIDE, agreement
-from engine.conversations.tables.conversations import truth_by_conversation
+from engine.conversations.tables.conversations import imported, truth_by_conversation
+from engine.goals.clusters.clustering import MAX_OTHERS, MIN_OTHER_SCORE, Membership, membership_of
 from engine.goals.clusters.validation import DISSOLVED, STABLE
 from engine.goals.paper import PaperClusters, pairwise_ari
-from engine.goals.records import GoalGroup
+from engine.goals.records import GoalDecision, GoalGroup
 from engine.goals.stages.as_paper import PaperResult
 from engine.goals.stages.validation import StabilityStage
-from engine.goals.tables import clusterings, measurements, vectors
+from engine.goals.tables import clusterings, measurements, second_goals, vectors
+from engine.goals.tables import decisions as goal_decisions
 from engine.goals.tables.clusterings import stored_clustering
-from engine.goals.views.decision_log import DecisionLog
-from engine.model.embedders.vectors import Numbers
+from engine.goals.views.clustering_view import ClusteringView, GroupFigures, Space, group_rows
+from engine.goals.views.decision_log import DecisionLog, read_merge_state, unplaced_decisions
+from engine.model.embedders.vectors import Numbers, Vectors
 from engine.project.project import Project
+from engine.project.sql import id_pages, snapshot
+
+OUTLIER = "like no group"
+"""Reason of a conversation that is too far from every group."""
+NOT_ASSIGNED = "came after the clustering and was not assigned"
+"""Reason of a conversation that is not in the clustering."""
+
+_Shares = npt.NDArray[np.float64]
+
+
+def cluster_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
+    """Yields a line for each current group, largest first.
+
+    Raises:
+        NotYet: Nothing was clustered yet.
+    """
+    with snapshot(conn):
+        view = _view(conn)
+        space = Space.read(conn, view.stored.vector_config) if view.needs_space() else None
+        rows = group_rows(view, GroupFigures.read(conn, view), space)
+    words = {f"c{cluster.number}": cluster.words for cluster in view.clusters}
+    for row in rows:
+        yield _cluster_line(row, words.get(row.id, ()))
+
+
+def _cluster_line(row: GoalGroup, words: Sequence[str]) -> dict[str, Any]:
+    return {
+        "cluster": row.id,
+        "label": row.label,
+        "description": row.description,
+        "words": list(words),
+        "size": row.size,
+        "share": row.share,
+        "complete": row.states.complete,
+        "incomplete": row.states.incomplete,
+        "borderline": row.states.borderline,
+        "unscored": row.states.unscored,
+        "above": row.states.above,
+        "spread": row.spread,
+        "leaves": row.leaves,
+        "stability": row.stability,
+        "pinned": row.pinned,
+        "made_of": list(row.made_of),
+        "made_by": row.made_by,
+    }
+
+
+def decision_lines(conn: sqlite3.Connection) -> Iterator[dict[str, Any]]:
+    """Yields a line for each decision, oldest first, those that were undone too; before them, with the reason, those
+    on earlier clusterings that could not be taken over to this one.
+
+    Raises:
+        NotYet: Nothing was clustered yet.
+    """
+    with snapshot(conn):
+        stored = stored_clustering(conn, None)
+        for _, decision, reason in unplaced_decisions(conn, stored.id):
+            yield _decision_line(replace(decision, active=False), reason)
+        for decision in goal_decisions.history(conn, stored.id):
+            yield _decision_line(decision, None)
+
+
+def _decision_line(decision: GoalDecision, reason: str | None) -> dict[str, Any]:
+    return {
+        "id": decision.id,
+        "act": decision.act,
+        "kind": decision.kind,
+        "text": decision.text,
+        "clusters": list(decision.sides),
+        "labels": list(decision.labels),
+        "names": [name for name, _ in decision.names],
+        "made": list(decision.made),
+        "author": decision.author,
+        "model": decision.model,
+        "probability": decision.probability,
+        "evidence": decision.evidence,
+        "given_at": decision.given_at,
+        "carried": decision.source_id,
+        "stands": decision.active,
+        "waiting": reason,
+    }
+
+
+def assignment_lines(
+    conn: sqlite3.Connection, conversation_ids: Sequence[int] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yields a line for each of these conversations, in their order, or for all: its group with the membership score,
+    other groups that it may belong to and the distance to the center; `reason` says why it is in no group. Other groups
+    that a person removed are left out; `confirmed` has those that a person confirmed.
+
+    Scores are those of `engine.goals.clusters.clustering` among the current groups.
+
+    Raises:
+        NotYet: Nothing was clustered yet.
+    """
+    with snapshot(conn):
+        view = _view(conn)
+        space = Space.read(conn, view.stored.vector_config)
+        reasons = vectors.reasons(conn, view.stored.vector_config)
+        keys = list(view.sizes)
+        judged = second_goals.judged(conn, view.stored.id)
+        membership = membership_of(*_vectors_and_groups(view, space, keys), len(keys))
+        group_of: dict[int, int] = {}
+        for number, key in enumerate(keys):
+            group_of |= dict.fromkeys(view.members(key).tolist(), number)
+        outliers = set(view.members(None).tolist())
+        for page in id_pages(conn, conversation_ids):
+            in_clustering = [item in group_of or item in outliers for item in page]
+            ids = np.asarray(page, dtype=np.int64)[np.array(in_clustering)]
+            rows = space.of(ids)
+            shares = _shares(rows, membership)
+            distances = 1 - rows @ membership.centres.T
+            row_of = {int(item): row for row, item in enumerate(ids)}
+            for conversation in imported(conn, page):
+                conversation_id = conversation.conversation_id
+                line: dict[str, Any] = {
+                    **conversation.names(), "cluster": None, "label": None, "score": None, "others": [],
+                    "confirmed": [], "distance": None, "reason": reasons.get(conversation_id, NOT_ASSIGNED),
+                }  # fmt: skip
+                row = row_of.get(conversation_id)
+                if row is not None:
+                    judgements = [judged.get((conversation_id, key)) for key in keys]
+                    own = group_of.get(conversation_id)
+                    line |= _assignment(view, keys, own, shares[row], distances[row], judgements)
+                yield line
+
+
+def _vectors_and_groups(
+    view: ClusteringView, space: Space, keys: Sequence[str]
+) -> tuple[Vectors, Numbers]:
+    """Returns the vectors of the conversations of a clustering, and the index in `keys` of the group of each."""
+    ids, groups = view.state.numbers(keys)
+    return space.of(ids), groups
+
+
+def _assignment(
+    view: ClusteringView,
+    keys: Sequence[str],
+    own: int | None,
+    shares: _Shares,
+    distances: Vectors,
+    judgements: Sequence[str | None],
+) -> dict[str, Any]:
+    """Returns the values of a conversation that has a vector.
+
+    Args:
+        own: Index in `keys` of its group; None if it is in none.
+        shares, distances: Its membership score in each group, and its distance to the center, shape (groups,).
+        judgements: What a person said of each group as a second goal of it.
+    """
+    best = [
+        int(number)
+        for number in np.argsort(-shares, kind="stable")
+        if number != own and judgements[number] != "remove"
+    ]
+    nearest = int(distances.argmin()) if own is None else own
+    return {
+        "cluster": None if own is None else keys[own],
+        "label": None if own is None else view.state.groups[keys[own]].label,
+        "score": None if own is None else float(shares[own]),
+        "others": [
+            [keys[number], float(shares[number])]
+            for number in best[:MAX_OTHERS]
+            if shares[number] >= MIN_OTHER_SCORE
+        ],
+        "confirmed": [
+            keys[number]
+            for number, judgement in enumerate(judgements)
+            if judgement == "confirm" and number != own
+        ],
+        "distance": max(0.0, float(distances[nearest])),
+        "reason": OUTLIER if own is None else None,
+    }
+
+
+def _view(conn: sqlite3.Connection) -> ClusteringView:
+    stored = stored_clustering(conn, None)
+    return ClusteringView.read(conn, stored, read_merge_state(conn, stored.id))
+
+
+def _shares(rows: Vectors, membership: Membership) -> _Shares:
+    """Returns the membership scores in every group, shape (rows, groups); each row sums to 1."""
+    cosines = membership.sharpness * (rows @ membership.centres.T).astype(np.float64)
+    exponentials = np.exp(cosines - cosines.max(axis=1, keepdims=True))
+    shares: _Shares = exponentials / exponentials.sum(axis=1, keepdims=True)
+    return shares
+
+
+# Results of runs
 
 
 def clustering_result(
@@ -117,9 +309,6 @@ def _stable(jaccard: float | None) -> bool | None:
     if jaccard is None or DISSOLVED < jaccard < STABLE:
         return None
     return jaccard >= STABLE
-
-
-# Goals as in the paper
 
 
 def gold_goals(project: Project) -> dict[int, str]:

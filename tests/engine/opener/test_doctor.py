@@ -1,4 +1,4 @@
-"""`workbench.doctor` on this machine, and on simulated machines where something is wrong."""
+"""`engine.opener.doctor` on this machine, and on simulated machines where something is wrong."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from engine.model.endpoints.capabilities import Capabilities
 from engine.model.endpoints.endpoint_book import EndpointBook, EndpointEntry
 from engine.model.hub.pulls import PullPlan
 from engine.model.memory_plan import MachineMemory
+from engine.opener.doctor import Check, check_folder, check_network, check_terminal, run_checks
 from engine.project import runs
 from engine.project.network import NetworkService
 from engine.project.project import Project
 from tests.engine.model.small_adapters import adapter_file
 from tests.engine.model.tiny import write_sliding
 from tests.engine.project.support import REPOSITORY, fill, in_child, talk
-from workbench.doctor import Check, check_folder, check_network, check_terminal, run_checks
 
 NOBODY = 65534
 
@@ -155,11 +155,12 @@ class TestModels:
         layers.
         """
         Catalog(*folders).add(write_sliding(tmp_path / "mine.gguf"))
-        monkeypatch.setattr("workbench.doctor.machine_memory", lambda: MachineMemory(1_000_000))
+        monkeypatch.setattr("engine.opener.doctor.machine_memory", lambda: MachineMemory(1_000_000))
         check = named(run_checks(*folders), "model mine")
         assert (check.status, "more than there is" in check.found) == ("warn", True)
         monkeypatch.setattr(
-            "workbench.doctor.machine_memory", lambda: MachineMemory(1_000_000, "A GPU", 8 << 30)
+            "engine.opener.doctor.machine_memory",
+            lambda: MachineMemory(1_000_000, "A GPU", 8 << 30),
         )
         check = named(run_checks(*folders), "model mine")
         assert (check.status, "7 of 7 layers on the GPU" in check.found) == ("ok", True)
@@ -216,7 +217,7 @@ class TestModels:
             "raise OSError('libllama.so: no such file')"
         )
         code = (
-            "import json, pathlib, sys; from workbench.doctor import run_checks;"
+            "import json, pathlib, sys; from engine.opener.doctor import run_checks;"
             "print(json.dumps([[c.name, c.status, c.found] for c in run_checks(*map(pathlib.Path, sys.argv[1:]))]))"
         )
         path = os.pathsep.join([str(broken), *(p for p in sys.path if p), os.getcwd()])
@@ -288,7 +289,7 @@ class TestTerminal:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         code = (
-            "import sys; from workbench.doctor import check_terminal; check = check_terminal();"
+            "import sys; from engine.opener.doctor import check_terminal; check = check_terminal();"
             "print(check.status, check.found, file=sys.stderr)"
         )
         environment = {**os.environ, "TERM": kind, "PYTHONIOENCODING": encoding}
@@ -437,7 +438,7 @@ def test_the_guard() -> None:
     checks = {check["name"]: check for check in json.loads(told.stdout)["checks"]}
     assert checks["guard"]["status"] == "ok"
     code = (
-        "import pathlib, sys; from workbench.doctor import check_network;"
+        "import pathlib, sys; from engine.opener.doctor import check_network;"
         "print(*[check.status for check in check_network(pathlib.Path(sys.argv[1]))])"
     )
     bare = subprocess.run(
