@@ -59,7 +59,7 @@ def import_stages(
 def account_lines(
     sources: list[SourceReport], remedy: Callable[[str], str] | None = None
 ) -> list[str]:
-    """What was read from each source, those with losses first: format and why, counts, where the text went.
+    """Returns what was read from each source, those with losses first: format and why, counts, where the text went.
 
     Args:
         remedy: What to do about a file that was badly read, in words; gets its path.
@@ -109,13 +109,14 @@ def account_lines(
 
 
 def file_of(label: str) -> str | None:
-    """The path of the file that a source was read from, with its archive for one within; None if it is not there."""
+    """Returns the path of the file that a source was read from, with its archive for one within; None if it is not
+    there."""
     return next((path for path in (label, label.split(": ")[0]) if os.path.isfile(path)), None)
 
 
 def stored_accounts(reports: Sequence[str], checks: CheckCounts | None = None) -> str:
-    """What the checks found in all conversations, and the accounts of the sources that were read to their end, from the
-    reports that the project has of them."""
+    """Returns what the checks found in all conversations, and the accounts of the sources that were read to their end,
+    from the reports that the project has of them."""
     lines: list[str] = [] if checks is None else [checks.in_words(), ""]
     if not reports:
         lines.append(
@@ -127,13 +128,13 @@ def stored_accounts(reports: Sequence[str], checks: CheckCounts | None = None) -
 
 
 def badly_read(reports: Sequence[str]) -> int:
-    """The number of sources that were badly read."""
+    """Returns the number of sources that were badly read."""
     return sum(SourceReport.from_json(report).badly_read for report in reports)
 
 
 def stored_files(reports: Sequence[str]) -> list[tuple[str, bool]]:
-    """The files of sources that were read to their end and are still there, and whether each was badly read; those
-    first."""
+    """Returns the files of sources that were read to their end and are still there, and whether each was badly read;
+    those first."""
     files: dict[str, bool] = {}
     for report in map(SourceReport.from_json, reports):
         if path := file_of(report.label):
@@ -142,7 +143,7 @@ def stored_files(reports: Sequence[str]) -> list[tuple[str, bool]]:
 
 
 def _reason_lines(source: SourceReport) -> list[str]:
-    """Why records were quarantined, the most frequent reasons first."""
+    """Returns why records were quarantined, the most frequent reasons first."""
     most = sorted(source.reasons.items(), key=lambda entry: -entry[1])
     lines = [
         f"  quarantined: {one_line(reason, 100)}" + (f", {count:,} times" if count > 1 else "")
@@ -166,7 +167,7 @@ def _unread_lines(what: str, unread: dict[str, Unread]) -> list[str]:
 
 
 def shares_line(account: Account) -> str:
-    """Where the text went, as shares."""
+    """Returns where the text went, as shares."""
     places = [
         f"{place} {account.share(place):.1%}"
         for place in PLACES
@@ -204,7 +205,7 @@ class SavedViews:
         self._project = project
 
     def filters(self) -> dict[str, str]:
-        """The saved filters: their text by name, in the order of names."""
+        """Returns the saved filters: their text by name, in the order of names."""
         return dict(sorted(_texts(self._read(_FILTERS)).items()))
 
     def save_filter(self, name: str, text: str) -> None:
@@ -226,7 +227,7 @@ class SavedViews:
         self._project.write(take)
 
     def columns(self) -> list[str] | None:
-        """Keys of the columns of the list, in order; None where nobody has chosen any."""
+        """Returns the keys of the columns of the list, in order; None where nobody has chosen any."""
         found = self._read(_COLUMNS)
         return [key for key in found if isinstance(key, str)] if isinstance(found, list) else None
 
@@ -235,7 +236,7 @@ class SavedViews:
         self._put(_COLUMNS, list(columns))
 
     def view(self) -> tuple[ListQuery, int | None]:
-        """What the list showed last, and the id of the conversation under its cursor."""
+        """Returns what the list showed last, and the id of the conversation under its cursor."""
         found = self._read(_VIEW)
         if not isinstance(found, dict):
             return ListQuery(), None
@@ -260,7 +261,7 @@ class SavedViews:
         self._put(_VIEW, view)
 
     def seen(self) -> frozenset[str]:
-        """Keys of the results that a person opened from the overview."""
+        """Returns the keys of the results that a person opened from the overview."""
         found = self._read(_SEEN)
         return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
 

@@ -45,7 +45,8 @@ _WRITTEN_LATER = "-wal"
 
 
 def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) -> bytes | None:
-    """SHA-256 over the files of a source and over all that determines how it is read; None if it is no file on disk.
+    """Returns the SHA-256 over the files of a source and over all that determines how it is read; None if it is no
+    file on disk.
 
     Args:
         label: Of the source: the path, and what is in an archive or a database after `: `.
@@ -66,7 +67,7 @@ def digest_of(label: str, settings: str, companion_files: Sequence[str] = ()) ->
 
 
 def _readers() -> str:
-    """What reads records: version of the program, files of the formats, packages with formats."""
+    """Returns what reads records: version of the program, files of the formats, packages with formats."""
     own = [(file.name, file.stat().st_mtime_ns) for file in sorted(mapping_folder().glob("*.toml"))]
     return repr((own, _installed()))
 
@@ -247,7 +248,7 @@ class ImportStage:
         self._interrupted.set()
 
     def summary(self) -> str:
-        """The result in one sentence with counts."""
+        """Returns the result in one sentence with counts."""
         text = (
             f"Read {self.read:,}: {self.new:,} new, {self.grew:,} grew, {self.changed:,} changed,"
             f" {self.unchanged:,} already here, {self.duplicate:,} duplicate,"
@@ -428,7 +429,7 @@ def _fewer_collections() -> Iterator[None]:
 
 
 def _total_bytes(paths: Sequence[str], tails: Sequence[Tail]) -> int | None:
-    """Size of all inputs on disk, in bytes; None if one of them has no size."""
+    """Returns the size of all inputs on disk, in bytes; None if one of them has no size."""
     total = sum(len(tail.lines) for tail in tails)
     for path in paths:
         if path == STDIN:
@@ -450,12 +451,12 @@ def _size(path: str) -> int:
 
 
 def _place(label: str) -> str:
-    """The absolute path of a source, or its label if it is not a file."""
+    """Returns the absolute path of a source, or its label if it is not a file."""
     return _storable(os.path.realpath(label) if os.path.exists(label) else label)
 
 
 def _storable(name: str) -> str:
-    """A file name as text; bytes in it that are not UTF-8 become U+FFFD."""
+    """Returns a file name as text; bytes in it that are not UTF-8 become U+FFFD."""
     return os.fsencode(name).decode("utf-8", "replace")
 
 
@@ -516,7 +517,7 @@ class CheckStage(CpuStage):
         self.groups, self.copies = len(groups), sum(map(len, groups))
 
     def summary(self) -> str:
-        """What was found, in one sentence."""
+        """Returns what was found, in one sentence."""
         languages = {code or "": count for code, count in self.languages.items()}
         return CheckCounts(
             languages,
@@ -526,7 +527,7 @@ class CheckStage(CpuStage):
         ).in_words()
 
     def as_json(self) -> dict[str, Any]:
-        """The counts as JSON values."""
+        """Returns the counts as JSON values."""
         return {
             "languages": {code or "unknown": count for code, count in self.languages.items()},
             "personal": dict(self.personal),

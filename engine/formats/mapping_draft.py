@@ -20,14 +20,13 @@ from engine.formats.detect import BYTES_TRIED, RECORDS_TRIED, choose_reader
 from engine.formats.inputs import open_inputs, sample_records
 from engine.formats.mappings import fields as of
 from engine.formats.mappings.arranging import arranged
-from engine.formats.mappings.guessing import Guess, below, guesses
+from engine.formats.mappings.guessing import Guess, guesses
 from engine.formats.mappings.mapping import DESTINATIONS, BadMapping, Mapping, as_toml, read_mapping
 from engine.formats.mappings.toml_reader import reader_of
 from engine.formats.opening.framing import Frame
-from engine.formats.parse_record import parse_record
 from engine.formats.paths import BadPath, read_path
 from engine.formats.records import Account, Parsed, Rejected
-from engine.formats.registry import built_in, mapping_folder
+from engine.formats.registry import built_in, mapping_folder, parse_record
 
 MOST_GUESSES = 12
 _FIELDS_LISTED = 16
@@ -127,7 +126,8 @@ class MappingDraft:
         return cls(sample_records(path), os.path.basename(path))
 
     def _text(self, guess: Guess, items: Sequence[Any]) -> str:
-        """The guess as the text of a mapping file, with the fields of the items that hold the messages as comments."""
+        """Returns the guess as the text of a mapping file, with the fields of the items that hold the messages as
+        comments."""
         content: dict[str, Any] = {
             "name": self._name,
             "title": f"records like those of {self._label}",
@@ -190,7 +190,7 @@ def format_name(text: str) -> str:
 
 
 def _free_name(label: str) -> str:
-    """A name for the format of a file, made of the file's; none that another format has."""
+    """Returns a name for the format of a file, made of the file's; none that another format has."""
     name = format_name(label.split(".")[0])
     others = {file.stem for file in mapping_folder().glob("*.toml")}
     others |= {reader.name for reader in built_in()}
@@ -199,7 +199,7 @@ def _free_name(label: str) -> str:
 
 
 def _read(text: str) -> Mapping:
-    """The mapping that a text describes; raises FormatError with what is wrong in it."""
+    """Returns the mapping that a text describes; raises FormatError with what is wrong in it."""
     try:
         return read_mapping(tomllib.loads(text))
     except (tomllib.TOMLDecodeError, BadMapping, BadPath) as error:
@@ -209,7 +209,7 @@ def _read(text: str) -> Mapping:
 
 
 def _escaped(text: str) -> str:
-    """The text of a mapping file with the escapes of TOML for characters that no terminal may get."""
+    """Returns the text of a mapping file with the escapes of TOML for characters that no terminal may get."""
     return "".join(
         char if char == "\n" or display_safe(char) == char else f"\\U{ord(char):08x}"
         for char in text
@@ -217,20 +217,18 @@ def _escaped(text: str) -> str:
 
 
 def _items(guess: Guess, values: Sequence[Any]) -> list[Any]:
-    """The items that hold the messages: rows, elements of lists, or the whole records of a transcript."""
+    """Returns the items that hold the messages: rows, elements of lists, or the whole records of a transcript."""
     items = list(values)
     if "transcript" in guess.table or "group" in guess.table:
         return items
     if guess.where != ".":
         path = read_path(guess.where)
         items = [one.value for value in items for one in path.find(value)]
-    children = guess.table.get("tree", {}).get("children")
-    return below(items, children) if children else items
+    return items
 
 
 def _with_calls(table: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
-    """The content of a mapping file with the keys of its tool calls, if these are not the usual ones, and with the id
-    of a conversation at the root of its tree."""
+    """Returns the content of a mapping file with the keys of its tool calls, if these are not the usual ones."""
     table = dict(table)
     messages = []
     for message in table["messages"]:
@@ -240,14 +238,12 @@ def _with_calls(table: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
             if keys:
                 message = {**message, "calls": {"each": calls, **keys}}
         messages.append(message)
-    if table.get("tree", {}).get("nodes") == "." and table.get("id"):
-        table["id"] = f"branch[0].{table['id']}"
     del table["messages"]
     return {**table, "messages": messages}
 
 
 def _conditions(guess: Guess) -> list[str]:
-    """What records have in common to which the mapping applies, as the `when` of a mapping file."""
+    """Returns what records have in common to which the mapping applies, as the `when` of a mapping file."""
     table = guess.table
     if (transcript := table.get("transcript")) is not None:
         return [f"{transcript['at']}=*{mark.strip()}*" for mark in transcript["marks"][:2]]
@@ -263,7 +259,7 @@ def _conditions(guess: Guess) -> list[str]:
 
 
 def _joined(where: str, path: str) -> str:
-    """The path of what is at `path` in what is at `where`."""
+    """Returns the path of what is at `path` in what is at `where`."""
     if path == "." or where == ".":
         return where if path == "." else path
     return f"{where}{path}" if path.startswith("[") else f"{where}.{path}"

@@ -16,8 +16,8 @@ from typing import Any, Literal
 from engine.base.conversation import without_surrogates
 from engine.base.errors import RequestRefused
 from engine.conversations.tables import imports
-from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
+from engine.formats.registry import parse_made
 from engine.jobs.contract import OnProgress, Progress, config_hash
 from engine.model import tables as model_replies
 from engine.model.catalog import LoadableModel

@@ -27,8 +27,8 @@ from engine.completeness.scoring_request import ScoringRequest
 from engine.completeness.service.runs import ScoringRun, ScoringRuns
 from engine.completeness.stages.remaining import RemainingStage
 from engine.completeness.stages.scoring import curve_of
-from engine.formats.parse_record import parse_made
 from engine.formats.records import Rejected
+from engine.formats.registry import parse_made
 from engine.model.catalog import BUNDLED_ADAPTERS
 from engine.model.service.run_setup import RunSetup
 from engine.model.stages import ModelWork

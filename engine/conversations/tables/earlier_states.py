@@ -59,7 +59,7 @@ def verdict_sql(conversation: str) -> str:
 
 
 def count_replaced_texts(conn: sqlite3.Connection) -> int:
-    """How many times an import replaced the text of a conversation."""
+    """Returns how many times an import replaced the text of a conversation."""
     return int(conn.execute("SELECT coalesce(max(id), 0) FROM earlier_state").fetchone()[0])
 
 
@@ -104,7 +104,7 @@ def keep_duplicate_as_earlier_state(
 
 
 def earlier_states_of(conn: sqlite3.Connection, conversation_id: int) -> list[EarlierState]:
-    """The earlier states of a conversation, the newest first."""
+    """Returns the earlier states of a conversation, the newest first."""
     return [
         EarlierState(
             replaced_at=replaced_at,

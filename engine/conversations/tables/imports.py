@@ -152,7 +152,7 @@ class _EarlierText:
 def _ids_in_sources(
     conn: sqlite3.Connection, names: Sequence[str], sources: Collection[int] | None
 ) -> set[str]:
-    """Those of the ids that one of the sources has; of all sources if None."""
+    """Returns those of the ids that one of the sources has; of all sources if None."""
     source_list = None if sources is None else json.dumps(sorted(sources))
     names_there: set[str] = set()
     for some in chunks(names):
@@ -170,8 +170,8 @@ def _ids_in_sources(
 def _is_earlier_state(
     conn: sqlite3.Connection, source_id: int, external_id: str, digest: bytes, back: bool
 ) -> bool:
-    """Whether a record is an earlier state of a conversation. If conversations may change back, one that comes from the
-    source of the present text is not."""
+    """Returns whether a record is an earlier state of a conversation. If conversations may change back, one that comes
+    from the source of the present text is not."""
     row = conn.execute(
         "SELECT 1 FROM earlier_state AS e JOIN conversation AS c ON c.id = e.conversation_id"
         " WHERE e.hash = ?1 AND e.source_id = ?2 AND external_id = ?3"
@@ -188,8 +188,8 @@ def _find_earlier_text(
     beside: Collection[int] | None,
     parts: Collection[int],
 ) -> _EarlierText | None:
-    """The stored text that a record has grown from, in its source or in `parts`; if there is none, the newest one of
-    its id in its source, or the only one in other sources but those of `beside`."""
+    """Returns the stored text that a record has grown from, in its source or in `parts`; if there is none, the newest
+    one of its id in its source, or the only one in other sources but those of `beside`."""
     rows: list[tuple[int, int | None, bytes, int, int]] = conn.execute(
         "SELECT id, NULL, hash, messages, source_id FROM conversation WHERE external_id = ?1"
         " UNION ALL SELECT c.id, a.id, hash, messages, a.source_id FROM alias AS a"
@@ -214,8 +214,8 @@ def _find_earlier_text(
 
 
 def _continues(conn: sqlite3.Connection, conversation_id: int, messages: Sequence[Message]) -> bool:
-    """Whether a conversation has these messages, as many; its last one may be the beginning of the last of these, as in
-    a log that was imported while it was written."""
+    """Returns whether a conversation has these messages, as many; its last one may be the beginning of the last of
+    these, as in a log that was imported while it was written."""
     stored = messages_of(conn, conversation_id)
     if not stored or content_hash(stored[:-1]) != content_hash(messages[:-1]):
         return False
@@ -465,7 +465,7 @@ def _calls_json(message: Message) -> str:
 
 
 def put_source(conn: sqlite3.Connection, place: str, label: str, format: str, why: str) -> int:
-    """The id of the source at `place`, recorded if it is new."""
+    """Returns the id of the source at `place`, recorded if it is new."""
     conn.execute(
         "INSERT INTO source (place, label, format, why) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (place) DO NOTHING",
@@ -476,7 +476,7 @@ def put_source(conn: sqlite3.Connection, place: str, label: str, format: str, wh
 
 
 def source_ids(conn: sqlite3.Connection, places: Sequence[str]) -> set[int]:
-    """The ids of those of the places from which something was imported."""
+    """Returns the ids of those of the places from which something was imported."""
     source_ids: set[int] = set()
     for some in chunks(places):
         rows = conn.execute(f"SELECT id FROM source WHERE place IN ({placeholders(some)})", some)
@@ -485,7 +485,7 @@ def source_ids(conn: sqlite3.Connection, places: Sequence[str]) -> set[int]:
 
 
 def report_if_unchanged(conn: sqlite3.Connection, source_id: int, digest: bytes) -> str | None:
-    """The report of a source that was read to its end when it had this digest; None if it was not."""
+    """Returns the report of a source that was read to its end when it had this digest; None if it was not."""
     row = conn.execute(
         "SELECT report FROM source_read WHERE source_id = ? AND digest = ?", (source_id, digest)
     ).fetchone()
@@ -493,7 +493,7 @@ def report_if_unchanged(conn: sqlite3.Connection, source_id: int, digest: bytes)
 
 
 def source_reports(conn: sqlite3.Connection) -> list[str]:
-    """The reports of all sources that were read to their end, as JSON, in the order of the first imports."""
+    """Returns the reports of all sources that were read to their end, as JSON, in the order of the first imports."""
     return [row[0] for row in conn.execute("SELECT report FROM source_read ORDER BY source_id")]
 
 
@@ -506,7 +506,7 @@ def put_report(conn: sqlite3.Connection, source_id: int, digest: bytes, report: 
 
 
 def source_labels(conn: sqlite3.Connection) -> list[str]:
-    """Labels of the sources, in order of import."""
+    """Returns the labels of the sources, in order of import."""
     return list(
         dict.fromkeys(row[0] for row in conn.execute("SELECT label FROM source ORDER BY id"))
     )
@@ -535,7 +535,7 @@ def put_rejected(conn: sqlite3.Connection, source_id: int, records: Sequence[Rej
 def quarantine_rows(
     conn: sqlite3.Connection, after: int = 0, limit: int = 200
 ) -> list[QuarantineRow]:
-    """Records that could not be imported, in order, from behind the id `after` on."""
+    """Returns the records that could not be imported, in order, from behind the id `after` on."""
     return [
         QuarantineRow(row[0], row[1], row[2], row[3], bytes(row[4]))
         for row in conn.execute(
@@ -548,7 +548,7 @@ def quarantine_rows(
 
 
 def count_quarantined(conn: sqlite3.Connection, label: str | None = None) -> int:
-    """How many records could not be imported, of one source or of all."""
+    """Returns how many records could not be imported, of one source or of all."""
     row = conn.execute(
         "SELECT count(*) FROM quarantine WHERE ? IS NULL"
         " OR source_id IN (SELECT id FROM source WHERE label = ?)",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from engine.formats.form_scores import Field, fields, is_field
+from engine.formats.form_runs import Field, fields, is_field
 from engine.model import chat
 from engine.model.chat import Call, ChatMessage, Completion, Role
 from engine.model.interface import Sampling
@@ -27,6 +27,9 @@ TEXT_CHARS = 300
 """Longest text in a reply that follows a schema; a small model would write on until it is cut off."""
 
 Schema = dict[str, Any]
+
+
+# JSON in replies, and the schemas that constrain it
 
 
 def last_object(reply: str) -> str | None:
@@ -169,6 +172,8 @@ def _text(schema: Schema) -> str:
     text = {"type": "string", "minLength": 1, "maxLength": TEXT_CHARS}
     return json.dumps({**schema, "$defs": {_NAME: text}}, ensure_ascii=False)
 
+
+# The session
 
 FREE_TOKENS = 512
 """Least limit of a reply without a schema, which may say more than its JSON object."""

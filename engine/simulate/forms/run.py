@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 from typing import Any, Literal
 
-from engine.formats.form_scores import fields, form_scores
+from engine.formats.form_runs import fields, form_scores
 from engine.model.chat import Call, ChatMessage, Completion, Ending, Play
 from engine.model.prompt_files import filled
 from engine.simulate.forms.form import Form, Profile, copy_answers, right_fields
@@ -163,6 +163,8 @@ def _asks(reply: dict[str, Any]) -> bool:
     """Whether a reply has a question."""
     return isinstance(reply.get("question"), str)
 
+
+# A run of either variant
 
 Variant = Literal["modular", "baseline"]
 VARIANTS: tuple[Variant, ...] = ("modular", "baseline")

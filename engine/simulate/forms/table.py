@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from engine.base.text import end_of_path
-from engine.formats.form_scores import FormScores
+from engine.formats.form_runs import FormScores
 from engine.results.document import Bar, Bars
 from engine.results.svg import save_figures
 from engine.simulate.forms.form import TOPICS

@@ -12,7 +12,7 @@ from typing import Any
 from engine.base.number_format import counted, figure
 from engine.base.report_table import UNKNOWN, Cell, ReportColumn, ReportRow, ReportTable
 from engine.base.text import one_line
-from engine.formats.form_scores import FormScores
+from engine.formats.form_runs import FormScores
 from engine.results.metrics.known_outcomes import Aptitude, aptitudes, by_turns
 from engine.simulate.draft import as_draft
 from engine.simulate.forms.table import FormRow, ModelRow, by_model, by_module, table_of

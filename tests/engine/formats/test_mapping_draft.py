@@ -26,7 +26,6 @@ ROUND = {"user said": SAID[0][1], "system response": SAID[1][1]}
 WRITTEN = f"Caller: {SAID[0][1]}\n\nAgent: {SAID[1][1]}"
 PARTS = [{"by": who, "content": [{"type": "text", "text": text}]} for who, text in SAID]
 BY_BOT = [{"isBot": who == "assistant", "text": text} for who, text in SAID]
-REPLY = {**TALK[1], "replies": []}
 
 SHAPES: dict[str, list[Any]] = {
     "a list of messages in a record": [{"nr": n, "phone": {"turns": TALK}} for n in range(3)],
@@ -39,7 +38,6 @@ SHAPES: dict[str, list[Any]] = {
     "lists of a speaker and a text": [{"nr": n, "said": PAIRS} for n in range(3)],
     "questions with answers in a list": [{"nr": n, "rounds": [ROUND]} for n in range(3)],
     "turns in a text": [{"nr": n, "log": WRITTEN} for n in range(3)],
-    "replies within messages": [{"nr": n, "root": {**TALK[0], "replies": [REPLY]}} for n in range(3)],
     "a truth value for who speaks": [{"nr": n, "turns": BY_BOT} for n in range(3)],
     "content in parts": [{"nr": n, "turns": PARTS} for n in range(3)],
 }  # fmt: skip
@@ -232,7 +230,7 @@ def test_what_is_edited_is_tried_out() -> None:
 
 def test_fields_and_other_guesses() -> None:
     """The text of a guess lists the fields beside each message with an example; there is more than one guess."""
-    draft = draft_of(SHAPES["a list of messages in a record"])
+    draft = draft_of([{"phone": {"turns": TALK}, "drafts": TALK}])
     assert f"#   heard.words          {SAID[1][1]}" in draft.texts[0]
     assert len(draft.texts) > 1
     assert draft.texts[1] != draft.texts[0]

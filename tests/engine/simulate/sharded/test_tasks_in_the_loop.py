@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.formats.coded import sharded_logs
+from engine.formats.coded.user_studies import SHARDED_LOGS
 from engine.model.chat import Call, Completion
 from engine.model.prompt_files import prompt_texts
 from engine.simulate.play import EndedPlay
@@ -144,7 +144,7 @@ def test_every_task_ends_under_every_condition(
     one_turn = condition in ("full", "concat", "shuffle-concat")
     played, _ = simulated(instruction, condition, right_from=1 if one_turn else 2)
     assert played.ending.result["is_correct"] is True
-    read = sharded_logs.read(played.ending.record, "1").conversation
+    read = SHARDED_LOGS.read(played.ending.record, "1", None).conversation
     assert read.truth is not None
     assert read.truth["reward"] == 1.0
     assert {message.role for message in read.messages} == {"system", "user", "assistant"}

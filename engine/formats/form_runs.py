@@ -10,10 +10,12 @@ its own name: `success` and `score` need the correct answers, `filled_share` and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from engine.base.number_format import figure
+from engine.formats.json_values import BadRecord, list_or_empty
+from engine.formats.records import COMPANIONS, ParsedRecord, Reader
 
 Path = tuple[str, ...]
 """The labels from the top of a form to a field."""
@@ -80,7 +82,7 @@ class FormScores:
 
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> FormScores:
-        """The scores of a run that is stored with its counts, such as a play's result.
+        """Returns the scores of a run that is stored with its counts, such as a play's result.
 
         Args:
             run: The attributes by name; counts may be lists. One that an older version stored lacks those of correct
@@ -153,7 +155,7 @@ class FormScores:
         return f"Score {figure(score)}"
 
     def figures(self) -> dict[str, Any]:
-        """The counts and all that follows from them, by name."""
+        """Returns the counts and all that follows from them, by name."""
         names = (
             "complete",
             "right",
@@ -166,8 +168,8 @@ class FormScores:
         return {**asdict(self), **{name: getattr(self, name) for name in names}}
 
     def truth(self) -> dict[str, Any]:
-        """The figures as truth of a conversation, without those that are not known; the reward is the score, or the
-        filled score where it is not known which answers are correct."""
+        """Returns the figures as truth of a conversation, without those that are not known; the reward is the score, or
+        the filled score where it is not known which answers are correct."""
         known = {name: value for name, value in self.figures().items() if value is not None}
         score = self.score
         return {
@@ -180,7 +182,7 @@ class FormScores:
 
 
 def is_field(node: Any) -> bool:
-    """Whether a node of a form is a field."""
+    """Returns whether a node of a form is a field."""
     return isinstance(node, dict) and "answer" in node
 
 
@@ -245,7 +247,8 @@ def _filled(flags: Sequence[bool]) -> Count:
 
 
 def _weighted(required: Count, optional: Count) -> float | None:
-    """(R_req + w R_opt) / (1 + w) of Hakimov et al. (2024), equation 1, over the kinds that there are; None without."""
+    """Returns (R_req + w R_opt) / (1 + w) of Hakimov et al. (2024), equation 1, over the kinds that there are; None
+    without."""
     weights = ((1.0, required), (OPTIONAL_WEIGHT, optional))
     present = [(weight, part / total) for weight, (part, total) in weights if total]
     if not present:
@@ -255,3 +258,80 @@ def _weighted(required: Count, optional: Count) -> float | None:
 
 def _harmonic(first: float, second: float) -> float:
     return 2 / (1 / first + 1 / second) if first and second else 0.0
+
+
+RIGHT = ("required_right", "optional_right")
+
+
+FORM, CONFIG, DIALOGUE = "filled-form.json", "config.json", "dialogue.json"
+
+
+_ONLY_ORIGINAL = (DIALOGUE, "info.json", "dm-state.json", "cfm-states.json")
+"""States of the modules, and the dialogue, which the transcript repeats; they stay in the original record."""
+
+
+def with_files(transcripts: Reader) -> Reader:
+    """Returns the reader of transcripts that also reads the files beside them."""
+
+    def read(record: Any, fallback_id: str, outer: Any = None) -> ParsedRecord:
+        files = record.get(COMPANIONS) if isinstance(record, dict) else None
+        if not isinstance(files, dict):
+            return transcripts.read(record, fallback_id, outer)
+        alone = {name: value for name, value in record.items() if name != COMPANIONS}
+        draft = transcripts.read(alone, fallback_id, outer)
+        config, form = files.get(CONFIG), files.get(FORM)
+        if isinstance(config, dict):
+            draft.fields["config"] = config
+        try:
+            truth = _truth(config, form, files.get(DIALOGUE), record.get("interactions"))
+        except (TypeError, RecursionError):
+            raise BadRecord(f"{FORM} beside it is no form") from None
+        draft.conversation = replace(draft.conversation, truth=truth or None)
+        draft.left_out |= {(id(files), name) for name in _ONLY_ORIGINAL}
+        return draft
+
+    return replace(transcripts, read=read, companions=frozenset((FORM, CONFIG, *_ONLY_ORIGINAL)))
+
+
+def _models(config: dict[str, Any]) -> str:
+    """Returns the names of the models of the modules, without the user's and those that a fallback replaces
+    (`dummy`)."""
+    model = config.get("model")
+    of_modules = model.items() if isinstance(model, dict) else [("", model)]
+    names = [str(one) for module, one in of_modules if one and module != "user" and one != "dummy"]
+    return ", ".join(dict.fromkeys(names)) or "unknown"
+
+
+def _truth(config: Any, form: Any, dialogue: Any, interactions: Any) -> dict[str, Any]:
+    """Returns what is known of a run: its form and, if dialogue and final form are there, its scores."""
+    found: dict[str, Any] = {}
+    if isinstance(config, dict) and isinstance(config.get("form"), str):
+        found |= {
+            "form": config["form"],
+            "goal": config["form"],
+            "assistant_model": _models(config),
+        }
+        found |= {name: config[name] for name in ("variant", "ended") if name in config}
+    if not isinstance(form, dict) or next(fields(form), None) is None:
+        return found
+    if not isinstance(dialogue, list) or not all(isinstance(line, dict) for line in dialogue):
+        return found
+    said = [{speaker: str(text) for speaker, text in line.items()} for line in dialogue]
+    steps = list_or_empty(interactions)
+    modules = [str(one.get("module")) for one in steps if isinstance(one, dict)]
+    scores = form_scores(form, said, modules, _right(config))
+    return found | scores.truth() | {"filled": form}
+
+
+def _right(config: Any) -> tuple[Count, Count] | None:
+    """Returns what the configuration says of correctly filled fields; None where it says nothing, as in the source's
+    runs."""
+    counts = [config.get(name) for name in RIGHT] if isinstance(config, dict) else []
+    pairs = [
+        (one[0], one[1])
+        for one in counts
+        if isinstance(one, list) and len(one) == 2 and all(isinstance(part, int) for part in one)
+    ]
+    if len(pairs) != 2 or not all(0 <= part <= total for part, total in pairs):
+        return None
+    return pairs[0], pairs[1]

@@ -1,8 +1,12 @@
-"""The RecLLMSim format: people and simulated users plan with an assistant; one conversation a file, three schemas.
+"""Logs of two studies: RecLLMSim, and "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025).
 
-The schemas are `LLM_agent_user` (simulated users, English), `real_human_user` (people, Chinese) and `human_exp_V2` (a
-second study with people). All annotations become truth under their own names; those that the schemas share also under
-the names that the rest of the program uses.
+In RecLLMSim people and simulated users plan with an assistant; a file is a conversation, in one of three schemas:
+`LLM_agent_user` (simulated users, English), `real_human_user` (people, Chinese) and `human_exp_V2` (a second study with
+people). All annotations become truth under their own names; those that the schemas share also under the names that the
+rest of the program uses.
+
+Laban et al. have messages and notes. A note gives the revealed shard, the category of a reply, or the score of an
+answer. Notes become truth, each with the number of messages before it; they do not reach a model.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.base.conversation import Conversation
-from engine.formats.json_values import as_object
+from engine.formats.json_values import BadRecord, as_object, kind_of
 from engine.formats.messages.normalise import looks_like_messages, read_messages, record_id
 from engine.formats.messages.times import created_at
 from engine.formats.records import ParsedRecord, Reader
@@ -37,11 +41,11 @@ RATED = {
 
 _SIMULATED, _ASKED = "preference_id", "questionnaire"
 _OF_A_MESSAGE = ("role", "content")
-_META = ("chat_model",)
+_RECLLMSIM_META = ("chat_model",)
 _LANGUAGES = ("en", "zh")
 
 
-def recognise(record: Any) -> str | None:
+def _recognise_recllmsim(record: Any) -> str | None:
     """Returns in words why a record looks like this format; None if it does not."""
     if not isinstance(record, dict) or not looks_like_messages(record.get("history")):
         return None
@@ -51,7 +55,7 @@ def recognise(record: Any) -> str | None:
     return None if known is None else f"the records have `history`, `task_context` and `{known}`"
 
 
-def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+def _read_recllmsim(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     """Returns the conversation as a draft; all other fields but the name of the model become truth.
 
     Raises:
@@ -62,8 +66,12 @@ def read(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
     # what else stands beside a message are annotations, which become truth
     messages = tuple(replace(message, facts=None) for message in read_messages(history))
     assert isinstance(history, list)  # read_messages has raised for anything else
-    meta = {name: record[name] for name in _META if name in record}
-    rest = {name: value for name, value in record.items() if name not in ("history", "id", *_META)}
+    meta = {name: record[name] for name in _RECLLMSIM_META if name in record}
+    rest = {
+        name: value
+        for name, value in record.items()
+        if name not in ("history", "id", *_RECLLMSIM_META)
+    }
     found = record_id(record, ("id",), fallback_id)
     truth = {**rest, **_of_record(record), **_of_turns(history)}
     return ParsedRecord(Conversation(found, messages, meta, truth, created_at(record)))
@@ -141,8 +149,63 @@ def _number(value: Any) -> int | None:
 
 RECLLMSIM = Reader(
     "recllmsim",
-    recognise,
-    read,
+    _recognise_recllmsim,
+    _read_recllmsim,
     conditions=2,
     title="the three studies of RecLLMSim",
+)
+
+
+_SHARDED_META = ("user_model", "system_model", "dataset_fn", "git_version")
+
+
+NOTE = "log"
+
+
+def _recognise_sharded(record: Any) -> str | None:
+    """Returns in words why a record looks like this format; None if it does not."""
+    if not isinstance(record, dict) or not isinstance(record.get("conv_type"), str):
+        return None
+    if not looks_like_messages(record.get("trace")):
+        return None
+    return "the records have `conv_type` and `trace` with role and content"
+
+
+def _read_sharded(record: Any, fallback_id: str, _: Any = None) -> ParsedRecord:
+    """Returns the conversation as a draft; in the truth, `reward` is the score and `complete` whether it was solved.
+
+    Raises:
+        BadRecord: The record does not have this format.
+    """
+    record = as_object(record)
+    trace = record.get("trace")
+    if not isinstance(trace, list):
+        raise BadRecord(f"`trace` is {kind_of(trace)}, not a list")
+    spoken: list[Any] = []
+    notes: list[dict[str, Any]] = []
+    for item in trace:
+        if isinstance(item, dict) and item.get("role") == NOTE:
+            about = {key: value for key, value in item.items() if key not in ("role", "content")}
+            notes.append({"after": len(spoken), "note": item.get("content"), **about})
+        else:
+            spoken.append(item)
+    meta = {name: record[name] for name in _SHARDED_META if name in record}
+    rest = {name: value for name, value in record.items() if name not in ("trace", *_SHARDED_META)}
+    truth = {**rest, "condition": record.get("conv_type"), "notes": notes}
+    if isinstance(record.get("task"), str):
+        truth["goal"] = record["task"]
+    if isinstance(record.get("score"), int | float):
+        truth["reward"] = record["score"]
+        truth["complete"] = record["score"] == 1
+    first = spoken[0] if spoken and isinstance(spoken[0], dict) else {}
+    found = record_id(record, ("conv_id",), fallback_id)
+    return ParsedRecord(Conversation(found, read_messages(spoken), meta, truth, created_at(first)))
+
+
+SHARDED_LOGS = Reader(
+    "sharded_logs",
+    _recognise_sharded,
+    _read_sharded,
+    conditions=2,
+    title='logs of "LLMs Get Lost In Multi-Turn Conversation" (Laban et al. 2025)',
 )
